@@ -1,0 +1,164 @@
+// The house check: import direction, cycles, names and folder sizes in src/, against house.json.
+// Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one line with counts.
+// Imports are found by pattern, which prettier's layout makes safe: when in doubt the check is loud, never silent.
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { dirname, join, posix } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const CODE = /\.[cm]?[jt]sx?$/;
+const STATEMENT = /^import\s/gm;
+const STATIC = /^import\s+(?:[^"']*?\bfrom\s+)??["']([^"']+)["']/gm;
+const EXPORT = /^export\s+(?:type\s+)?(?:\*(?:\s+as\s+[\w$]+)?|\{[^}]*\})\s+from\s+["']([^"']+)["']/gm;
+const DYNAMIC = [
+  /\bimport\s*\(\s*["'`]([^"'`$]+)["'`]/g,
+  /\brequire(?:\.resolve)?\s*\(\s*["'`]([^"'`$]+)["'`]/g,
+  /\bimport\.meta\.resolve\s*\(\s*["'`]([^"'`$]+)["'`]/g,
+];
+const COMPUTED = /\bimport\s*\(\s*(?!["']|`[^`$]*`)/g;
+
+const root = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), "..");
+const house = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
+const violations = [];
+
+/** Every file below src as a posix path relative to src; notes over-full, over-deep and badly named folders. */
+function walk(folder = "") {
+  const files = [];
+  const found = [];
+  for (const entry of readdirSync(join(root, "src", folder), { withFileTypes: true })) {
+    const path = posix.join(folder, entry.name);
+    checkName(path, entry.name);
+    if (entry.isDirectory()) found.push(...walk(path));
+    else files.push(path);
+  }
+  const where = posix.join("src", folder);
+  const depth = folder === "" ? 0 : folder.split("/").length;
+  if (files.length > house.maxFilesPerFolder) {
+    violations.push(`${where} holds ${files.length} files: at most ${house.maxFilesPerFolder} a folder`);
+  }
+  if (depth > house.maxDepth) violations.push(`${where} is ${depth} folders deep: at most ${house.maxDepth} below src`);
+  return [...files, ...found];
+}
+
+function checkName(path, name) {
+  const banned = name.split(/[-._]/).find((word) => house.bannedNames.includes(word.toLowerCase()));
+  if (banned !== undefined) violations.push(`src/${path} is named "${banned}": say what it decides instead`);
+}
+
+/** Comments blanked, lines kept: a word in prose is no import. */
+function withoutComments(text) {
+  return text
+    .replace(/\/\*.*?\*\//g, "")
+    .replace(/^\s*(?:\/\/|\/\*|\*\s|\*\/|\*$).*$/gm, "")
+    .replace(/\s\/\/\s.*$/gm, "");
+}
+
+/** Each import of a file as { specifier, line }; the specifier is null where the module's name could not be read. */
+function importsOf(text) {
+  const code = withoutComments(text);
+  const found = new Map();
+  const note = (match, specifier) => {
+    const line = code.slice(0, match.index).split("\n").length;
+    found.set(`${line} ${specifier}`, { specifier, line });
+  };
+  const read = [...code.matchAll(STATIC)];
+  for (const pattern of [STATIC, EXPORT, ...DYNAMIC]) {
+    for (const match of code.matchAll(pattern)) note(match, match[1]);
+  }
+  for (const match of code.matchAll(COMPUTED)) note(match, null);
+  for (const match of code.matchAll(STATEMENT)) {
+    if (!read.some(({ index }) => index === match.index)) note(match, null);
+  }
+  return [...found.values()];
+}
+
+const matches = (specifier, pattern) =>
+  pattern.endsWith("*")
+    ? specifier.startsWith(pattern.slice(0, -1))
+    : specifier === pattern || specifier.startsWith(`${pattern}/`);
+
+/** The row of house.json a file falls under: its first folder, or the file itself at the root of src. */
+const roomOf = (file) => file.split("/")[0];
+
+/** Why this room may not import this file of src, or undefined. */
+function fileFault(room, target, files) {
+  if (target.startsWith("../")) return "an import must stay inside src";
+  if (!files.has(target)) return "no such file in src";
+  const { imports } = house.folders[room];
+  if (roomOf(target) === room || imports.some((allowed) => target === allowed || roomOf(target) === allowed)) return;
+  return `${room} may import only ${[room, ...imports].join(", ")}`;
+}
+
+/** Why this room may not import this package or built-in module, or undefined. */
+function packageFault(room, name) {
+  const owner = Object.entries(house.onlyImporters).find(([pattern]) => matches(name, pattern));
+  if (owner !== undefined && owner[1] !== room) return `only ${owner[1]} may import ${owner[0]}`;
+  const { packages, pure = false, builtins = [] } = house.folders[room];
+  if (isBuiltin(name)) {
+    if (!pure || builtins.some((allowed) => matches(name, allowed))) return;
+    return `${room} is pure: ${builtins.length > 0 ? `of Node's modules only ${builtins.join(", ")}` : "no module of Node"}`;
+  }
+  if (packages.some((allowed) => matches(name, allowed))) return;
+  return `${room} may import only these packages: ${packages.length > 0 ? packages.join(", ") : "none"}`;
+}
+
+function checkFile(file, files) {
+  const room = roomOf(file);
+  const edges = [];
+  if (house.folders[room] === undefined) {
+    violations.push(`src/${file}: ${room} has no row in house.json`);
+    return { edges, count: 0 };
+  }
+  const imports = importsOf(readFileSync(join(root, "src", file), "utf8"));
+  for (const { specifier, line } of imports) {
+    const at = `src/${file}:${line} imports`;
+    if (specifier === null) {
+      violations.push(`${at} a module that cannot be read here: name it in one string`);
+      continue;
+    }
+    const relative = specifier.startsWith(".");
+    const direct = posix.join(posix.dirname(file), specifier);
+    const target = files.has(direct) ? direct : direct.replace(/\.js$/, ".ts");
+    const builtin = isBuiltin(specifier) && !specifier.startsWith("node:") ? `node:${specifier}` : specifier;
+    const fault = relative ? fileFault(room, target, files) : packageFault(room, builtin);
+    if (fault !== undefined) violations.push(`${at} ${specifier}: ${fault}`);
+    if (relative && files.has(target)) edges.push({ target, line });
+  }
+  return { edges, count: imports.length };
+}
+
+/** Reports each import that closes a cycle: an edge to a file still open on the depth-first path. */
+function checkCycles(graph) {
+  const path = [];
+  const done = new Set();
+  const visit = (file) => {
+    path.push(file);
+    for (const { target, line } of graph.get(file) ?? []) {
+      const start = path.indexOf(target);
+      if (start >= 0) {
+        const cycle = [...path.slice(start), target].join(" -> ");
+        violations.push(`src/${file}:${line} imports ${target}: a cycle, ${cycle}`);
+      } else if (!done.has(target)) visit(target);
+    }
+    path.pop();
+    done.add(file);
+  };
+  for (const file of graph.keys()) if (!done.has(file)) visit(file);
+}
+
+const all = existsSync(join(root, "src")) ? walk() : [];
+const files = new Set(all);
+const graph = new Map();
+let count = 0;
+for (const file of all.filter((name) => CODE.test(name))) {
+  const result = checkFile(file, files);
+  graph.set(file, result.edges);
+  count += result.count;
+}
+checkCycles(graph);
+if (graph.size === 0) violations.push("no source file was read below src: nothing was checked");
+
+if (violations.length > 0) {
+  console.error(violations.join("\n"));
+  process.exitCode = 1;
+} else console.log(`house: ${graph.size} files, ${count} imports, no violation`);

@@ -1,0 +1,64 @@
+// Writes the generated parts of the docs, each between its two markers; everything around them is kept.
+// Usage: node scripts/generate-docs.mjs [--check], after a build. With --check nothing is written: a stale file is
+// named, with the command that mends it, and the exit code is 1.
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { format, resolveConfig } from "prettier";
+
+/** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
+const PARTS = [{ file: "docs/configuration.md", name: "settings", render: settingsTable }];
+
+const MEND = "npm run build && node scripts/generate-docs.mjs";
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+async function settingsTable() {
+  const { SETTINGS } = await built("config/schema.js");
+  const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
+    code(reading === "boolean" ? `--${flag}` : `--${flag} ${placeholder}`),
+    code(variable),
+    inFile ? code(key) : "",
+    fallback,
+    `${meaning} Allowed: ${allowed}.`,
+  ]);
+  return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
+}
+
+async function built(module) {
+  const path = join(root, "dist", module);
+  if (!existsSync(path)) throw new Error(`dist/${module} is not there: run npm run build first`);
+  return import(pathToFileURL(path).href);
+}
+
+const code = (text) => `\`${text}\``;
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [head, head.map(() => "---"), ...rows].map(line).join("\n");
+}
+
+/** The text with the part put in, laid out by prettier as the format check wants it. */
+async function withPart({ file, name, render }, text) {
+  const [before, after] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`];
+  const start = text.indexOf(before);
+  const end = text.indexOf(after);
+  if (start < 0 || end < start) throw new Error(`${file} lacks the markers ${before} and ${after}`);
+  const whole = `${text.slice(0, start)}${before}\n\n${await render()}\n\n${text.slice(end)}`;
+  const path = join(root, file);
+  return format(whole, { ...(await resolveConfig(path)), filepath: path });
+}
+
+const check = process.argv.includes("--check");
+const files = new Map();
+for (const part of PARTS) {
+  const text = files.get(part.file) ?? readFileSync(join(root, part.file), "utf8");
+  files.set(part.file, await withPart(part, text));
+}
+const stale = [...files].filter(([file, text]) => text !== readFileSync(join(root, file), "utf8"));
+if (!check) for (const [file, text] of stale) writeFileSync(join(root, file), text);
+if (check && stale.length > 0) {
+  for (const [file] of stale) console.error(`${file} is stale: run ${MEND}`);
+  process.exitCode = 1;
+} else {
+  console.log(`docs: ${files.size} files with generated parts, ${check ? "none stale" : `${stale.length} written`}`);
+}

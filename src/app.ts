@@ -1,0 +1,99 @@
+import type { Config } from "./config/schema.ts";
+import type { Engine } from "./engine/api.ts";
+import type { Logger } from "./engine/ports.ts";
+import { createLogger } from "./log/logger.ts";
+import { createMasker, type Masker } from "./log/mask.ts";
+import { serveOverStdio } from "./mcp/stdio.ts";
+import type { ToolDeps } from "./tools/define.ts";
+import { toolsOf } from "./tools/toolsets.ts";
+
+export interface AppSettings {
+  config: Config;
+  /** The environment of the server; what is secret in it is masked wherever it would be written. */
+  environment: NodeJS.ProcessEnv;
+  /** How deep this server is nested in sessions of servers like it. */
+  depth: number;
+  /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
+  ownCommands: readonly (readonly [string, ...string[]])[];
+  info: { name: string; version: string };
+}
+
+export interface App {
+  readonly log: Logger;
+  /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
+  serveStdio(onClose: () => void): void;
+  /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
+  close(): Promise<void>;
+}
+
+/** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
+export function createApp(settings: AppSettings): App {
+  const { config, environment } = settings;
+  const masker = createMasker(environment);
+  const log = createLogger({ level: config.logLevel, masker });
+  let engine: Promise<Engine> | undefined;
+  let closed: Promise<void> | undefined;
+  const deps = async (): Promise<ToolDeps> => {
+    engine ??= startEngine(settings, log, masker);
+    return {
+      engine: await engine,
+      defaults: { cwd: process.cwd() },
+      limits: { maxWaitMs: config.maxWaitMs },
+      allowsBypass: () => config.allowBypass,
+      now: () => Date.now(),
+      log,
+    };
+  };
+  const close = async () => {
+    if (engine) await (await engine).drain();
+  };
+  return {
+    log,
+    serveStdio(onClose) {
+      serveOverStdio({ tools: toolsOf(["agent"]), deps, info: settings.info, limits: config, log, onClose });
+    },
+    close: async () => (closed ??= close()),
+  };
+}
+
+async function startEngine(settings: AppSettings, log: Logger, masker: Masker): Promise<Engine> {
+  const [{ claudeRuntime }, { createEngine }, { systemClock }, { createMemoryStore }] = await Promise.all([
+    import("./claude/runtime.ts"),
+    import("./engine/engine.ts"),
+    import("./engine/clock.ts"),
+    import("./store/memory.ts"),
+  ]);
+  const { config, depth, environment, ownCommands } = settings;
+  return createEngine({
+    backend: createMemoryStore(systemClock).connect(`server-${String(process.pid)}`),
+    runtime: claudeRuntime({
+      environment,
+      depth,
+      mayNest: depth + 1 < config.maxDepth,
+      ownCommands,
+      allowDirs: config.allowDirs,
+      trustDirs: config.trustDirs,
+      claudePath: config.claudePath,
+      forceReaper: config.reaper === "always",
+      mask: (text) => masker.text(text),
+    }),
+    clock: systemClock,
+    log,
+    initMs: INIT_MS,
+    limits: {
+      askDeliveredMs: config.permissionTimeoutMs,
+      askMaxMs: config.permissionMaxMs,
+      turnMaxMs: config.turnMaxMs,
+      inactivityMs: config.inactivityMs,
+      idleProcessMs: config.idleProcessMs,
+      stopGraceMs: STOP_GRACE_MS,
+    },
+    gate: { allowsBypass: () => config.allowBypass, depth, maxDepth: config.maxDepth },
+  });
+}
+
+/** Default of sessionInitTimeoutMs, ms. */
+const INIT_MS = 10_000;
+
+/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
+const STOP_GRACE_MS = 10_000;

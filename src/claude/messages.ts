@@ -1,0 +1,159 @@
+import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+import { JsonObject } from "../domain/json.ts";
+import type { NoticeKind } from "../domain/event.ts";
+import type { AgentSignal } from "../engine/ports.ts";
+import { textOf, toAgentResult } from "./results.ts";
+import { trimToolResult } from "./tool-results.ts";
+
+/**
+ * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
+ * what is not known here is kept in the log as it came, never dropped and never thrown on.
+ */
+
+/** Signs of life without news: not kept, they only show that the turn is not stuck. */
+const ALIVE = new Set([
+  "stream_event",
+  "tool_progress",
+  "system/task_progress",
+  "system/task_updated",
+  "system/thinking_tokens",
+  "system/hook_started",
+  "system/hook_progress",
+  "system/control_request_progress",
+]);
+
+/** Claude Code's own housekeeping. */
+const NOISE = new Set([
+  "keep_alive",
+  "attachment",
+  "session_title_changed",
+  "active_goal",
+  "system/commands_changed",
+  "system/files_persisted",
+  "system/memory_recall",
+  "system/worker_shutting_down",
+]);
+
+const NOTICES: Readonly<Record<string, NoticeKind>> = {
+  "system/api_retry": "retry",
+  "system/compact_boundary": "compaction",
+  "system/model_fallback": "fallback",
+  "system/model_refusal_fallback": "fallback",
+  "system/model_refusal_no_fallback": "fallback",
+  "system/permission_denied": "denial",
+  "system/mirror_error": "data_loss",
+  "system/session_writes_lost": "data_loss",
+  "system/conversation_reset": "warning",
+  rate_limit_event: "rate_limit",
+};
+
+/** In no type of the SDK, but sent for every prompt that has a uuid. */
+const CommandLifecycle = z.object({ command_uuid: z.string(), state: z.string() });
+
+/** Reads the messages of one process in order. */
+export class MessageReader {
+  #lastInit = "";
+  #assistantError: string | undefined;
+
+  read(message: SDKMessage): AgentSignal[] {
+    const raw = toLog(message);
+    const name = nameOf(raw);
+    if (NOISE.has(name)) return [];
+    if (ALIVE.has(name)) return [{ type: "alive" }];
+    if (name === "command_lifecycle") return settled(raw);
+    const kind = NOTICES[name];
+    if (kind) return [{ type: "notice", kind, message: describe(kind, raw), details: raw }];
+    return this.#read(message, raw);
+  }
+
+  #read(message: SDKMessage, raw: JsonObject): AgentSignal[] {
+    switch (message.type) {
+      case "assistant":
+        this.#assistantError = message.error ?? this.#assistantError;
+        return [{ type: "message", message: raw, ...lastToolUse(message.message.content) }];
+      case "user":
+        // A replay is our own prompt coming back.
+        if ("isReplay" in message && message.isReplay) return [];
+        return [{ type: "message", message: trimToolResult(raw) }];
+      case "result": {
+        const result = toAgentResult(message, this.#assistantError);
+        this.#assistantError = undefined;
+        return [{ type: "result", result, message: { ...raw, result: textOf(message) } }];
+      }
+      case "system":
+        return this.#readSystem(message, raw);
+      default:
+        return [{ type: "message", message: raw }];
+    }
+  }
+
+  #readSystem(message: Extract<SDKMessage, { type: "system" }>, raw: JsonObject): AgentSignal[] {
+    switch (message.subtype) {
+      case "init":
+        return this.#readInit(message, raw);
+      case "session_state_changed":
+        if (message.state === "idle") return [{ type: "idle" }];
+        return message.state === "running" ? [{ type: "busy", id: message.uuid }] : [{ type: "alive" }];
+      case "background_tasks_changed":
+        return [{ type: "background", tasks: message.tasks.filter((task) => !task.ambient).map(toTask) }];
+      case "status":
+        if (message.permissionMode !== undefined) {
+          return [{ type: "reported", permissionMode: message.permissionMode }];
+        }
+        return [{ type: "alive" }];
+      default:
+        return [{ type: "message", message: raw }];
+    }
+  }
+
+  /** Every turn begins with an init of 3 KB that says the same: only the first and changed ones are kept. */
+  #readInit(message: { model: string; permissionMode: string }, raw: JsonObject): AgentSignal[] {
+    const { uuid: _uuid, user_message_uuids: _prompts, user_message_uuid: _prompt, ...facts } = raw;
+    const text = JSON.stringify(facts);
+    const changed = text !== this.#lastInit;
+    this.#lastInit = text;
+    const { model, permissionMode } = message;
+    const reported: AgentSignal = { type: "reported", model, permissionMode };
+    return changed ? [reported, { type: "message", message: facts }] : [reported];
+  }
+}
+
+function toLog(message: SDKMessage): JsonObject {
+  const { session_id: _, ...kept } = JsonObject.parse(message);
+  return kept;
+}
+
+function nameOf(raw: JsonObject): string {
+  const { type, subtype } = raw;
+  if (typeof type !== "string") return "";
+  return type === "system" && typeof subtype === "string" ? `system/${subtype}` : type;
+}
+
+function settled(raw: JsonObject): AgentSignal[] {
+  const frame = CommandLifecycle.safeParse(raw);
+  if (!frame.success) return [];
+  const { command_uuid: promptId, state } = frame.data;
+  return state === "completed" || state === "cancelled" ? [{ type: "prompt-settled", promptId }] : [];
+}
+
+function lastToolUse(content: readonly { type: string; id?: string }[]): { toolUseId?: string } {
+  const id = content.findLast((block) => block.type === "tool_use")?.id;
+  return id === undefined ? {} : { toolUseId: id };
+}
+
+function toTask(task: { task_id: string; task_type: string; description: string }) {
+  return { id: task.task_id, type: task.task_type, description: task.description };
+}
+
+const Retry = z.object({ attempt: z.number(), max_retries: z.number(), retry_delay_ms: z.number(), error: z.string() });
+
+function describe(kind: NoticeKind, raw: JsonObject): string {
+  const retry = Retry.safeParse(raw);
+  if (kind === "retry" && retry.success) {
+    const { attempt, max_retries: most, retry_delay_ms: delay, error } = retry.data;
+    return `${error}: retry ${String(attempt)} of ${String(most)} in ${(delay / 1000).toFixed(1)} s`;
+  }
+  const text = raw["message"] ?? raw["content"];
+  return typeof text === "string" && text !== "" ? text : nameOf(raw);
+}

@@ -1,0 +1,53 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { SessionOptions } from "../domain/options.ts";
+
+type Every = Required<SessionOptions>;
+
+/** How every option of a session reaches Claude Code. A key that is missing here does not compile. */
+const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Options> } = {
+  cwd: (cwd) => ({ cwd }),
+  allowedTools: (allowedTools) => ({ allowedTools }),
+  disallowedTools: (disallowedTools) => ({ disallowedTools }),
+  maxTurns: (maxTurns) => ({ maxTurns }),
+  model: (model) => ({ model }),
+  systemPrompt: (prompt) => ({
+    systemPrompt: typeof prompt === "string" ? prompt : { ...defaultPrompt, ...(prompt.append && { append: prompt.append }) },
+  }),
+  permissionMode: (permissionMode) => ({ permissionMode }),
+  tools: (tools) => ({ tools }),
+  agents: (agents) => ({ agents: agents }),
+  agent: (agent) => ({ agent }),
+  additionalDirectories: (additionalDirectories) => ({ additionalDirectories }),
+  effort: (effort) => ({ effort }),
+  thinking: (thinking) => ({ thinking }),
+  fallbackModel: (fallbackModel) => ({ fallbackModel }),
+  mcpServers: (mcpServers) => ({ mcpServers: mcpServers }),
+  strictMcpConfig: (strictMcpConfig) => ({ strictMcpConfig }),
+  outputFormat: (outputFormat) => ({ outputFormat }),
+  settingSources: (settingSources) => ({ settingSources }),
+  pathToClaudeCodeExecutable: (pathToClaudeCodeExecutable) => ({ pathToClaudeCodeExecutable }),
+  // The environment is put together in environment.ts, these two are the engine's deadlines.
+  env: () => ({}),
+  permissionRequestTimeoutMs: () => ({}),
+  sessionInitTimeoutMs: () => ({}),
+};
+
+const defaultPrompt = { type: "preset", preset: "claude_code" } as const;
+
+const DEFAULTS: Options = {
+  // Without it Claude Code runs with a prompt of one line.
+  systemPrompt: defaultPrompt,
+  settingSources: ["user", "project", "local"],
+  // By default the SDK puts the servers' env and headers on the command line, where every user can read them.
+  mcpServersDelivery: "initialize",
+};
+
+export function toSdkOptions(options: SessionOptions): Options {
+  const keys = SessionOptions.keyof().options;
+  return keys.reduce<Options>((mapped, key) => ({ ...mapped, ...mapOne(options, key) }), DEFAULTS);
+}
+
+function mapOne<K extends keyof Every>(options: Partial<Every>, key: K): Partial<Options> {
+  const value: Every[K] | undefined = options[key];
+  return value === undefined ? {} : MAPPING[key](value);
+}

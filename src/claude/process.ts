@@ -1,0 +1,220 @@
+import type { CanUseTool, Options, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { UUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { PROCESS_VARIABLE } from "../domain/environment.ts";
+import type { Ask, Decision } from "../domain/permission.ts";
+import type { AgentProcess, AgentSignal } from "../engine/ports.ts";
+import { Feed } from "./feed.ts";
+import { MessageReader } from "./messages.ts";
+import { killMarked, killTree } from "./supervise/tree.ts";
+import type { Spawned, Spawner } from "./supervise/spawn.ts";
+
+/** Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. */
+const INTERRUPT_MS = 1000;
+const END_OF_INPUT_MS = 500;
+const CLOSE_MS = 5000;
+/** A child that was killed can leave its output pipe open in the hands of its own children. */
+const LAST_WORDS_MS = 2000;
+
+/** What a process is started with, found out while its creator has already gone on. */
+export interface Launch {
+  options: Options;
+  resumed: boolean;
+  query: (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
+  notices: Extract<AgentSignal, { type: "notice" }>[];
+}
+
+interface Context {
+  launch: Promise<Launch>;
+  /** Found in the environment of everything that the process started. */
+  mark: string;
+  spawner: Spawner;
+  onSignal: (signal: AgentSignal) => void;
+  /** Takes secrets out of a text. */
+  mask: (text: string) => string;
+}
+
+/** One Claude Code in streaming mode. */
+export class ClaudeProcess implements AgentProcess {
+  readonly #context: Context;
+  readonly #feed = new Feed<SDKUserMessage>();
+  readonly #waiting = new Map<string, (result: PermissionResult) => void>();
+  readonly #ended: Promise<void>;
+  #query: Query | undefined;
+  #spawned: Spawned | undefined;
+  #killed = false;
+  #stopping = false;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#ended = this.#run();
+  }
+
+  /** Resolves when the process is gone and its last signal was sent. */
+  get ended(): Promise<void> {
+    return this.#ended;
+  }
+
+  push(promptId: string, text: string): void {
+    const message = { role: "user", content: text } as const;
+    this.#feed.push({ type: "user", message, parent_tool_use_id: null, uuid: toUuid(promptId) });
+  }
+
+  answer(requestId: string, decision: Decision): void {
+    const resolve = this.#waiting.get(requestId);
+    this.#waiting.delete(requestId);
+    resolve?.(toPermissionResult(decision));
+  }
+
+  interrupt(): void {
+    void this.#interrupt();
+  }
+
+  stop(): void {
+    void this.#stop();
+  }
+
+  kill(): void {
+    this.#killed = true;
+    const pid = this.#spawned?.pid;
+    if (pid === undefined) this.#feed.end();
+    else void killTree(pid);
+  }
+
+  async #run(): Promise<void> {
+    const { onSignal } = this.#context;
+    const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
+    this.#feed.end();
+    const exit = await this.#spawned?.exit;
+    // One that ends in good order ends its shells. One that was killed leaves them behind.
+    if (this.#killed || !this.#stopping) await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`);
+    const error = this.#whyItEnded(failure ?? exit?.error?.message);
+    onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
+  }
+
+  /** Runs until the process ends. Returns what it ended with when that was no regular end. */
+  async #converse(): Promise<string | undefined> {
+    const { launch, onSignal, spawner } = this.#context;
+    const { options, query, resumed, notices } = await launch;
+    if (this.#killed) return "It was stopped before it was started.";
+    for (const notice of notices) onSignal(notice);
+    // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
+    let onGone: () => void = () => undefined;
+    const gone = new Promise<undefined>((resolve) => (onGone = () => resolve(undefined)));
+    const running = query({
+      prompt: this.#feed,
+      options: {
+        ...options,
+        canUseTool: this.#ask,
+        spawnClaudeCodeProcess: (request) =>
+          spawner.spawn(request, (spawned) => {
+            this.#spawned = spawned;
+            onSignal({ type: "started", pid: spawned.pid, resumed });
+            void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
+          }),
+      },
+    });
+    this.#query = running;
+    running.initializationResult().then(
+      () => onSignal({ type: "ready" }),
+      // The stream ends with the same failure.
+      () => undefined,
+    );
+    return Promise.race([this.#readAll(running), gone]);
+  }
+
+  async #readAll(running: Query): Promise<string | undefined> {
+    const reader = new MessageReader();
+    let failedResult = false;
+    try {
+      for await (const message of running) {
+        if (message.type === "result") failedResult = message.is_error;
+        for (const signal of reader.read(message)) this.#context.onSignal(signal);
+      }
+    } catch (error) {
+      // The SDK throws once more after it has given an error result, which the reader has seen.
+      return failedResult ? undefined : this.#context.mask(messageOf(error));
+    }
+    return undefined;
+  }
+
+  readonly #ask: CanUseTool = async (toolName, input, details) => {
+    const { requestId, signal } = details;
+    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, resolve));
+    const withdraw = () => {
+      if (!this.#waiting.has(requestId)) return;
+      this.#context.onSignal({ type: "withdrawn", requestId });
+      this.answer(requestId, { behavior: "deny", message: "The request was withdrawn." });
+    };
+    signal.addEventListener("abort", withdraw, { once: true });
+    this.#context.onSignal({ type: "asked", ask: toAsk(toolName, input, details) });
+    return answered.finally(() => signal.removeEventListener("abort", withdraw));
+  };
+
+  async #interrupt(): Promise<void> {
+    // `cancelQueued` is not in the types of the SDK yet: it also takes back what Claude Code has queued itself.
+    await this.#query?.interrupt().catch(() => undefined);
+  }
+
+  async #stop(): Promise<void> {
+    this.#stopping = true;
+    await before(INTERRUPT_MS, this.#interrupt());
+    this.#feed.end();
+    await before(END_OF_INPUT_MS, this.#ended);
+    this.#query?.close();
+    if (!(await before(CLOSE_MS, this.#ended))) this.kill();
+  }
+
+  #whyItEnded(failure: string | undefined): string | undefined {
+    if (failure === undefined) return undefined;
+    const lastWords = this.#context.mask(this.#spawned?.stderrTail() ?? "").trim().split("\n").at(-1);
+    return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
+  }
+}
+
+/** Whether the promise was settled within `ms`. */
+async function before(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(ms, false, { signal: timer.signal, ref: false }).catch(() => false);
+  const inTime = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return inTime;
+}
+
+function toAsk(toolName: string, input: Record<string, unknown>, details: Parameters<CanUseTool>[2]): Ask {
+  const { agentID, blockedPath, decisionReason, requestId, suggestions, toolUseID } = details;
+  return {
+    requestId,
+    kind: toolName === "AskUserQuestion" ? "question" : "permission",
+    toolName,
+    input,
+    toolUseId: toolUseID,
+    ...(agentID !== undefined && { agentId: agentID }),
+    ...(suggestions && { suggestions: suggestions.map((suggestion) => ({ ...suggestion })) }),
+    ...(decisionReason !== undefined && { decisionReason }),
+    ...(blockedPath !== undefined && { blockedPath }),
+  };
+}
+
+function toPermissionResult(decision: Decision): PermissionResult {
+  if (decision.behavior === "deny") {
+    return { behavior: "deny", message: decision.message, ...(decision.interrupt && { interrupt: true }) };
+  }
+  const { updatedInput, updatedPermissions } = decision;
+  return {
+    behavior: "allow",
+    ...(updatedInput && { updatedInput }),
+    ...(updatedPermissions && { updatedPermissions }),
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function toUuid(id: string): UUID {
+  const parts = id.split("-");
+  if (parts.length !== 5) throw new Error("a prompt id is a UUID");
+  const [a = "", b = "", c = "", d = "", e = ""] = parts;
+  return `${a}-${b}-${c}-${d}-${e}`;
+}

@@ -1,0 +1,65 @@
+import type { SDKResultMessage } from "@anthropic-ai/claude-agent-sdk";
+import { JsonObject } from "../domain/json.ts";
+import type { AgentResult, FailureCategory } from "../domain/turn.ts";
+
+/** `subtype: "success"` does not mean success: API failures end so too. `is_error` and the terminal reason decide. */
+export function toAgentResult(message: SDKResultMessage, assistantError: string | undefined): AgentResult {
+  const apiErrorStatus = message.subtype === "success" ? (message.api_error_status ?? undefined) : undefined;
+  const structured = message.subtype === "success" ? message.structured_output : undefined;
+  const promptIds = message.user_message_uuids ?? (message.user_message_uuid ? [message.user_message_uuid] : []);
+  return {
+    text: textOf(message),
+    isError: message.is_error,
+    subtype: message.subtype,
+    promptIds: [...promptIds],
+    numTurns: message.num_turns,
+    durationMs: message.duration_ms,
+    durationApiMs: message.duration_api_ms,
+    costUsdTotal: message.total_cost_usd,
+    usage: JsonObject.parse(message.usage),
+    modelUsage: message.modelUsage,
+    permissionDenials: message.permission_denials.map((denial) => ({ ...denial })),
+    ...(message.terminal_reason !== undefined && { terminalReason: message.terminal_reason }),
+    ...(message.stop_reason !== null && { stopReason: message.stop_reason }),
+    ...(apiErrorStatus !== undefined && { apiErrorStatus }),
+    ...(structured !== undefined && { structuredOutput: structured }),
+    ...(message.is_error && { category: categoryOf(message, apiErrorStatus, assistantError) }),
+  };
+}
+
+/** What a reader should see. Claude Code's own diagnostics of an interrupt say nothing to anybody outside it. */
+export function textOf(message: SDKResultMessage): string {
+  if (message.subtype === "success") return message.result;
+  return message.errors.filter((error) => !error.startsWith("[ede_diagnostic]")).join("\n");
+}
+
+const BY_ASSISTANT_ERROR: Readonly<Record<string, FailureCategory>> = {
+  authentication_failed: "access",
+  oauth_org_not_allowed: "access",
+  billing_error: "billing",
+  rate_limit: "overloaded",
+  overloaded: "overloaded",
+  server_error: "overloaded",
+  invalid_request: "request",
+  model_not_found: "request",
+  max_output_tokens: "limit",
+};
+
+function categoryOf(message: SDKResultMessage, status: number | undefined, assistantError: string | undefined): FailureCategory {
+  if (message.subtype === "error_max_turns" || message.subtype === "error_max_budget_usd") return "limit";
+  if (message.subtype === "error_during_execution" && message.startup_failure_reason) return "configuration";
+  const known = assistantError === undefined ? undefined : BY_ASSISTANT_ERROR[assistantError];
+  return known ?? (status === undefined ? unanswered(message) : byStatus(status));
+}
+
+/** An API error without a status: nobody answered. */
+function unanswered(message: SDKResultMessage): FailureCategory {
+  return message.terminal_reason === "api_error" ? "connection" : "unknown";
+}
+
+function byStatus(status: number): FailureCategory {
+  if (status === 401 || status === 403) return "access";
+  if (status === 402) return "billing";
+  if (status === 429 || status >= 500) return "overloaded";
+  return status >= 400 ? "request" : "unknown";
+}

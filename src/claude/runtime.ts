@@ -1,0 +1,139 @@
+import { randomUUID } from "node:crypto";
+import { access, readdir, realpath, stat } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { invalidArgument } from "../domain/error.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
+import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
+import { childEnvironment, configFolder } from "./environment.ts";
+import { toSdkOptions } from "./options.ts";
+import { ClaudeProcess, type Launch } from "./process.ts";
+import { Spawner } from "./supervise/spawn.ts";
+import { emptyProject, isTrusted, whatWouldRun } from "./trust.ts";
+
+export interface ClaudeRuntimeOptions {
+  /** The environment of the server itself. */
+  environment: NodeJS.ProcessEnv;
+  /** How deep this server is nested; sessions run one deeper. */
+  depth: number;
+  /** Whether sessions may start sessions of their own through a server like this one. */
+  mayNest: boolean;
+  /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
+  ownCommands: readonly (readonly [string, ...string[]])[];
+  /** Sessions may use these folders and what is below them only; [] means any. */
+  allowDirs: readonly string[];
+  /** Folders whose project settings may run, beside those Claude Code trusts. */
+  trustDirs: readonly string[];
+  claudePath: string | undefined;
+  forceReaper: boolean;
+  mask: (text: string) => string;
+}
+
+/** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
+export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
+  const spawner = new Spawner({ forceReaper: config.forceReaper });
+  const running = new Set<ClaudeProcess>();
+  return {
+    check: async (options) => check(options, config),
+    reserve: async () => Promise.resolve(randomUUID()),
+    start(request: AgentStart): AgentProcess {
+      const mark = randomUUID();
+      const launch = prepare(request, mark, config);
+      const agent = new ClaudeProcess({ launch, mark, spawner, onSignal: request.onSignal, mask: config.mask });
+      running.add(agent);
+      void agent.ended.finally(() => running.delete(agent));
+      return agent;
+    },
+    drain: async () => {
+      await Promise.all([...running].map(async (agent) => agent.ended));
+    },
+  };
+}
+
+async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Promise<void> {
+  await checkFolder("cwd", options.cwd, config);
+  for (const [index, folder] of (options.additionalDirectories ?? []).entries()) {
+    await checkFolder(`additionalDirectories[${String(index)}]`, folder, config);
+  }
+  const own = options.pathToClaudeCodeExecutable;
+  if (own !== undefined && !isExecutableFile(own)) {
+    throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
+  }
+  if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
+    throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
+  }
+}
+
+async function checkFolder(field: string, folder: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
+  const found = await stat(folder).catch(() => undefined);
+  if (!found) throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
+  if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
+  if (allowDirs.length === 0) return;
+  const real = await realpath(folder);
+  const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
+  if (!roots.some((root) => isInside(real, root))) {
+    throw invalidArgument(field, `${folder} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`);
+  }
+}
+
+function isInside(path: string, root: string): boolean {
+  const way = relative(root, path);
+  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep) && !/^[A-Za-z]:/.test(way));
+}
+
+async function prepare(request: AgentStart, mark: string, config: ClaudeRuntimeOptions): Promise<Launch> {
+  const { options, sessionId } = request;
+  const { depth } = config;
+  const added = options.env ?? {};
+  const environment = childEnvironment(config.environment, { depth, mark, added });
+  const sources = options.settingSources ?? ["user", "project", "local"];
+  const usesProject = sources.includes("project") || sources.includes("local");
+  const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
+  const resumed = !request.first && (await hasTranscript(sessionId, configFolder(environment)));
+  const { query } = await import("@anthropic-ai/claude-agent-sdk");
+  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath;
+  return {
+    query,
+    resumed,
+    notices: trusted ? [] : untrustedNotices(options.cwd),
+    options: {
+      ...toSdkOptions(options),
+      ...(resumed ? { resume: sessionId } : { sessionId }),
+      ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
+      ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
+      ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
+      env: environment,
+    },
+  };
+}
+
+/** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
+function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
+  return [
+    { serverName: "claude-code-mcp" },
+    ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+  ];
+}
+
+function untrustedNotices(cwd: string): Extract<AgentSignal, { type: "notice" }>[] {
+  const files = whatWouldRun(cwd);
+  if (files.length === 0) return [];
+  const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";
+  const message = `${cwd} is not trusted: its settings, hooks and MCP servers are off; CLAUDE.md is read. ${advice}`;
+  return [{ type: "notice", kind: "untrusted_directory", message, details: { files } }];
+}
+
+/** Transcripts lie in a folder per project; a session is found whatever the folder it was started in is called. */
+async function hasTranscript(sessionId: string, folder: string): Promise<boolean> {
+  const projects = join(folder, "projects");
+  const names = await readdir(projects).catch(() => []);
+  const found = await Promise.all(names.map(async (name) => exists(join(projects, name, `${sessionId}.jsonl`))));
+  return found.includes(true);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,73 @@
+import { existsSync } from "node:fs";
+import { mkdir, readFile, realpath } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { configFolder, stateFile } from "./environment.ts";
+
+/**
+ * Settings of a repository can run commands before anybody is asked: hooks, servers of .mcp.json, apiKeyHelper. They
+ * do so only in directories that Claude Code's own trust record or the operator (--trust-dir) names.
+ */
+
+const WHAT_A_REPOSITORY_CAN_RUN = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
+
+const StateFile = z.looseObject({
+  projects: z.record(z.string(), z.looseObject({ hasTrustDialogAccepted: z.boolean().optional() })).optional(),
+});
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+export async function isTrusted(cwd: string, trustDirs: readonly string[], environment: Environment): Promise<boolean> {
+  const trusted = new Set([...(await realPaths(trustDirs)), ...(await trustedByClaude(environment))]);
+  return ancestors(await realpath(cwd)).some((folder) => trusted.has(folder));
+}
+
+/** The files in `cwd` and above it, up to its repository root, that are left out in an untrusted directory. */
+export function whatWouldRun(cwd: string): string[] {
+  const folders: string[] = [];
+  for (const folder of ancestors(cwd)) {
+    folders.push(folder);
+    if (existsSync(join(folder, ".git"))) break;
+  }
+  // Outside a repository Claude Code looks at the directory itself only.
+  const inRepository = existsSync(join(folders.at(-1) ?? cwd, ".git"));
+  return (inRepository ? folders : [cwd])
+    .flatMap((folder) => WHAT_A_REPOSITORY_CAN_RUN.map((file) => join(folder, file)))
+    .filter((file) => existsSync(file));
+}
+
+/**
+ * An empty folder that stands in for the project's configuration (SDK option projectConfigRoot): hooks, permissions,
+ * .mcp.json and agents come from there, CLAUDE.md still from the working directory. It lies in the user's own
+ * configuration folder because nobody else can put settings there, as anybody could below /tmp.
+ */
+export async function emptyProject(environment: Environment): Promise<string> {
+  const folder = join(configFolder(environment), "claude-code-mcp", "untrusted");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return folder;
+}
+
+async function trustedByClaude(environment: Environment): Promise<string[]> {
+  const text = await readFile(stateFile(environment), "utf8").catch(() => "{}");
+  const parsed = StateFile.safeParse(parseJson(text));
+  if (!parsed.success) return [];
+  const projects = Object.entries(parsed.data.projects ?? {});
+  return projects.filter(([, project]) => project.hasTrustDialogAccepted === true).map(([folder]) => folder);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function realPaths(folders: readonly string[]): Promise<string[]> {
+  return Promise.all(folders.map(async (folder) => realpath(folder).catch(() => folder)));
+}
+
+function ancestors(folder: string): string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [folder] : [folder, ...ancestors(parent)];
+}

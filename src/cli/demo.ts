@@ -1,0 +1,85 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs, promisify } from "node:util";
+import { bundledClaude, missingClaude } from "../claude/binary.ts";
+import { ConfigError } from "../config/error.ts";
+import { connect, type ServerCommand } from "../demo/client.ts";
+import { startScriptedModel } from "../demo/model/server.ts";
+import { jsonScreen, textScreen, type Screen } from "../demo/screen.ts";
+import { play, usd, type Ending } from "../demo/story.ts";
+
+interface Flags {
+  json: boolean;
+  keep: boolean;
+  live: boolean;
+}
+
+/** Plays one real session from client to Claude Code and back. Resolves to the exit code: 0 only when all went as told. */
+export async function demo(argv: string[]): Promise<number> {
+  const flags = readFlags(argv);
+  if (bundledClaude() === undefined) {
+    console.error(`claude-code-mcp: ${missingClaude()}`);
+    return 1;
+  }
+  const write = (text: string) => void process.stdout.write(text);
+  const screen = flags.json ? jsonScreen(write) : textScreen(write, process.stdout.isTTY && process.stdout.hasColors());
+  const home = await realpath(await mkdtemp(join(tmpdir(), "claude-code-mcp-demo-")));
+  try {
+    const ending = await run(flags, screen, home);
+    screen.ending({ ...ending }, endingText(ending));
+    return ending.ok ? 0 : 1;
+  } catch (error) {
+    console.error(`claude-code-mcp: the demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    return 1;
+  } finally {
+    if (flags.keep) console.error(`Kept: ${home}`);
+    else await rm(home, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+function readFlags(argv: string[]): Flags {
+  const off = { type: "boolean", default: false } as const;
+  try {
+    return parseArgs({ args: argv, options: { json: off, keep: off, live: off } }).values;
+  } catch (error) {
+    const problem = error instanceof Error ? error.message.split(". ")[0] : String(error);
+    throw new ConfigError(`demo: ${problem ?? ""}. It takes --live, --json and --keep.`);
+  }
+}
+
+async function run(flags: Flags, screen: Screen, home: string): Promise<Ending> {
+  const startedAt = performance.now();
+  const project = await mkdtemp(join(home, "project-"));
+  // A repository is what people work in; without git the demo runs all the same.
+  await promisify(execFile)("git", ["init", "--quiet", project]).catch(() => undefined);
+  const model = flags.live ? undefined : await startScriptedModel();
+  const client = await connect(server(model ? model.environment(join(home, "config")) : ownEnvironment()));
+  try {
+    screen.title(`claude-code-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
+    const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
+    screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
+    return await play({ client, screen, project, live: flags.live, startedAt });
+  } finally {
+    await client.close();
+    await model?.close();
+  }
+}
+
+function server(env: Record<string, string>): ServerCommand {
+  const main = fileURLToPath(new URL("./main.js", import.meta.url));
+  return { command: process.execPath, args: [main, "serve", "--log-level", "warn"], env };
+}
+
+function ownEnvironment(): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
+
+function endingText({ costUsd, ok, turns }: Ending): string {
+  const verdict = ok ? "All as it should be" : "NOT as it should be";
+  return `${verdict}: ${turns.toString()} model calls, ${usd(costUsd)}`;
+}

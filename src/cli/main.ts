@@ -1,0 +1,82 @@
+#!/usr/bin/env node
+import process from "node:process";
+
+/**
+ * The command line: finds the command and hands it the arguments behind it. Only Node's own modules are imported above:
+ * an old Node is told so before it meets anything it cannot read, and each command loads no more than it needs.
+ * Exit codes: 0 done, 1 a fault, 2 a command line or setting that cannot be used.
+ */
+
+const LEAST_NODE = { major: 20, minor: 19 };
+
+async function run(argv: string[]): Promise<number | undefined> {
+  const [first = ""] = argv;
+  const named = first !== "" && !first.startsWith("-");
+  const command = named ? first : "serve";
+  const rest = named ? argv.slice(1) : argv;
+  if (argv.includes("--help") || argv.includes("-h")) return help(named ? command : undefined);
+  if (argv.includes("--version") || argv.includes("-V")) return version();
+  switch (command) {
+    case "serve": {
+      const { serve } = await import("./serve.ts");
+      await serve(rest);
+      return undefined;
+    }
+    case "demo": {
+      const { demo } = await import("./demo.ts");
+      return demo(rest);
+    }
+    case "help":
+      return help(rest[0]);
+    case "version":
+      return version();
+    default: {
+      const { unknownCommand } = await import("./help.ts");
+      throw unknownCommand(command);
+    }
+  }
+}
+
+async function help(command: string | undefined): Promise<number> {
+  const { helpText } = await import("./help.ts");
+  process.stdout.write(helpText(command));
+  return 0;
+}
+
+async function version(): Promise<number> {
+  const { readPackage } = await import("../config/version.ts");
+  process.stdout.write(`${readPackage().version}\n`);
+  return 0;
+}
+
+/** Says on stderr what went wrong: one line for what the operator can mend, the stack for a fault of ours. */
+async function report(error: unknown): Promise<number> {
+  const { ConfigError } = await import("../config/error.ts");
+  if (error instanceof ConfigError) {
+    console.error(`claude-code-mcp: ${error.message}`);
+    return 2;
+  }
+  console.error("claude-code-mcp:", error);
+  return 1;
+}
+
+function tooOld(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major < LEAST_NODE.major || (major === LEAST_NODE.major && minor < LEAST_NODE.minor);
+}
+
+if (tooOld()) {
+  const { major, minor } = LEAST_NODE;
+  const needed = `${String(major)}.${String(minor)}`;
+  console.error(
+    `claude-code-mcp needs Node ${needed} or newer; this is ${process.versions.node} (${process.execPath}).`,
+  );
+  process.exitCode = 1;
+} else {
+  try {
+    process.exitCode = await run(process.argv.slice(2));
+  } catch (error) {
+    // A command that failed half-way may have left something open that would keep the process alive.
+    process.exit(await report(error));
+  }
+}

@@ -1,0 +1,46 @@
+import { createApp } from "../app.ts";
+import { loadConfig, readDepth, unknownVariables } from "../config/load.ts";
+import { readPackage } from "../config/version.ts";
+
+/** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
+export async function serve(argv: string[]): Promise<void> {
+  const config = loadConfig({ argv, env: process.env });
+  const { name, version } = readPackage();
+  const app = createApp({
+    config,
+    environment: process.env,
+    depth: readDepth(process.env),
+    ownCommands: ownCommands(name, process.argv),
+    info: { name, version },
+  });
+  for (const problem of unknownVariables(process.env)) app.log.warn(problem);
+
+  const end = (reason: string, code: number) => {
+    app.log.debug("ending", { reason });
+    void app
+      .close()
+      .catch((error: unknown) => app.log.error("while ending", { error: String(error) }))
+      .finally(() => process.exit(code));
+  };
+  // Real clients send the next signal soon after the first. It changes nothing: draining has its own bounds.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => end(signal, 0));
+  process.on("uncaughtException", (error) => {
+    app.log.error("uncaught exception", { error: error.stack ?? error.message });
+    end("uncaught exception", 1);
+  });
+  app.serveStdio(() => end("the client is gone", 0));
+  return Promise.resolve();
+}
+
+/** The spellings under which a configuration of Claude Code may start this very server. */
+function ownCommands(name: string, argv: readonly string[]): (readonly [string, ...string[]])[] {
+  const [node = process.execPath, script = name, ...args] = argv;
+  return [
+    [node, script, ...args],
+    ["node", script, ...args],
+    [script, ...args],
+    [name, ...args],
+    ["npx", name, ...args],
+    ["npx", "-y", name, ...args],
+  ];
+}

@@ -1,0 +1,67 @@
+import { parseArgs } from "node:util";
+import { ConfigError } from "./error.ts";
+import { SETTINGS } from "./schema.ts";
+import type { Setting } from "./setting.ts";
+import { didYouMean } from "./suggest.ts";
+
+/** A flag as it was written. `text` is undefined for a flag that stands without a value. */
+export interface Flag {
+  readonly setting: Setting;
+  /** With its dashes, "--no-" included, for messages. */
+  readonly written: string;
+  readonly text: string | undefined;
+  /** `--no-x` of a boolean. */
+  readonly negated: boolean;
+}
+
+/** Reads the arguments behind the command, in their order. Throws ConfigError. */
+export function readFlags(argv: readonly string[]): Flag[] {
+  // Not strict: parseArgs only cuts the arguments up, since its own errors name neither a near match nor what is allowed.
+  const { tokens } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true });
+  return tokens.flatMap((token) => {
+    if (token.kind === "option-terminator") return [];
+    if (token.kind === "positional") {
+      throw new ConfigError(
+        `Unexpected argument "${token.value}": only flags go here, as --flag value or --flag=value.`,
+      );
+    }
+    return [readFlag(token)];
+  });
+}
+
+const OPTIONS = Object.fromEntries(SETTINGS.map(({ flag, reading }) => [flag, { type: optionType(reading) }]));
+
+function optionType(reading: Setting["reading"]): "boolean" | "string" {
+  return reading === "boolean" ? "boolean" : "string";
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+function readFlag({ name, rawName: written, value: text, inlineValue }: OptionToken): Flag {
+  const negated = name.startsWith("no-");
+  const setting = SETTINGS.find(({ flag, reading }) =>
+    negated ? flag === name.slice(3) && reading === "boolean" : flag === name,
+  );
+  if (setting === undefined) throw unknownFlag(written);
+  if (setting.reading === "boolean") {
+    if (negated && text !== undefined) throw new ConfigError(`${written} takes no value.`);
+  } else if (text === undefined || (inlineValue !== true && text.startsWith("--"))) {
+    // "--a --b" is a forgotten value far more often than the value "--b", which --a=--b still gives.
+    throw new ConfigError(`${written} needs a value: ${setting.allowed}.`);
+  }
+  return { setting, written, text, negated };
+}
+
+function unknownFlag(written: string): ConfigError {
+  const known = SETTINGS.flatMap(({ flag, reading }) =>
+    reading === "boolean" ? [`--${flag}`, `--no-${flag}`] : [`--${flag}`],
+  );
+  return new ConfigError(
+    `Unknown flag ${written}.${didYouMean(written, known)} "claude-code-mcp help" lists all flags.`,
+  );
+}

@@ -1,0 +1,175 @@
+import { readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, dirname, resolve } from "node:path";
+import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
+import { JsonObject } from "../domain/json.ts";
+import { ConfigError } from "./error.ts";
+import { readFlags } from "./flags.ts";
+import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
+import type { Setting } from "./setting.ts";
+import { didYouMean } from "./suggest.ts";
+
+/**
+ * Flags over variables over the file over the defaults: read once, at the door. A list of a higher source replaces the
+ * list of a lower one. Relative paths count from the current directory, in the file from the file's folder.
+ */
+
+export interface ConfigSources {
+  /** What stands behind the command. */
+  readonly argv: readonly string[];
+  readonly env: Environment;
+  /** The text of a file. Throws when it cannot be read. */
+  readonly readFile?: (path: string) => string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A value before it is checked, and where it came from. */
+interface Given {
+  readonly value: unknown;
+  /** Names the source in messages: a flag, a variable, or a key and its file. */
+  readonly from: string;
+}
+
+type GivenByKey = ReadonlyMap<string, Given>;
+
+/** Throws ConfigError with one line that names the source of the bad value and what is allowed. */
+export function loadConfig({ argv, env, readFile = readText }: ConfigSources): Config {
+  const flags = fromFlags(argv);
+  const variables = fromVariables(env);
+  const file = fromFile(flags.get(CONFIG_FILE.key) ?? variables.get(CONFIG_FILE.key), readFile);
+  return check(new Map([...file, ...variables, ...flags]));
+}
+
+/** How deep this server is nested: 0 unless a server above it set the variable for the Claude Code that started this one. */
+export function readDepth(env: Environment): number {
+  const text = env[DEPTH_VARIABLE] ?? "";
+  if (text === "") return 0;
+  if (/^\d{1,6}$/.test(text)) return Number(text);
+  throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it, you need not.`);
+}
+
+/** A sentence for each variable that has our prefix and yet no effect: a misspelt bound is no bound. */
+export function unknownVariables(env: Environment): string[] {
+  const known = SETTINGS.map(({ variable }) => variable);
+  const ofServers = [DEPTH_VARIABLE, PROCESS_VARIABLE];
+  return Object.keys(env)
+    .filter((name) => name.startsWith("CLAUDE_CODE_MCP_") && !ofServers.includes(name) && !known.includes(name))
+    .map((name) => `${name} is no setting of this version and has no effect.${didYouMean(name, known)}`);
+}
+
+function fromFlags(argv: readonly string[]): GivenByKey {
+  const given = new Map<string, Given>();
+  for (const { setting, written, text, negated } of readFlags(argv)) {
+    const value = text === undefined ? !negated : fromText(setting, text);
+    const before = given.get(setting.key)?.value;
+    // A list grows with each flag; of any other setting the last flag counts.
+    const joined = setting.reading === "directories" && before !== undefined ? [before, value].flat() : value;
+    given.set(setting.key, { value: joined, from: written });
+  }
+  return given;
+}
+
+function fromVariables(env: Environment): GivenByKey {
+  const given = new Map<string, Given>();
+  for (const setting of SETTINGS) {
+    const text = env[setting.variable];
+    if (text === undefined) continue;
+    // Clients hand on unset variables as empty ones. An empty list of directories is refused: it would allow everything.
+    if (text === "" && setting.reading !== "directories") continue;
+    const value =
+      setting.reading === "directories" ? absolute(text.split(delimiter), process.cwd()) : fromText(setting, text);
+    given.set(setting.key, { value, from: setting.variable });
+  }
+  return given;
+}
+
+function fromFile(path: Given | undefined, readFile: (path: string) => string): GivenByKey {
+  if (path === undefined) return new Map();
+  if (typeof path.value !== "string" || path.value === "") throw refused(path, CONFIG_FILE);
+  const name = path.value;
+  const keys = SETTINGS.filter(({ inFile }) => inFile);
+  const given = new Map<string, Given>();
+  for (const [key, value] of Object.entries(parseFile(name, path.from, readFile))) {
+    const setting = keys.find((known) => known.key === key);
+    if (setting === undefined) {
+      const known = keys.map((entry) => entry.key);
+      throw new ConfigError(`Unknown key "${key}" in ${name}.${didYouMean(key, known)}`);
+    }
+    const isPath = setting.reading === "path" || setting.reading === "directories";
+    given.set(key, { value: isPath ? absolute(value, dirname(name)) : value, from: `"${key}" in ${name}` });
+  }
+  return given;
+}
+
+function parseFile(name: string, from: string, readFile: (path: string) => string): JsonObject {
+  let text: string;
+  try {
+    text = readFile(name);
+  } catch (cause) {
+    throw new ConfigError(`The file of ${from} cannot be read: ${reason(cause)}`, cause);
+  }
+  let content: unknown;
+  try {
+    content = JSON.parse(text.replace(/^\uFEFF/, ""));
+  } catch (cause) {
+    throw new ConfigError(`${name} is not JSON: ${reason(cause)}`, cause);
+  }
+  const parsed = JsonObject.safeParse(content);
+  if (!parsed.success) throw new ConfigError(`${name} must hold one JSON object of settings.`);
+  return parsed.data;
+}
+
+/** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
+function fromText({ reading }: Setting, text: string): unknown {
+  switch (reading) {
+    case "number":
+      return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
+    case "boolean":
+      if (text === "true" || text === "1") return true;
+      return text === "false" || text === "0" ? false : text;
+    case "path":
+      return absolute(text, process.cwd());
+    case "directories":
+      return absolute([text], process.cwd());
+    case "text":
+      return text;
+  }
+}
+
+/** Paths inside `value` made absolute, a leading ~ being the home folder; what is no path is left for the schema to refuse. */
+function absolute(value: unknown, base: string): unknown {
+  if (Array.isArray(value)) return value.map((each) => absolute(each, base));
+  if (typeof value !== "string" || value === "") return value;
+  return resolve(
+    base,
+    value.replace(/^~(?=$|[\\/])/, () => homedir()),
+  );
+}
+
+function check(given: GivenByKey): Config {
+  const settings = SETTINGS.filter(({ key, inFile }) => inFile && given.has(key));
+  const parsed = Config.safeParse(Object.fromEntries(settings.map(({ key }) => [key, given.get(key)?.value])));
+  if (parsed.success) return parsed.data;
+  const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
+  const source = bad === undefined ? undefined : given.get(bad.key);
+  if (bad === undefined || source === undefined) throw parsed.error;
+  throw refused(source, bad);
+}
+
+function refused({ value, from }: Given, { allowed }: Setting): ConfigError {
+  return new ConfigError(`${from} is ${shown(value)}: must be ${allowed}.`);
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.length > 100 ? `${text.slice(0, 100)}...` : text;
+}
+
+function reason(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+function readText(path: string): string {
+  return readFileSync(path, "utf8");
+}

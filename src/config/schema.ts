@@ -1,0 +1,141 @@
+import { z } from "zod";
+import { choice, count, directories, milliseconds, path, toggle, settingOf } from "./setting.ts";
+import type { Setting } from "./setting.ts";
+
+/**
+ * Every setting of the server, once: what a flag, a variable and the configuration file accept, the help text and
+ * docs/configuration.md are all read off this table. A setting stands here only when it has an effect.
+ */
+
+/** Timers of Node are 32 bits: a longer one fires at once. */
+const LONGEST_MS = 2_147_483_647;
+
+const fields = {
+  maxWaitMs: milliseconds(
+    { least: 1_000, most: 3_600_000, fallback: 45_000 },
+    {
+      flag: "max-wait-ms",
+      variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
+      group: "Time",
+      meaning: "The longest that a waiting tool call may block.",
+    },
+  ),
+  turnMaxMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 14_400_000 },
+    {
+      flag: "turn-max-ms",
+      variable: "CLAUDE_CODE_MCP_RUNNING_SESSION_MAX_MS",
+      group: "Time",
+      meaning:
+        "A turn that has run for this long is ended with reason time_limit; time spent waiting for a decision is not counted.",
+    },
+  ),
+  inactivityMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    {
+      flag: "inactivity-ms",
+      variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
+      group: "Time",
+      meaning:
+        "A turn without a sign of life from Claude Code for this long is ended with reason inactivity; time spent waiting for a decision is not counted.",
+    },
+  ),
+  idleProcessMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    {
+      flag: "idle-process-ms",
+      variable: "CLAUDE_CODE_MCP_SESSION_TTL_MS",
+      group: "Time",
+      meaning: "The process of an idle session is closed after this; the session stays and can be replied to.",
+    },
+  ),
+  permissionTimeoutMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
+    {
+      flag: "permission-timeout-ms",
+      variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
+      group: "Permissions",
+      meaning: "A request that nobody answers is denied this long after it was first shown to someone who can answer.",
+    },
+  ),
+  permissionMaxMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    {
+      flag: "permission-max-ms",
+      variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
+      group: "Permissions",
+      meaning: "A request that nobody has seen is denied after this.",
+    },
+  ),
+  allowBypass: toggle({
+    flag: "allow-bypass",
+    variable: "CLAUDE_CODE_MCP_ALLOW_BYPASS",
+    group: "Permissions",
+    meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
+  }),
+  allowDirs: directories("none (anywhere)", {
+    flag: "allow-dir",
+    variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
+    group: "Directories",
+    meaning: "Sessions may use only cwd and additionalDirectories inside these, judged by real path.",
+  }),
+  trustDirs: directories("none", {
+    flag: "trust-dir",
+    variable: "CLAUDE_CODE_MCP_TRUST_DIRS",
+    group: "Directories",
+    meaning:
+      "In these and all directories below them, project settings, hooks and .mcp.json may run, beside those that Claude Code's own trust record names.",
+  }),
+  claudePath: path("the Agent SDK's", {
+    flag: "claude-path",
+    variable: "CLAUDE_CODE_MCP_CLAUDE_PATH",
+    group: "Claude Code",
+    meaning: "The Claude Code executable.",
+  }),
+  maxDepth: count(
+    { least: 0, most: 10, fallback: 1 },
+    {
+      flag: "max-depth",
+      variable: "CLAUDE_CODE_MCP_MAX_DEPTH",
+      group: "Claude Code",
+      meaning: "How deep servers may nest: a server at this depth refuses to start sessions.",
+    },
+  ),
+  reaper: choice(["auto", "always"], "auto", {
+    flag: "reaper",
+    variable: "CLAUDE_CODE_MCP_REAPER",
+    group: "Claude Code",
+    meaning:
+      "What ends Claude Code when the server dies: auto is setpriv where it exists, else a small reaper process; always is the reaper process.",
+  }),
+  logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
+    flag: "log-level",
+    variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
+    group: "Server",
+    meaning: "The least level that is logged, as JSON lines on stderr.",
+  }),
+};
+
+/** The settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
+export const Config = z.strictObject(fields).readonly();
+export type Config = z.output<typeof Config>;
+
+/** Where the file is cannot stand in the file. */
+export const CONFIG_FILE: Setting = {
+  key: "config",
+  inFile: false,
+  flag: "config",
+  variable: "CLAUDE_CODE_MCP_CONFIG",
+  group: "Server",
+  reading: "path",
+  placeholder: "<path>",
+  allowed: "a path",
+  fallback: "none",
+  meaning: "A JSON file with settings.",
+};
+
+/** All settings, in the order of the table. */
+export const SETTINGS: readonly Setting[] = [
+  ...Object.entries(fields).map(([key, schema]) => settingOf(key, schema)),
+  CONFIG_FILE,
+];

@@ -1,0 +1,105 @@
+import { z } from "zod";
+
+/** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
+
+export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Server";
+
+/** What the table says of a setting beside its schema. */
+interface About {
+  /** Without the dashes. */
+  readonly flag: string;
+  readonly variable: string;
+  readonly group: Group;
+  readonly meaning: string;
+}
+
+/** How text from a flag or a variable becomes the value that a file would hold as JSON. */
+export type Reading = "number" | "boolean" | "text" | "path" | "directories";
+
+export interface Setting extends About {
+  /** The key in `Config` and in the file. */
+  readonly key: string;
+  readonly inFile: boolean;
+  readonly reading: Reading;
+  /** What stands behind the flag in the help text; empty for a flag that takes no value. */
+  readonly placeholder: string;
+  /** The values that are allowed, in words that follow "must be". */
+  readonly allowed: string;
+  /** The default, in words. */
+  readonly fallback: string;
+}
+
+type Details = Omit<Setting, "key" | "inFile">;
+
+const details = z.registry<Details>();
+
+interface Range {
+  readonly least: number;
+  readonly most: number;
+  readonly fallback: number;
+}
+
+function whole({ least, most, fallback }: Range, unit: { name: string; placeholder: string }, about: About) {
+  const allowed = `a whole number${unit.name} from ${String(least)} to ${String(most)}`;
+  const { placeholder } = unit;
+  return z
+    .int()
+    .min(least)
+    .max(most)
+    .default(fallback)
+    .register(details, { ...about, reading: "number", placeholder, allowed, fallback: String(fallback) });
+}
+
+export const count = (range: Range, about: About) => whole(range, { name: "", placeholder: "<n>" }, about);
+
+export const milliseconds = (range: Range, about: About) =>
+  whole(range, { name: " of ms", placeholder: "<ms>" }, about);
+
+export function toggle(about: About) {
+  const allowed = "true or false (1 or 0 are understood too, except in a file)";
+  return z
+    .boolean()
+    .default(false)
+    .register(details, { ...about, reading: "boolean", placeholder: "", allowed, fallback: "false" });
+}
+
+export function choice<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: NoInfer<T[number]>,
+  about: About,
+) {
+  return z
+    .enum(values)
+    .default(fallback)
+    .register(details, {
+      ...about,
+      reading: "text",
+      placeholder: values.join("|"),
+      allowed: `one of ${values.join(", ")}`,
+      fallback,
+    });
+}
+
+export function directories(fallback: string, about: About) {
+  const allowed = "directories, none of them empty (a list in a file, separated as in PATH in a variable)";
+  return z
+    .array(z.string().min(1))
+    .default([])
+    .readonly()
+    .register(details, { ...about, reading: "directories", placeholder: "<dir>", allowed, fallback });
+}
+
+export function path(fallback: string, about: About) {
+  return z
+    .string()
+    .min(1)
+    .optional()
+    .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback });
+}
+
+/** The setting that one of the schemas above makes under this key. */
+export function settingOf(key: string, schema: z.ZodType): Setting {
+  const known = details.get(schema);
+  if (known === undefined) throw new Error(`${key} is not made by one of the functions of setting.ts`);
+  return { ...known, key, inFile: true };
+}

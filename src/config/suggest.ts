@@ -1,0 +1,29 @@
+/** What somebody who wrote `word` most likely meant, or undefined when nothing is near. */
+export function nearest(word: string, known: readonly string[]): string | undefined {
+  const most = Math.max(2, Math.floor(word.length / 3));
+  const ranked = known.map((name) => ({ name, distance: distance(word, name) })).toSorted(byDistance);
+  return ranked[0] !== undefined && ranked[0].distance <= most ? ranked[0].name : undefined;
+}
+
+/** `nearest` as a sentence to put behind an error: " Did you mean --x?", or nothing. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const name = nearest(word, known);
+  return name === undefined ? "" : ` Did you mean ${name}?`;
+}
+
+const byDistance = (a: { distance: number }, b: { distance: number }) => a.distance - b.distance;
+
+/** Edits from one word to the other (Levenshtein); a word left unfinished counts as one edit. */
+function distance(from: string, to: string): number {
+  if (from.length >= 3 && to.startsWith(from)) return from === to ? 0 : 1;
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (const [line, letter] of from.split("").entries()) {
+    const above = row;
+    row = [line + 1];
+    for (const [column, other] of to.split("").entries()) {
+      const replaced = (above[column] ?? 0) + (letter === other ? 0 : 1);
+      row.push(Math.min(replaced, (above[column + 1] ?? 0) + 1, (row[column] ?? 0) + 1));
+    }
+  }
+  return row.at(-1) ?? 0;
+}

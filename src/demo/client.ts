@@ -1,0 +1,66 @@
+import { Client } from "@modelcontextprotocol/client";
+import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { z } from "zod";
+
+/** What of the server's answers the demo reads. Everything else in them is shown by nobody and left alone. */
+const Answer = z.looseObject({
+  sessionId: z.string().optional(),
+  status: z.string().optional(),
+  nextCursor: z.number().optional(),
+  events: z.array(z.looseObject({ type: z.string(), data: z.looseObject({}) })).optional(),
+  actions: z
+    .array(z.looseObject({ requestId: z.string(), toolName: z.string(), summary: z.string(), remainingMs: z.number() }))
+    .optional(),
+  result: z
+    .looseObject({
+      result: z.string(),
+      isError: z.boolean(),
+      numTurns: z.number(),
+      totalCostUsd: z.number(),
+      sessionTotalTurns: z.number(),
+      sessionTotalCostUsd: z.number(),
+      durationMs: z.number(),
+    })
+    .optional(),
+  sessions: z.array(z.looseObject({ processStarts: z.number().optional() })).optional(),
+});
+export type Answer = z.infer<typeof Answer>;
+
+export interface ServerCommand {
+  command: string;
+  args: string[];
+  /** On top of what a client hands to servers by default (PATH, HOME and the like). */
+  env: Record<string, string>;
+}
+
+export interface DemoClient {
+  /** Throws with the server's own words when it answers with an error. */
+  call(tool: string, args: Record<string, unknown>): Promise<Answer>;
+  readonly serverVersion: string;
+  readonly protocolVersion: string;
+  close(): Promise<void>;
+}
+
+/** Starts the server as any MCP client does: a child process, JSON-RPC over its stdin and stdout. */
+export async function connect({ command, args, env }: ServerCommand): Promise<DemoClient> {
+  const transport = new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } });
+  const client = new Client(
+    { name: "claude-code-mcp-demo", version: "1.0.0" },
+    { versionNegotiation: { mode: "auto" } },
+  );
+  await client.connect(transport);
+  return {
+    serverVersion: client.getServerVersion()?.version ?? "unknown",
+    protocolVersion: client.getNegotiatedProtocolVersion() ?? "unknown",
+    async call(tool, parameters) {
+      const answer = await client.callTool({ name: tool, arguments: parameters });
+      if (answer.isError) throw new Error(`${tool}: ${textOf(answer.content)}`);
+      return Answer.parse(answer.structuredContent);
+    },
+    close: async () => client.close(),
+  };
+}
+
+function textOf(content: readonly { type: string; text?: unknown }[]): string {
+  return content.map(({ text }) => (typeof text === "string" ? text : "")).join("\n");
+}

@@ -1,0 +1,81 @@
+/** Decides what each request of each conversation gets: an entry of its script, or an answer made up here. */
+import { createHash } from "node:crypto";
+
+import type { ErrorAnswer } from "./faults.ts";
+import type { Served } from "./records.ts";
+import { type Caller, type MessagesRequest, userTexts } from "./request.ts";
+import { parseScript, type Reply, type Script, scriptIn, ScriptError, stepAt } from "./script.ts";
+
+/** What one request gets: a reply, or an error when its script cannot be played. */
+export type Answer = { readonly served: Served } & ({ readonly reply: Reply } | { readonly error: ErrorAnswer });
+
+/** Where a conversation's script came from, and how many answers it has given so far. */
+interface Found {
+  readonly script: Script;
+  /** Names this use of this script within its session. */
+  readonly place: string;
+  readonly answers: number;
+}
+
+const MOST_COUNTERS = 10_000;
+
+export class Conversations {
+  /** How often a step with a fault was asked for. The only state: all else is read from the request. */
+  readonly #attempts = new Map<string, number>();
+  readonly #fallback: Script | undefined;
+
+  constructor(fallback: Script | undefined) {
+    this.#fallback = fallback;
+  }
+
+  answer(request: MessagesRequest, caller: Caller): Answer {
+    if (request.max_tokens === 1) return { served: { none: "model probe" }, reply: { text: "Hello" } };
+    if (request.output_config?.format) {
+      return { served: { none: "side question" }, reply: { text: '{"title":"Scripted session"}' } };
+    }
+    let found: Found | undefined;
+    try {
+      found = this.#find(request);
+    } catch (error) {
+      if (!(error instanceof ScriptError)) throw error;
+      return { served: { none: "bad script" }, error: { status: 400, message: `Scripted model: ${error.message}` } };
+    }
+    if (!found) return { served: { none: "no script" }, reply: { text: "The prompt has no model script." } };
+    return this.#next(found, caller);
+  }
+
+  /** The last script in what the user wrote. Tool results do not count: what a tool read may hold anything. */
+  #find({ messages }: MessagesRequest): Found | undefined {
+    for (const [at, message] of [...messages.entries()].toReversed()) {
+      for (const [block, text] of [...userTexts(message).entries()].toReversed()) {
+        const json = scriptIn(text);
+        if (json === undefined) continue;
+        const hash = createHash("sha256").update(json).digest("base64");
+        const place = `${String(at)}.${String(block)} ${hash}`;
+        return { script: parseScript(json), place, answers: answersIn(messages.slice(at + 1)) };
+      }
+    }
+    return this.#fallback && { script: this.#fallback, place: "fallback", answers: answersIn(messages) };
+  }
+
+  #next({ script, place, answers }: Found, { sessionId, agentId }: Caller): Answer {
+    const key = JSON.stringify([sessionId, agentId, place, answers]);
+    const attempt = this.#attempts.get(key) ?? 0;
+    const step = stepAt(script, answers, attempt);
+    if (!step) return { served: { none: "past the end" }, reply: { text: "Done." } };
+    if (step.fault) this.#count(key, attempt + 1);
+    return { served: { entry: step.entry, fault: step.fault }, reply: step.reply };
+  }
+
+  #count(key: string, attempts: number): void {
+    this.#attempts.delete(key);
+    this.#attempts.set(key, attempts);
+    if (this.#attempts.size <= MOST_COUNTERS) return;
+    const [oldest] = this.#attempts.keys();
+    if (oldest !== undefined) this.#attempts.delete(oldest);
+  }
+}
+
+function answersIn(messages: MessagesRequest["messages"]): number {
+  return messages.filter(({ role }) => role === "assistant").length;
+}

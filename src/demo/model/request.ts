@@ -1,0 +1,74 @@
+/** What the server reads out of a Messages API request. */
+import type { IncomingHttpHeaders } from "node:http";
+
+import { z } from "zod";
+
+const Text = z.union([z.string(), z.array(z.object({ type: z.string(), text: z.string().optional() }))]);
+
+export const MessagesRequest = z.object({
+  model: z.string(),
+  max_tokens: z.number().optional(),
+  stream: z.boolean().optional(),
+  system: Text.optional(),
+  messages: z.array(z.object({ role: z.string(), content: Text })),
+  tools: z.array(z.object({ name: z.string().optional() })).optional(),
+  output_config: z.object({ format: z.unknown().optional() }).optional(),
+  metadata: z.object({ user_id: z.string().optional() }).optional(),
+});
+export type MessagesRequest = z.infer<typeof MessagesRequest>;
+
+/** Claude Code's identity of a request. `agentId` is there exactly for the requests of a subagent. */
+export interface Caller {
+  readonly sessionId: string | undefined;
+  readonly agentId: string | undefined;
+}
+
+const UserId = z.object({ session_id: z.string() });
+
+/** Who asks: Claude Code says it in headers, and the session once more as JSON inside `metadata.user_id`. */
+export function callerOf(headers: IncomingHttpHeaders, request?: MessagesRequest): Caller {
+  return {
+    sessionId: single(headers["x-claude-code-session-id"]) ?? sessionInMetadata(request?.metadata?.user_id),
+    agentId: single(headers["x-claude-code-agent-id"]),
+  };
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+function sessionInMetadata(userId: string | undefined): string | undefined {
+  if (!userId?.startsWith("{")) return undefined;
+  try {
+    return UserId.safeParse(JSON.parse(userId)).data?.session_id;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The text blocks of a content; tool results and tool calls have none. */
+export function textsOf(content: z.infer<typeof Text> | undefined): string[] {
+  if (content === undefined) return [];
+  if (typeof content === "string") return [content];
+  return content.flatMap((block) => (block.type === "text" && block.text !== undefined ? [block.text] : []));
+}
+
+/** How Claude Code passes on what the user writes during a turn: at the head of a message of the role `system`. */
+const MID_TURN = "The user sent a new message while you were working";
+
+/** The text blocks of a message if it carries what the user wrote (or Claude Code in the user's place). */
+export function userTexts({ role, content }: MessagesRequest["messages"][number]): string[] {
+  const texts = textsOf(content);
+  const fromUser = role === "user" || (role === "system" && texts[0]?.startsWith(MID_TURN));
+  return fromUser ? texts : [];
+}
+
+/** All text of the last message of the user that has any, its blocks joined by a newline. */
+export function lastUserText({ messages }: MessagesRequest): string {
+  return (
+    messages
+      .map(userTexts)
+      .findLast((texts) => texts.length > 0)
+      ?.join("\n") ?? ""
+  );
+}

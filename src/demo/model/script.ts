@@ -1,0 +1,176 @@
+/**
+ * What a scripted model says: the schema of a script, where the script of a conversation is found, and which
+ * of its entries answers the next request.
+ */
+import { readFile } from "node:fs/promises";
+
+import { z } from "zod";
+
+const Milliseconds = z.int().min(0).max(3_600_000);
+const Count = z.int().min(1);
+const Tokens = z.int().min(0).max(1_000_000_000);
+const GateName = z.string().min(1);
+
+const ToolCall = z.strictObject({
+  name: z.string().min(1),
+  input: z.record(z.string(), z.unknown()),
+  /** Made up (unique) when absent. */
+  id: z.string().min(1).optional(),
+});
+
+const ApiError = z.strictObject({
+  status: z.literal([400, 401, 403, 404, 413, 429, 500, 529]),
+  /** Sent as the `retry-after` header, in seconds. */
+  retryAfterSeconds: z.number().min(0).optional(),
+  /** Anthropic's error type; by default the one that belongs to the status. */
+  type: z.string().min(1).optional(),
+  message: z.string().optional(),
+  /** The same as the entry's `times`. */
+  times: Count.optional(),
+});
+
+const Usage = z.strictObject({
+  input_tokens: Tokens.optional(),
+  output_tokens: Tokens.optional(),
+  cache_read_input_tokens: Tokens.optional(),
+  cache_creation_input_tokens: Tokens.optional(),
+});
+
+/** One entry of a script: what the model says, when, and what goes wrong first. All fields are optional. */
+export const Reply = z
+  .strictObject({
+    thinking: z.string().optional(),
+    /** An array is streamed one delta per element. */
+    text: z.union([z.string(), z.array(z.string())]).optional(),
+    tools: z.array(ToolCall).optional(),
+    stopReason: z.enum(["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "refusal"]).optional(),
+    usage: Usage.optional(),
+    /** Wait before the headers. */
+    delayMs: Milliseconds.optional(),
+    /** Wait between two streamed deltas. */
+    chunkDelayMs: Milliseconds.optional(),
+    /** Wait before the headers until the gate of this name is released. */
+    gateBefore: GateName.optional(),
+    /** Wait after the headers (and `message_start`) until the gate of this name is released. */
+    gate: GateName.optional(),
+    error: ApiError.optional(),
+    hang: z.enum(["before-headers", "mid-stream"]).optional(),
+    cut: z.literal(true).optional(),
+    malformed: z.literal(true).optional(),
+    /** How many requests meet the fault before the entry's content is served. */
+    times: Count.optional(),
+  })
+  .check(({ value: reply, issues }) => {
+    const faults = [reply.error, reply.hang, reply.cut, reply.malformed].filter((fault) => fault !== undefined).length;
+    const complain = (message: string) => issues.push({ code: "custom", message, input: reply });
+    if (faults > 1) complain('an entry can have only one of "error", "hang", "cut" and "malformed"');
+    if (faults === 0 && reply.times !== undefined) complain('"times" counts a fault, and this entry has none');
+    if (reply.times !== undefined && reply.error?.times !== undefined) complain('"times" is given twice');
+  });
+export type Reply = z.infer<typeof Reply>;
+
+export const Script = z.array(Reply);
+export type Script = z.infer<typeof Script>;
+
+/** A script that cannot be played; the message says what is wrong with it. */
+export class ScriptError extends Error {
+  override readonly name = "ScriptError";
+}
+
+/** The script in `json`, which is its text. Throws ScriptError. */
+export function parseScript(json: string): Script {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw new ScriptError(`the script is not JSON: ${error instanceof Error ? error.message : String(error)}`, {
+      cause: error,
+    });
+  }
+  const parsed = Script.safeParse(value);
+  if (!parsed.success) throw new ScriptError(`the script is not valid:\n${z.prettifyError(parsed.error)}`);
+  return parsed.data;
+}
+
+/** The script in a JSON file. Throws ScriptError, or what reading the file throws. */
+export async function loadScript(path: string): Promise<Script> {
+  try {
+    return parseScript(await readFile(path, "utf8"));
+  } catch (error) {
+    if (error instanceof ScriptError) throw new ScriptError(`${path}: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+const OPEN = "<model-script>";
+const CLOSE = "</model-script>";
+
+/** A script as a prompt carries it. */
+export function scriptTag(script: Script): string {
+  return OPEN + JSON.stringify(script) + CLOSE;
+}
+
+/** The JSON of the last script in a prompt. Scripts nested in its strings (a subagent's prompt) belong to it. */
+export function scriptIn(prompt: string): string | undefined {
+  let last: string | undefined;
+  let open = prompt.indexOf(OPEN);
+  while (open >= 0) {
+    const start = open + OPEN.length;
+    const end = closingTag(prompt, start);
+    if (end < 0) break;
+    last = prompt.slice(start, end);
+    open = prompt.indexOf(OPEN, end + CLOSE.length);
+  }
+  return last;
+}
+
+/** Where the first closing tag outside JSON strings is; in broken JSON the last one, so that its error is told. */
+function closingTag(prompt: string, start: number): number {
+  let inString = false;
+  for (let i = start; i < prompt.length; i++) {
+    const char = prompt[i];
+    if (inString && char === "\\") i++;
+    else if (char === '"') inString = !inString;
+    else if (!inString && char === "<" && prompt.startsWith(CLOSE, i)) return i;
+  }
+  const end = prompt.lastIndexOf(CLOSE);
+  return end < start ? -1 : end;
+}
+
+export type FaultKind = "error" | "hang" | "cut" | "malformed";
+
+/** The fault an entry has, and how many requests meet it. */
+export function faultOf(reply: Reply): { readonly kind: FaultKind; readonly times: number } | undefined {
+  if (reply.error) return { kind: "error", times: reply.times ?? reply.error.times ?? 1 };
+  const kind = reply.hang ? "hang" : reply.cut ? "cut" : reply.malformed ? "malformed" : undefined;
+  return kind && { kind, times: reply.times ?? 1 };
+}
+
+/** One request's part: the entry (its number in the script) and whether it misbehaves this time. */
+export interface Step {
+  readonly entry: number;
+  readonly reply: Reply;
+  readonly fault: FaultKind | undefined;
+}
+
+/**
+ * The step for a request that has seen `answers` answers of this script and was asked `attempt` times before.
+ * A fault adds no answer, so an entry that has nothing but a fault is played before the entry after it.
+ * Undefined past the end.
+ */
+export function stepAt(script: Script, answers: number, attempt: number): Step | undefined {
+  let answered = 0;
+  let tries = attempt;
+  for (const [entry, reply] of script.entries()) {
+    const fault = faultOf(reply);
+    const speaks = !fault || [reply.text, reply.thinking, reply.tools].some((content) => content !== undefined);
+    if (answered < answers) {
+      if (speaks) answered++;
+      continue;
+    }
+    if (fault && tries < fault.times) return { entry, reply, fault: fault.kind };
+    tries -= fault?.times ?? 0;
+    if (speaks) return { entry, reply, fault: undefined };
+  }
+  return undefined;
+}

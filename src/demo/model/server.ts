@@ -1,0 +1,207 @@
+/**
+ * A scripted model: an Anthropic Messages API on loopback whose answers come from scripts, so that Claude Code
+ * runs offline. docs/scripted-model.md is its manual.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+
+import { z } from "zod";
+
+import { Conversations } from "./conversations.ts";
+import { deliver } from "./deliver.ts";
+import { sendError } from "./faults.ts";
+import { Gates } from "./gates.ts";
+import { Records, type RequestRecord } from "./records.ts";
+import { callerOf, lastUserText, MessagesRequest, textsOf } from "./request.ts";
+import type { Script } from "./script.ts";
+
+export type { RequestRecord } from "./records.ts";
+
+export interface ScriptedModelOptions {
+  /** For the conversations whose prompts carry no script. */
+  readonly script?: Script;
+  /** By default a free one. */
+  readonly port?: number;
+  /** Told of every request when it has arrived, before it is answered. */
+  readonly log?: (line: RequestRecord) => void;
+}
+
+export interface ScriptedModel {
+  /** http://127.0.0.1:PORT */
+  readonly url: string;
+  /** The last 10,000 requests, oldest first. */
+  readonly requests: readonly RequestRecord[];
+  /** Opens a gate for good: those who wait at it pass, and so do all who come later. */
+  release(gate: string): void;
+  /** The first request, seen already or to come, that matches. Rejects when `signal` aborts or the server closes. */
+  waitForRequest(predicate: (request: RequestRecord) => boolean, signal?: AbortSignal): Promise<RequestRecord>;
+  /** The variables that send Claude Code here and keep it from every other host. */
+  environment(configDir: string): Record<string, string>;
+  /** Breaks all connections at once. */
+  close(): Promise<void>;
+}
+
+/** What the requests share. */
+interface House {
+  readonly conversations: Conversations;
+  readonly gates: Gates;
+  note(record: Omit<RequestRecord, "seq">): void;
+}
+
+/** Starts the server on 127.0.0.1. Rejects when the port is taken. */
+export async function startScriptedModel(options: ScriptedModelOptions = {}): Promise<ScriptedModel> {
+  const records = new Records();
+  const gates = new Gates();
+  const house: House = {
+    conversations: new Conversations(options.script),
+    gates,
+    note(record) {
+      const noted = records.add(record);
+      options.log?.(noted);
+    },
+  };
+  const server = createServer((request, response) => void answer(house, request, response));
+  // Claude Code reuses connections; one that ends between two of its requests would look like a fault.
+  server.keepAliveTimeout = 600_000;
+  server.listen(options.port ?? 0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${String(portOf(server))}`;
+  return {
+    url,
+    requests: records.list,
+    release: (gate) => gates.release(gate),
+    waitForRequest: async (predicate, signal) => records.waitFor(predicate, signal),
+    environment: (configDir) => environmentFor(url, configDir),
+    async close() {
+      records.close();
+      if (!server.listening) return;
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the scripted model listens on no port");
+  return address.port;
+}
+
+function environmentFor(url: string, configDir: string): Record<string, string> {
+  return {
+    ANTHROPIC_BASE_URL: url,
+    ANTHROPIC_API_KEY: "scripted-model",
+    CLAUDE_CONFIG_DIR: configDir,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    DISABLE_AUTOUPDATER: "1",
+    // One MCP server that does not answer would otherwise hold up a first turn for 30 s.
+    MCP_TIMEOUT: "10000",
+    NO_PROXY: "127.0.0.1",
+  };
+}
+
+const MOST_BYTES = 32 * 1024 * 1024;
+const MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
+
+/** Serves one request; never rejects. */
+async function answer(house: House, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  try {
+    const body = await read(request);
+    if (body === undefined) sendError(response, { status: 413, message: "The request is longer than 32 MiB" });
+    else await route(house, { request, response, body, signal: gone.signal });
+  } catch (error) {
+    if (gone.signal.aborted) return;
+    if (response.headersSent) response.destroy();
+    else sendError(response, { status: 500, message: `Scripted model: ${String(error)}` });
+  }
+}
+
+/** The body, or undefined when it is too long. */
+async function read(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    if (!Buffer.isBuffer(chunk)) continue;
+    bytes += chunk.length;
+    if (bytes <= MOST_BYTES) chunks.push(chunk);
+  }
+  return bytes > MOST_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly body: string;
+  readonly signal: AbortSignal;
+}
+
+async function route(house: House, exchange: Exchange): Promise<void> {
+  const { request, response, body } = exchange;
+  const { method = "GET", url = "/" } = request;
+  const [path] = url.split("?");
+  const endpoint = `${method} ${path ?? ""}`;
+  if (endpoint === "POST /v1/messages") return messages(house, exchange);
+  house.note({ ...recordOf(request), served: { none: "not a message" } });
+  if (endpoint === "POST /v1/messages/count_tokens") sendJson(response, { input_tokens: Math.ceil(body.length / 4) });
+  else if (endpoint === "GET /v1/models") sendJson(response, modelList());
+  else if (endpoint === "GET /" || endpoint === "HEAD /") sendJson(response, { scripted: true });
+  else sendError(response, { status: 404, message: `${endpoint} is not served by the scripted model` });
+}
+
+async function messages(house: House, { request, response, body, signal }: Exchange): Promise<void> {
+  const parsed = MessagesRequest.safeParse(parseJson(body));
+  if (!parsed.success) {
+    house.note({ ...recordOf(request), served: { none: "not a message" } });
+    sendError(response, { status: 400, message: `The request is not valid:\n${z.prettifyError(parsed.error)}` });
+    return;
+  }
+  const { model, stream = false } = parsed.data;
+  const answered = house.conversations.answer(parsed.data, callerOf(request.headers, parsed.data));
+  house.note({ ...recordOf(request, parsed.data), served: answered.served });
+  if ("error" in answered) {
+    sendError(response, answered.error);
+    return;
+  }
+  const fault = "fault" in answered.served ? answered.served.fault : undefined;
+  await deliver(response, { reply: answered.reply, fault, model, stream, gates: house.gates, signal });
+}
+
+function recordOf(request: IncomingMessage, message?: MessagesRequest): Omit<RequestRecord, "seq" | "served"> {
+  const { sessionId, agentId } = callerOf(request.headers, message);
+  return {
+    time: Date.now(),
+    method: request.method ?? "GET",
+    path: request.url ?? "/",
+    model: message?.model,
+    stream: message?.stream ?? false,
+    sessionId,
+    agentId,
+    subagent: agentId !== undefined,
+    tools: message?.tools?.flatMap(({ name }) => name ?? []) ?? [],
+    system: textsOf(message?.system).join("\n"),
+    lastUserText: message ? lastUserText(message) : "",
+  };
+}
+
+/** Undefined when it is not JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function sendJson(response: ServerResponse, body: object): void {
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+}
+
+function modelList(): object {
+  const data = MODELS.map((id) => ({ type: "model", id, display_name: id, created_at: "2026-01-01T00:00:00Z" }));
+  return { data, has_more: false, first_id: MODELS[0], last_id: MODELS.at(-1) };
+}

@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { Refusal } from "./error.ts";
+import { AnsweredBy, Decision } from "./permission.ts";
+import { Principal } from "./principal.ts";
+
+/**
+ * Every verb on an existing session, as plain data: it goes to the actor's mailbox, or through the store's inbox to
+ * the process that owns the session, unchanged.
+ */
+const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
+  z.object({ id: z.string(), principal: Principal, kind: z.literal(kind), data });
+
+export const Command = z.discriminatedUnion("kind", [
+  /** `promptId` is also the uuid under which Claude Code sees the prompt, and the id of the turn it begins. */
+  command("prompt", z.object({ promptId: z.string(), text: z.string(), idempotencyKey: z.string().exactOptional() })),
+  command(
+    "answer",
+    z.object({
+      requestId: z.string(),
+      decision: Decision,
+      by: AnsweredBy,
+      /** Remember an allow until the session ends. */
+      forSession: z.boolean(),
+    }),
+  ),
+  /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
+  command("delivered", z.object({ asks: z.array(z.object({ requestId: z.string(), whole: z.boolean() })) })),
+  command("interrupt", z.object({ by: z.string() })),
+  command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
+  command("close", z.object({ by: z.string() })),
+]);
+export type Command = z.infer<typeof Command>;
+export type CommandKind = Command["kind"];
+export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>;
+
+/** `cursor` is the id of the first event that the command brought about, so that the caller can read on from there. */
+export const CommandReply = z.union([
+  z.object({ ok: z.literal(true), cursor: z.number().int() }),
+  z.object({ ok: z.literal(false), refusal: Refusal }),
+]);
+export type CommandReply = z.infer<typeof CommandReply>;
+
+/** What is answered when the owner went away before it could answer. */
+export const NO_ANSWER: CommandReply = {
+  ok: false,
+  refusal: { code: "INTERNAL", message: "The server that owns the session went away. Try again." },
+};

@@ -1,0 +1,97 @@
+import { z } from "zod";
+import { JsonObject } from "./json.ts";
+import { AnsweredBy, Ask } from "./permission.ts";
+import { FailureCategory, TurnOutcome } from "./turn.ts";
+
+/**
+ * What happened in a session, as its log keeps it. Ids count from 1 without a gap; times are ms since the epoch.
+ * Types are only ever added: an older server keeps a type it does not know (see `StoredEvent`).
+ */
+
+const event = <T extends string, D extends z.ZodType>(type: T, data: D) => z.object({ type: z.literal(type), data });
+
+export const ClosedReason = z.enum(["cancelled", "closed", "expired"]);
+export type ClosedReason = z.infer<typeof ClosedReason>;
+
+export const BackgroundTask = z.object({ id: z.string(), type: z.string(), description: z.string() });
+export type BackgroundTask = z.infer<typeof BackgroundTask>;
+
+export const NoticeKind = z.enum([
+  "retry",
+  "fallback",
+  "compaction",
+  "denial",
+  "rate_limit",
+  "data_loss",
+  "untrusted_directory",
+  "warning",
+]);
+export type NoticeKind = z.infer<typeof NoticeKind>;
+
+const Answered = z.object({
+  requestId: z.string(),
+  toolName: z.string(),
+  behavior: z.enum(["allow", "deny"]),
+  by: AnsweredBy,
+  message: z.string().exactOptional(),
+  forSession: z.boolean().exactOptional(),
+});
+
+export const TurnEnded = z.object({
+  turnId: z.string(),
+  outcome: TurnOutcome,
+  isError: z.boolean(),
+  /** Why, in one of our words or Claude Code's: error_max_turns, interrupted, lost, time_limit, ... */
+  errorSubtype: z.string().exactOptional(),
+  category: FailureCategory.exactOptional(),
+  code: z.string().exactOptional(),
+  /** What to tell a reader when Claude Code left no text of its own. */
+  message: z.string().exactOptional(),
+  /** The event that holds Claude Code's last result with a text: text, usage and structured output stand there. */
+  resultEventId: z.number().int().exactOptional(),
+  durationMs: z.number(),
+  durationApiMs: z.number(),
+  numTurns: z.number(),
+  costUsd: z.number(),
+  sessionTurns: z.number(),
+  sessionCostUsd: z.number(),
+});
+export type TurnEnded = z.infer<typeof TurnEnded>;
+
+export const SessionEvent = z.discriminatedUnion("type", [
+  event("session.opened", z.object({ cwd: z.string(), model: z.string().exactOptional(), openedBy: z.string().exactOptional() })),
+  event("session.configured", z.object({ model: z.string().exactOptional(), permissionMode: z.string().exactOptional() })),
+  event("session.closed", z.object({ reason: ClosedReason, by: z.string(), message: z.string().exactOptional() })),
+  event("prompt.queued", z.object({ promptId: z.string(), text: z.string() })),
+  event("prompt.steered", z.object({ promptId: z.string() })),
+  event("prompt.dropped", z.object({ promptId: z.string(), reason: z.string() })),
+  event(
+    "turn.started",
+    z.object({ turnId: z.string(), origin: z.enum(["prompt", "self"]), promptIds: z.array(z.string()) }),
+  ),
+  event("turn.ended", TurnEnded),
+  event("message", z.object({ message: JsonObject })),
+  event("permission.asked", Ask),
+  event("permission.answered", Answered),
+  event("question.asked", Ask),
+  event("question.answered", Answered),
+  event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
+  event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),
+  event("process.started", z.object({ processId: z.string(), pid: z.number().exactOptional(), resumed: z.boolean() })),
+  event(
+    "process.exited",
+    z.object({
+      processId: z.string(),
+      code: z.number().nullable(),
+      signal: z.string().nullable(),
+      expected: z.boolean(),
+      error: z.string().exactOptional(),
+    }),
+  ),
+]);
+/** An event before it is stored. */
+export type SessionEvent = z.infer<typeof SessionEvent>;
+export type EventType = SessionEvent["type"];
+
+/** An event as the log hands it out. */
+export type StoredEvent = SessionEvent & { readonly id: number; readonly at: number };

@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { JsonObject } from "./json.ts";
+
+/** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
+export const PermissionMode = z.enum(["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"]);
+export type PermissionMode = z.infer<typeof PermissionMode>;
+
+/** Who gave the answer to an ask. `withdrawn`: Claude Code itself no longer waits for it. */
+export const AnsweredBy = z.enum([
+  "caller",
+  "rule",
+  "user",
+  "console",
+  "webhook",
+  "timeout",
+  "cancel",
+  "withdrawn",
+  "shutdown",
+]);
+export type AnsweredBy = z.infer<typeof AnsweredBy>;
+
+/** What Claude Code wants to know before it goes on, as it asked it. `input` is the tool's input, whole. */
+export const Ask = z.object({
+  requestId: z.string(),
+  kind: z.enum(["permission", "question"]),
+  toolName: z.string(),
+  input: JsonObject,
+  toolUseId: z.string(),
+  agentId: z.string().exactOptional(),
+  suggestions: z.array(JsonObject).exactOptional(),
+  decisionReason: z.string().exactOptional(),
+  blockedPath: z.string().exactOptional(),
+});
+export type Ask = z.infer<typeof Ask>;
+
+const Rules = z.array(z.strictObject({ toolName: z.string().min(1), ruleContent: z.string().exactOptional() })).min(1);
+const Folders = z.array(z.string().min(1)).min(1);
+
+/** Where Claude Code would keep a change of its permissions. We keep it to the session (see `keptToSession`). */
+const Destination = z.enum(["userSettings", "projectSettings", "localSettings", "session", "cliArg"]);
+
+const update = <T extends string, S extends z.core.$ZodLooseShape>(type: T, shape: S) =>
+  z.strictObject({ type: z.literal(type), destination: Destination.default("session"), ...shape });
+
+const Behavior = z.enum(["allow", "deny", "ask"]);
+
+/** A change of Claude Code's permissions, in its own words (SDK PermissionUpdate). */
+export const PermissionUpdate = z.discriminatedUnion("type", [
+  update("addRules", { rules: Rules, behavior: Behavior }),
+  update("replaceRules", { rules: Rules, behavior: Behavior }),
+  update("removeRules", { rules: Rules, behavior: Behavior }),
+  update("setMode", { mode: PermissionMode }),
+  update("addDirectories", { directories: Folders }),
+  update("removeDirectories", { directories: Folders }),
+]);
+export type PermissionUpdate = z.infer<typeof PermissionUpdate>;
+
+/**
+ * What Claude Code suggests for "always allow" writes `.claude/settings.local.json` of the project, and does not even
+ * hold in a session that does not read that file: every change is kept to the session instead.
+ */
+export function keptToSession(updates: readonly PermissionUpdate[]): PermissionUpdate[] {
+  return updates.map((change) => ({ ...change, destination: "session" }));
+}
+
+/** The answer that goes back to Claude Code. */
+export const Decision = z.discriminatedUnion("behavior", [
+  z.object({
+    behavior: z.literal("allow"),
+    updatedInput: JsonObject.exactOptional(),
+    updatedPermissions: z.array(PermissionUpdate).exactOptional(),
+  }),
+  z.object({ behavior: z.literal("deny"), message: z.string(), interrupt: z.boolean().exactOptional() }),
+]);
+export type Decision = z.infer<typeof Decision>;
+
+/** An ask that is open, as the state keeps it; the whole ask is the event `eventId`. Times are ms since the epoch. */
+export const OpenAsk = z.object({
+  requestId: z.string(),
+  kind: z.enum(["permission", "question"]),
+  eventId: z.number().int(),
+  toolName: z.string(),
+  createdAt: z.number(),
+  /** When nobody has answered by then it is denied. Moves once: at the first delivery to someone who can answer. */
+  expiresAt: z.number(),
+  deliveredAt: z.number().exactOptional(),
+  /** True once the input was shown uncut; until then `updatedInput` is refused. */
+  seenWhole: z.boolean(),
+});
+export type OpenAsk = z.infer<typeof OpenAsk>;

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { BackgroundTask, ClosedReason } from "./event.ts";
+import { AnsweredBy, OpenAsk, PermissionMode } from "./permission.ts";
+import { FailureCategory, TurnOutcome } from "./turn.ts";
+
+/** Why a running turn is being stopped. The first reason wins and decides the outcome. */
+export const StopReason = z.enum(["interrupt", "time_limit", "inactivity", "init_timeout"]);
+export type StopReason = z.infer<typeof StopReason>;
+
+const Stopping = z.object({ reason: StopReason, by: z.string(), at: z.number(), killed: z.boolean() });
+
+/** What the results of Claude Code in a turn add up to so far; the texts stay in the log. */
+const Outcome = z.object({
+  outcome: TurnOutcome,
+  errorSubtype: z.string().exactOptional(),
+  category: FailureCategory.exactOptional(),
+});
+
+/** One prompt to its end: from the push until Claude Code is idle, background subagents included. */
+export const Turn = z.object({
+  id: z.string(),
+  origin: z.enum(["prompt", "self"]),
+  startedAt: z.number(),
+  /** Prompts of this turn that Claude Code has not finished with: the turn cannot end before. */
+  awaiting: z.array(z.string()),
+  /** A prompt that waits for an ending process to be gone before the next one is started for it. */
+  pending: z.object({ promptId: z.string(), eventId: z.number().int() }).exactOptional(),
+  lastActivityAt: z.number(),
+  /** Time spent with an ask open, ms, not counting the present wait. */
+  waitedMs: z.number(),
+  waitingSince: z.number().exactOptional(),
+  stopping: Stopping.exactOptional(),
+  last: Outcome.exactOptional(),
+  resultEventId: z.number().int().exactOptional(),
+  durationApiMs: z.number(),
+  numTurns: z.number(),
+  costUsd: z.number(),
+});
+export type Turn = z.infer<typeof Turn>;
+
+const Process = z.discriminatedUnion("phase", [
+  z.object({ phase: z.literal("none") }),
+  z.object({ phase: z.literal("starting"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
+  z.object({ phase: z.literal("live"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
+  /** Asked to end; its exit is expected. */
+  z.object({ phase: z.literal("ending"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
+]);
+
+/**
+ * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
+ * of the event that holds it. Written only by engine/step.ts, stored in the transaction of the events that led to it.
+ */
+export const SessionState = z.object({
+  lastEventId: z.number().int(),
+  closed: z
+    .object({ reason: ClosedReason, by: z.string(), at: z.number(), message: z.string().exactOptional() })
+    .exactOptional(),
+  turn: Turn.nullable(),
+  process: Process,
+  processCount: z.number().int(),
+  asks: z.array(OpenAsk),
+  /** The last asks that were answered, so that a second answer can name the first. */
+  answered: z.array(z.object({ requestId: z.string(), by: AnsweredBy, behavior: z.enum(["allow", "deny"]) })),
+  queue: z.array(z.object({ promptId: z.string(), eventId: z.number().int() })),
+  /** A held queue waits for the caller: after an interrupt, a shutdown or a loss nothing runs unasked. */
+  queueHeld: z.boolean(),
+  background: z.array(BackgroundTask),
+  /** The last prompts by idempotency key, so that a client's retry is harmless. */
+  recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),
+  lastOutcome: TurnOutcome.nullable(),
+  /** The turn.ended event of the last turn. */
+  lastTurnEventId: z.number().int().nullable(),
+  lastToolUseId: z.string().nullable(),
+  totals: z.object({ turns: z.number(), costUsd: z.number() }),
+  /** The last cumulative cost that Claude Code reported: a turn's cost is the difference to it. */
+  reportedCostUsd: z.number(),
+  reported: z.object({ model: z.string().exactOptional(), permissionMode: PermissionMode.or(z.string()).exactOptional() }),
+  /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
+  idleSince: z.number(),
+});
+export type SessionState = z.infer<typeof SessionState>;
+
+export const SessionStatus = z.enum(["running", "waiting_permission", "idle", "error", "cancelled", "closed"]);
+export type SessionStatus = z.infer<typeof SessionStatus>;
+
+/** The word on the wire: a pure function of the state, never stored. */
+export function statusOf(state: SessionState): SessionStatus {
+  if (state.closed) return state.closed.reason === "cancelled" ? "cancelled" : "closed";
+  if (state.turn) return state.asks.length > 0 ? "waiting_permission" : "running";
+  return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
+}
+
+export function initialState(at: number): SessionState {
+  return {
+    lastEventId: 0,
+    turn: null,
+    process: { phase: "none" },
+    processCount: 0,
+    asks: [],
+    answered: [],
+    queue: [],
+    queueHeld: false,
+    background: [],
+    recentKeys: [],
+    lastOutcome: null,
+    lastTurnEventId: null,
+    lastToolUseId: null,
+    totals: { turns: 0, costUsd: 0 },
+    reportedCostUsd: 0,
+    reported: {},
+    idleSince: at,
+  };
+}

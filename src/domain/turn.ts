@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { JsonObject } from "./json.ts";
+
+/** How a turn ended: the table of outcomes is docs/states.md. */
+export const TurnOutcome = z.enum(["done", "failed", "interrupted", "lost", "cancelled"]);
+export type TurnOutcome = z.infer<typeof TurnOutcome>;
+
+/** What kind of failure it was, so that a caller knows whether to retry, pay, log in or change the request. */
+export const FailureCategory = z.enum([
+  "access",
+  "limit",
+  "billing",
+  "overloaded",
+  "request",
+  "connection",
+  "configuration",
+  "unknown",
+]);
+export type FailureCategory = z.infer<typeof FailureCategory>;
+
+/**
+ * One `result` of Claude Code, in our words. A turn can see several (background subagents end after the first).
+ * `costUsdTotal` is cumulative over the session as Claude Code counts it; everything else is of this result alone.
+ */
+export const AgentResult = z.object({
+  text: z.string(),
+  isError: z.boolean(),
+  subtype: z.string(),
+  terminalReason: z.string().exactOptional(),
+  stopReason: z.string().exactOptional(),
+  apiErrorStatus: z.number().exactOptional(),
+  category: FailureCategory.exactOptional(),
+  promptIds: z.array(z.string()),
+  numTurns: z.number(),
+  durationMs: z.number(),
+  durationApiMs: z.number(),
+  costUsdTotal: z.number(),
+  structuredOutput: z.unknown().exactOptional(),
+  usage: JsonObject.exactOptional(),
+  modelUsage: JsonObject.exactOptional(),
+  permissionDenials: z.array(JsonObject).exactOptional(),
+});
+export type AgentResult = z.infer<typeof AgentResult>;
+
+/** The result of a turn as its last event records it. Durations in ms, costs in USD. */
+export const TurnResult = z.object({
+  result: z.string(),
+  isError: z.boolean(),
+  outcome: TurnOutcome,
+  errorSubtype: z.string().exactOptional(),
+  category: FailureCategory.exactOptional(),
+  code: z.string().exactOptional(),
+  durationMs: z.number(),
+  durationApiMs: z.number(),
+  numTurns: z.number(),
+  totalCostUsd: z.number(),
+  sessionTotalTurns: z.number(),
+  sessionTotalCostUsd: z.number(),
+  stopReason: z.string().exactOptional(),
+  structuredOutput: z.unknown().exactOptional(),
+  usage: JsonObject.exactOptional(),
+  modelUsage: JsonObject.exactOptional(),
+  permissionDenials: z.array(JsonObject).exactOptional(),
+});
+export type TurnResult = z.infer<typeof TurnResult>;

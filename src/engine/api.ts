@@ -1,0 +1,68 @@
+import type { StoredEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import type { AnsweredBy, PermissionUpdate } from "../domain/permission.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { SessionRecord, SessionQuery } from "./ports.ts";
+
+/** The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. */
+export interface Engine {
+  /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
+  open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
+  /** The next prompt. Throws SESSION_BUSY while a turn runs, CANCELLED when the session was cancelled. */
+  prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
+  /** Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one. */
+  answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
+  /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
+  delivered(principal: Principal, sessionId: string, asks: { requestId: string; whole: boolean }[]): Promise<void>;
+  /** Ends the running turn; the session stays. A session with nothing running is left as it is. */
+  interrupt(principal: Principal, sessionId: string, by: string): Promise<{ cursor: number }>;
+  /** Ends the session for good. A session already closed is left as it is. */
+  cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
+  /** Closes an idle session for good; a running turn is interrupted first. */
+  close(principal: Principal, sessionId: string, by: string): Promise<void>;
+  get(principal: Principal, sessionId: string): Promise<SessionRecord>;
+  list(query: SessionQuery): Promise<SessionRecord[]>;
+  /** Events with `id >= from`, in order. */
+  read(principal: Principal, sessionId: string, from: number, limit: number): Promise<StoredEvent[]>;
+  /** Resolves when one of the sessions has what was waited for, at `timeoutMs`, or when `signal` aborts. */
+  wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }>;
+  /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
+  drain(): Promise<void>;
+}
+
+export interface OpenRequest {
+  options: SessionOptions;
+  prompt: string;
+  idempotencyKey?: string;
+}
+
+export interface PromptRequest {
+  text: string;
+  idempotencyKey?: string;
+}
+
+export interface AnswerRequest {
+  requestId: string;
+  /** `allow_for_session` also allows what Claude Code suggests, or else the tool, until the session ends. */
+  decision: "allow" | "deny" | "allow_for_session";
+  by: AnsweredBy;
+  denyMessage?: string;
+  /** With deny: end the turn as well. */
+  interrupt?: boolean;
+  updatedInput?: JsonObject;
+  updatedPermissions?: PermissionUpdate[];
+}
+
+/**
+ * `news`: the turn ended, or something was asked at or after the cursor. `event`: any new event. `end`: no turn runs.
+ * A session in which nothing runs never keeps a caller waiting.
+ */
+export type WaitUntil = "news" | "event" | "end";
+
+export interface WaitRequest {
+  sessions: { sessionId: string; cursor: number }[];
+  until: WaitUntil;
+  timeoutMs: number;
+  signal: AbortSignal;
+}

@@ -1,0 +1,28 @@
+import { AppError } from "../domain/error.ts";
+import type { SessionOptions } from "../domain/options.ts";
+
+/** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
+export interface Gate {
+  allowsBypass(): boolean;
+  /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
+  readonly depth: number;
+  readonly maxDepth: number;
+}
+
+/** Every road to bypassPermissions passes here. */
+export function checkMode(gate: Gate, mode: string | undefined): void {
+  if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
+  const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
+  throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
+}
+
+/** Refuses a session that the operator does not want, before anything is made. */
+export function checkOptions(gate: Gate, options: SessionOptions): void {
+  if (gate.depth >= gate.maxDepth) {
+    const problem = `This server runs inside a session of claude-code-mcp already (depth ${String(gate.depth)}).`;
+    const advice = "Do the work in this session, or raise --max-depth.";
+    throw new AppError("PERMISSION_DENIED", `${problem} ${advice}`);
+  }
+  checkMode(gate, options.permissionMode);
+  for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
+}

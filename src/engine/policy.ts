@@ -1,0 +1,19 @@
+/** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
+export interface Policy {
+  /** Counts from the creation of an ask when the caller chose it, else undefined. */
+  readonly askMs: number | undefined;
+  /** Counts from the first delivery of an ask to someone who can answer. */
+  readonly askDeliveredMs: number;
+  /** How long an ask that nobody has seen stays open. */
+  readonly askMaxMs: number;
+  /** From spawn to Claude Code's answer to initialize. */
+  readonly initMs: number;
+  /** A turn's length, time spent waiting for a decision not counted. */
+  readonly turnMaxMs: number;
+  /** No sign of life from Claude Code in a turn, time spent waiting for a decision not counted. */
+  readonly inactivityMs: number;
+  /** From the end of a turn until its process is closed. */
+  readonly idleProcessMs: number;
+  /** From an interrupt until the process that did not obey is killed. */
+  readonly stopGraceMs: number;
+}

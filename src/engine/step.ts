@@ -1,0 +1,71 @@
+import type { SessionEvent } from "../domain/event.ts";
+import type { SessionState } from "../domain/session.ts";
+import type { Policy } from "./policy.ts";
+import { onCommand } from "./step/commands.ts";
+import { onTick } from "./step/deadlines.ts";
+import type { Draft, Effect, Input } from "./step/draft.ts";
+import { onRecovered, onSignal } from "./step/signals.ts";
+import { endTurn } from "./step/turn.ts";
+
+export { nextDeadline } from "./step/deadlines.ts";
+export type { Effect, Input } from "./step/draft.ts";
+
+export interface Step {
+  state: SessionState;
+  events: SessionEvent[];
+  effects: Effect[];
+}
+
+/**
+ * The only writer of a session's state: a pure function of the state and what happened to it. The actor stores `state`
+ * and `events` in one transaction, then performs the effects.
+ *
+ * A session is `open` until it is `closed`, and then stays so. While open:
+ *
+ *   turn     none ── prompt, or Claude Code is busy by itself ──> running ── Claude Code is idle ──> none
+ *            A turn of origin `prompt` cannot end while Claude Code still owes its prompt (`awaiting`), one of origin
+ *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
+ *            does; a process that dies in it ends it as lost.
+ *   asks     only inside a turn. Each is answered once, by whoever is first: caller, time, interrupt, end of the turn.
+ *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY), during one of origin `self` it waits.
+ *            An interrupt, a shutdown or a loss holds the queue until the caller's next prompt.
+ *   process  none -> starting -> live -> ending -> none, orthogonal to turns: a turn needs one, idleness closes it.
+ *            A prompt that meets an ending process waits for its exit (`turn.pending`).
+ *
+ * Time is an input (`tick`); when the next one is due is `nextDeadline`, read off the state.
+ * Signals of a process that is not the present one are dropped: a late exit must not end the next turn.
+ */
+export function step(before: SessionState, input: Input, policy: Policy): Step {
+  const draft: Draft = { state: structuredClone(before), events: [], effects: [], at: input.at, policy };
+  switch (input.type) {
+    case "command":
+      onCommand(draft, input.command);
+      break;
+    case "signal":
+      if (isPresent(draft.state, input.processId)) onSignal(draft, input.signal);
+      break;
+    case "tick":
+      onTick(draft);
+      break;
+    case "recovered":
+      onRecovered(draft);
+      break;
+    case "shutdown":
+      onShutdown(draft);
+      break;
+  }
+  return { state: draft.state, events: draft.events, effects: draft.effects };
+}
+
+function isPresent({ process }: SessionState, processId: string): boolean {
+  return process.phase !== "none" && process.id === processId;
+}
+
+/** The owner goes away in good order: what runs is recorded as interrupted first, then its process is stopped. */
+function onShutdown(draft: Draft): void {
+  const { effects, state } = draft;
+  const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
+  if (state.turn) endTurn(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
+  if (state.process.phase !== "none") effects.push({ type: "stop" });
+  state.process = { phase: "none" };
+}

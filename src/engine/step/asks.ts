@@ -1,0 +1,59 @@
+import type { AnsweredBy, Ask, OpenAsk } from "../../domain/permission.ts";
+import { emit, type Draft } from "./draft.ts";
+
+const ANSWERED_KEPT = 20;
+
+export interface Answer {
+  behavior: "allow" | "deny";
+  by: AnsweredBy;
+  message?: string;
+  forSession?: boolean;
+}
+
+/** Something is asked: it is in the log, the state holds its deadline. */
+export function openAsk(draft: Draft, ask: Ask): void {
+  const { state, policy, at } = draft;
+  const eventId = emit(draft, { type: ask.kind === "question" ? "question.asked" : "permission.asked", data: ask });
+  state.asks.push({
+    requestId: ask.requestId,
+    kind: ask.kind,
+    eventId,
+    toolName: ask.toolName,
+    createdAt: at,
+    expiresAt: at + (policy.askMs ?? policy.askMaxMs),
+    seenWhole: false,
+  });
+  if (state.turn) state.turn.waitingSince ??= at;
+}
+
+/** The one way out of `asks`, so that log and state cannot disagree about what is open. */
+export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer): void {
+  const { state, at } = draft;
+  const { requestId, toolName } = ask;
+  emit(draft, {
+    type: ask.kind === "question" ? "question.answered" : "permission.answered",
+    data: { requestId, toolName, ...answer },
+  });
+  state.asks = state.asks.filter((open) => open.requestId !== requestId);
+  state.answered = [...state.answered, { requestId, by: answer.by, behavior: answer.behavior }].slice(-ANSWERED_KEPT);
+  if (state.turn?.waitingSince !== undefined && state.asks.length === 0) {
+    state.turn.waitedMs += at - state.turn.waitingSince;
+    delete state.turn.waitingSince;
+    state.turn.lastActivityAt = at;
+  }
+}
+
+export function settleAllAsks(draft: Draft, by: AnsweredBy): void {
+  for (const ask of draft.state.asks) settleAsk(draft, ask, { behavior: "deny", by });
+}
+
+/** Shown to someone who can answer: unless the caller chose the time, it runs from here, within the operator's cap. */
+export function markDelivered(draft: Draft, requestId: string, whole: boolean): void {
+  const { at, policy, state } = draft;
+  const ask = state.asks.find((open) => open.requestId === requestId);
+  if (!ask) return;
+  ask.seenWhole ||= whole;
+  if (ask.deliveredAt !== undefined) return;
+  ask.deliveredAt = at;
+  if (policy.askMs === undefined) ask.expiresAt = Math.min(at + policy.askDeliveredMs, ask.createdAt + policy.askMaxMs);
+}

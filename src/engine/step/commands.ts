@@ -1,0 +1,116 @@
+import type { Command, CommandOf } from "../../domain/command.ts";
+import type { ClosedReason } from "../../domain/event.ts";
+import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
+import { accept, emit, refuse, type Draft } from "./draft.ts";
+import { endTurn, runNext, type Ending } from "./turn.ts";
+
+const KEYS_KEPT = 20;
+
+export function onCommand(draft: Draft, command: Command): void {
+  switch (command.kind) {
+    case "prompt":
+      return onPrompt(draft, command);
+    case "answer":
+      return onAnswer(draft, command);
+    case "delivered":
+      for (const { requestId, whole } of command.data.asks) markDelivered(draft, requestId, whole);
+      return accept(draft, command, draft.state.lastEventId + 1);
+    case "interrupt":
+      return onInterrupt(draft, command);
+    case "cancel":
+      return onClose(draft, command, "cancelled");
+    case "close":
+      return onClose(draft, command, "closed");
+  }
+}
+
+function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
+  const { state } = draft;
+  const { promptId, text, idempotencyKey } = command.data;
+  if (state.closed) {
+    const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
+    return refuse(draft, command, "CANCELLED", problem);
+  }
+  const seen = state.recentKeys.find(({ key }) => key === idempotencyKey);
+  if (seen) return accept(draft, command, seen.cursor);
+  if (state.turn?.origin === "prompt") {
+    const advice = "Wait for its end with claude_code_check (until: end), or cancel the session.";
+    return refuse(draft, command, "SESSION_BUSY", `The session is busy with another prompt. ${advice}`);
+  }
+  // Claude Code may be in a turn of its own (a background task ended): then the prompt waits in the queue.
+  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text } });
+  if (idempotencyKey !== undefined) {
+    state.recentKeys = [...state.recentKeys, { key: idempotencyKey, cursor: eventId }].slice(-KEYS_KEPT);
+  }
+  state.queue.push({ promptId, eventId });
+  state.queueHeld = false;
+  runNext(draft);
+  accept(draft, command, eventId);
+}
+
+function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
+  const { state } = draft;
+  const { requestId, decision, by, forSession } = command.data;
+  const ask = state.asks.find((open) => open.requestId === requestId);
+  if (!ask) {
+    const first = state.answered.find((answer) => answer.requestId === requestId);
+    const problem = first
+      ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
+      : `There is no open request ${requestId}. The open ones are listed in actions[] of claude_code_check.`;
+    return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
+  }
+  if (decision.behavior === "allow" && decision.updatedInput && !ask.seenWhole) {
+    const advice = "Poll again with a larger maxBytes to see all of it first.";
+    return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
+  }
+  const message = decision.behavior === "deny" ? { message: decision.message } : {};
+  const remembered = forSession ? { forSession } : {};
+  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...remembered });
+  draft.effects.push({ type: "answer", requestId, decision });
+  if (decision.behavior === "deny" && decision.interrupt && state.turn) {
+    // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
+    state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, killed: false };
+  }
+  accept(draft, command, state.lastEventId);
+}
+
+function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
+  const { at, effects, state } = draft;
+  const { turn } = state;
+  const { by } = command.data;
+  const cursor = state.lastEventId + 1;
+  if (turn && !turn.stopping) {
+    settleAllAsks(draft, "cancel");
+    turn.stopping = { reason: "interrupt", by, at, killed: false };
+    if (turn.pending) endTurn(draft, turn, interruptedBy(by));
+    else effects.push({ type: "interrupt" });
+  }
+  accept(draft, command, cursor);
+}
+
+/** Closing is final and does not wait: the turn is over for every reader, the process is stopped behind it. */
+function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: ClosedReason): void {
+  const { at, effects, state } = draft;
+  const cursor = state.lastEventId + 1;
+  if (!state.closed) {
+    const { by } = command.data;
+    const message = command.kind === "cancel" ? command.data.reason : undefined;
+    state.closed = { reason, by, at, ...(message !== undefined && { message }) };
+    const cancelled: Ending = { outcome: "cancelled", errorSubtype: "cancelled", code: "CANCELLED" };
+    const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);
+    if (state.turn) endTurn(draft, state.turn, ending, "cancel");
+    for (const { promptId } of state.queue.splice(0)) {
+      emit(draft, { type: "prompt.dropped", data: { promptId, reason } });
+    }
+    emit(draft, { type: "session.closed", data: { reason, by, ...(message !== undefined && { message }) } });
+    if (state.process.phase !== "none") {
+      state.process = { ...state.process, phase: "ending" };
+      effects.push({ type: "stop" });
+    }
+  }
+  accept(draft, command, cursor);
+}
+
+function interruptedBy(by: string): Ending {
+  return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
+}

@@ -1,0 +1,87 @@
+import type { OpenAsk } from "../../domain/permission.ts";
+import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
+import type { Policy } from "../policy.ts";
+import { settleAsk } from "./asks.ts";
+import type { Draft } from "./draft.ts";
+
+type Deadline =
+  | { at: number; kind: "ask"; ask: OpenAsk }
+  | { at: number; kind: "turn"; turn: Turn; reason: StopReason }
+  | { at: number; kind: "kill"; turn: Turn }
+  | { at: number; kind: "idle" };
+
+/** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
+function deadlines(state: SessionState, policy: Policy): Deadline[] {
+  const found: Deadline[] = state.asks.map((ask) => ({ at: ask.expiresAt, kind: "ask", ask }));
+  const { process, turn } = state;
+  if (turn) found.push(...turnDeadlines(state, turn, policy));
+  else if (process.phase === "live" && state.background.length === 0) {
+    found.push({ at: state.idleSince + policy.idleProcessMs, kind: "idle" });
+  }
+  return found;
+}
+
+function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
+  const { stopping } = turn;
+  if (stopping) return stopping.killed ? [] : [{ at: stopping.at + policy.stopGraceMs, kind: "kill", turn }];
+  if (process.phase === "starting") return [{ at: process.since + policy.initMs, kind: "turn", turn, reason: "init_timeout" }];
+  // The clock of a turn stands still while somebody is asked.
+  if (asks.length > 0) return [];
+  return [
+    { at: turn.startedAt + turn.waitedMs + policy.turnMaxMs, kind: "turn", turn, reason: "time_limit" },
+    { at: turn.lastActivityAt + policy.inactivityMs, kind: "turn", turn, reason: "inactivity" },
+  ];
+}
+
+export function nextDeadline(state: SessionState, policy: Policy): number | undefined {
+  const times = deadlines(state, policy).map(({ at }) => at);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Does what is due. */
+export function onTick(draft: Draft): void {
+  const due = deadlines(draft.state, draft.policy).filter(({ at }) => at <= draft.at);
+  for (const deadline of due) {
+    switch (deadline.kind) {
+      case "ask":
+        expire(draft, deadline.ask);
+        break;
+      case "turn":
+        stopTurn(draft, deadline.turn, deadline.reason);
+        break;
+      case "kill":
+        kill(draft, deadline.turn);
+        break;
+      case "idle":
+        closeIdleProcess(draft);
+        break;
+    }
+  }
+}
+
+function expire(draft: Draft, ask: OpenAsk): void {
+  const waited = Math.round((draft.at - ask.createdAt) / 1000);
+  const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;
+  settleAsk(draft, ask, { behavior: "deny", by: "timeout", message });
+  draft.effects.push({ type: "answer", requestId: ask.requestId, decision: { behavior: "deny", message } });
+}
+
+function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
+  if (turn.stopping) return;
+  turn.stopping = { reason, by: "server", at: draft.at, killed: false };
+  // A process that did not come up hears no interrupt.
+  if (reason === "init_timeout") kill(draft, turn);
+  else draft.effects.push({ type: "interrupt" });
+}
+
+function kill(draft: Draft, turn: Turn): void {
+  if (turn.stopping) turn.stopping.killed = true;
+  draft.effects.push({ type: "kill" });
+}
+
+function closeIdleProcess(draft: Draft): void {
+  const { effects, state } = draft;
+  if (state.process.phase !== "live") return;
+  state.process = { ...state.process, phase: "ending" };
+  effects.push({ type: "stop" });
+}

@@ -1,0 +1,51 @@
+import type { Command, CommandReply } from "../../domain/command.ts";
+import type { ErrorCode } from "../../domain/error.ts";
+import type { SessionEvent } from "../../domain/event.ts";
+import type { Decision } from "../../domain/permission.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { Policy } from "../policy.ts";
+import type { AgentSignal } from "../ports.ts";
+
+/** All that can happen to a session. `at` is ms since the epoch. */
+export type Input =
+  | { type: "command"; at: number; command: Command }
+  | { type: "signal"; at: number; processId: string; signal: AgentSignal }
+  | { type: "tick"; at: number }
+  /** This node has taken the session over from one that died. */
+  | { type: "recovered"; at: number }
+  | { type: "shutdown"; at: number };
+
+/** What the actor does once state and events are stored. */
+export type Effect =
+  | { type: "start"; processId: string; first: boolean }
+  /** The text of the prompt stands in the event. */
+  | { type: "push"; promptId: string; eventId: number }
+  | { type: "answer"; requestId: string; decision: Decision }
+  | { type: "interrupt" }
+  | { type: "stop" }
+  | { type: "kill" }
+  | { type: "reply"; commandId: string; reply: CommandReply };
+
+/** One step in the making: the functions of this folder change `state` and add to `events` and `effects`. */
+export interface Draft {
+  readonly state: SessionState;
+  readonly events: SessionEvent[];
+  readonly effects: Effect[];
+  readonly at: number;
+  readonly policy: Policy;
+}
+
+/** Adds an event and returns the id it will have in the log. */
+export function emit(draft: Draft, event: SessionEvent): number {
+  draft.events.push(event);
+  draft.state.lastEventId += 1;
+  return draft.state.lastEventId;
+}
+
+export function accept(draft: Draft, command: Command, cursor: number): void {
+  draft.effects.push({ type: "reply", commandId: command.id, reply: { ok: true, cursor } });
+}
+
+export function refuse(draft: Draft, command: Command, code: ErrorCode, message: string): void {
+  draft.effects.push({ type: "reply", commandId: command.id, reply: { ok: false, refusal: { code, message } } });
+}

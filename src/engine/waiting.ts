@@ -1,0 +1,57 @@
+import type { StoredEvent } from "../domain/event.ts";
+import type { SessionState } from "../domain/session.ts";
+import type { WaitRequest, WaitUntil } from "./api.ts";
+import type { SessionBackend } from "./ports.ts";
+
+const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "question.asked", "session.closed"]);
+
+/** Waits on the log and nothing else, so that it makes no difference who owns the session. */
+export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
+  const enough = new AbortController();
+  const signal = AbortSignal.any([request.signal, enough.signal, AbortSignal.timeout(request.timeoutMs)]);
+  const waits = request.sessions.map(async ({ sessionId, cursor }) => {
+    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
+    // Whoever sleeps on must not decide the race.
+    return woke ? sessionId : never();
+  });
+  const ended = new Promise<undefined>((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  try {
+    return await Promise.race([...waits, ended]);
+  } finally {
+    enough.abort();
+  }
+}
+
+interface Wait {
+  sessionId: string;
+  cursor: number;
+  until: WaitUntil;
+  signal: AbortSignal;
+}
+
+/** True once the session has what was waited for, false when the signal aborted first. */
+async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
+  const record = await backend.get(sessionId);
+  if (!record || (until !== "event" && nothingRuns(record.state))) return true;
+  for await (const event of backend.tail(sessionId, cursor, signal)) {
+    if (until === "event") return true;
+    if (until === "news" && NEWS.has(event.type)) return true;
+    // An end that lies behind is not the end: another turn may have begun since.
+    if (event.type === "turn.ended" || event.type === "session.closed") {
+      const now = await backend.get(sessionId);
+      if (!now || nothingRuns(now.state)) return true;
+    }
+  }
+  return false;
+}
+
+function nothingRuns({ closed, queue, queueHeld, turn }: SessionState): boolean {
+  return closed !== undefined || (turn === null && (queue.length === 0 || queueHeld));
+}
+
+async function never(): Promise<never> {
+  return new Promise(() => undefined);
+}

@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
+import type { Principal } from "../domain/principal.ts";
+import type { ToolCall } from "../tools/define.ts";
+
+/** One tool call as the tools know it, made of what the protocol has of it in either era. */
+
+const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+/** Clients lose a progress notification that comes in one chunk with the result of its call. */
+const PROGRESS_LEAD_MS = 2;
+
+interface OpenedCall {
+  readonly call: ToolCall;
+  /** Resolves when what was told while the call ran is sure to be heard before its result. */
+  readonly settled: () => Promise<void>;
+}
+
+interface Caller {
+  readonly principal: Principal;
+  /** What the client said of itself at initialize; in the modern era every request says it again. */
+  readonly capabilities: unknown;
+}
+
+export function openCall({ mcpReq }: ServerContext, caller: Caller): OpenedCall {
+  const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
+  const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] ?? caller.capabilities;
+  const logLevel = envelope[LOG_LEVEL];
+  const { _meta: meta } = mcpReq;
+  const progressToken = meta?.progressToken;
+  let sent: Promise<void> | undefined;
+  const progress = (news: { progress: number; message: string }): void => {
+    // A client that is gone hears nothing; the call ends by its signal.
+    sent = mcpReq
+      .notify({ method: "notifications/progress", params: { progressToken, ...news } })
+      .catch(() => undefined);
+  };
+  const call: ToolCall = {
+    principal: caller.principal,
+    signal: mcpReq.signal,
+    client: {
+      elicitation: takesForms(at(capabilities, "elicitation")),
+      tasks: at(at(capabilities, "extensions"), TASKS_EXTENSION) !== undefined,
+      ...(typeof logLevel === "string" && { logLevel }),
+      ...(progressToken !== undefined && { progress }),
+    },
+    resumeState: mcpReq.requestState(),
+  };
+  const settled = async (): Promise<void> => {
+    if (!sent) return;
+    await sent;
+    await sleep(PROGRESS_LEAD_MS);
+  };
+  return { call, settled };
+}
+
+/** An empty capability means forms; one that names only URLs does not. */
+function takesForms(elicitation: unknown): boolean {
+  if (typeof elicitation !== "object" || elicitation === null) return false;
+  return at(elicitation, "form") !== undefined || at(elicitation, "url") === undefined;
+}
+
+function at(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+}

@@ -1,0 +1,90 @@
+import {
+  McpServer,
+  type CallToolResult,
+  type ServerContext,
+  type StandardSchemaWithJSON,
+} from "@modelcontextprotocol/server";
+import type { JsonObject } from "../domain/json.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { Logger } from "../engine/ports.ts";
+import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
+import { replyWithError, type ToolReply } from "../tools/errors.ts";
+import { openCall } from "./call.ts";
+
+/** From tools to an MCP server. The SDK moves messages; what is valid and what is said is decided in tools/. */
+
+export interface ServerOptions {
+  readonly tools: readonly Tool[];
+  readonly limits: ToolLimits;
+  /** Resolved by the first tool call: listing tools must not wait for what runs them. */
+  readonly deps: () => Promise<ToolDeps>;
+  readonly info: { readonly name: string; readonly version: string };
+  readonly log: Pick<Logger, "error" | "warn">;
+  readonly principal: Principal;
+}
+
+const TITLE = "Claude Code as a background agent";
+
+const INSTRUCTIONS = `Runs Claude Code as a background agent that outlives the call.
+1. claude_code starts it on a task (set waitMs to wait for the result of a short one).
+2. claude_code_check with the sessionId and nextCursor waits for news: its output, requests in actions[], the result.
+3. Answer each of actions[] with claude_code_check, action respond_permission; that waits for the next news as well.
+4. claude_code_reply sends the next prompt. claude_code_session lists and cancels.`;
+
+/** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
+export function createMcpServer(options: ServerOptions): McpServer {
+  const { name, version } = options.info;
+  const server = new McpServer(
+    { name, title: TITLE, version },
+    { capabilities: { tools: { listChanged: false } }, instructions: INSTRUCTIONS },
+  );
+  for (const tool of options.tools) {
+    const { title, description, annotations, meta } = tool;
+    const config = {
+      title,
+      description,
+      annotations,
+      inputSchema: accepting(() => tool.inputSchema(options.limits)),
+      outputSchema: accepting(() => tool.outputSchema()),
+      ...(meta && { _meta: meta }),
+    };
+    server.registerTool(tool.name, config, async (args, context) => callTool(tool, args, context, { server, options }));
+  }
+  return server;
+}
+
+/** Tells the SDK what to list, and has it let every argument through: tools/ says what is wrong with them. */
+function accepting(schema: () => JsonObject): StandardSchemaWithJSON<unknown, unknown> {
+  const jsonSchema = { input: schema, output: schema };
+  return { "~standard": { version: 1, vendor: "claude-code-mcp", validate: (value) => ({ value }), jsonSchema } };
+}
+
+interface Connection {
+  readonly server: McpServer;
+  readonly options: ServerOptions;
+}
+
+async function callTool(
+  tool: Tool,
+  args: unknown,
+  context: ServerContext,
+  { server, options }: Connection,
+): Promise<CallToolResult> {
+  // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
+  const capabilities = server.server.getClientCapabilities();
+  const { call, settled } = openCall(context, { principal: options.principal, capabilities });
+  const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
+  await settled();
+  const { text, structured, isError } = reply;
+  return { content: [{ type: "text", text }], structuredContent: structured, ...(isError && { isError }) };
+}
+
+async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => Promise<ToolReply>): Promise<ToolReply> {
+  let ready: ToolDeps;
+  try {
+    ready = await deps();
+  } catch (error) {
+    return replyWithError(error, (fault, cause) => log.error("the engine did not start", { fault, error: cause }));
+  }
+  return run(ready);
+}

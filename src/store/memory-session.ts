@@ -1,0 +1,176 @@
+import type { StoredEvent } from "../domain/event.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
+import {
+  type Append,
+  ConflictError,
+  FencedError,
+  type Lease,
+  type NewSession,
+  type SessionQuery,
+  type SessionRecord,
+} from "../engine/ports.ts";
+import { Bell } from "./follow.ts";
+import { JsonText } from "./json-text.ts";
+import { MemoryInbox } from "./memory-inbox.ts";
+
+/** Where a session stands in a list. */
+interface Place {
+  readonly updatedAt: number;
+  readonly id: string;
+}
+
+/** Newest first; of equally new ones the greater id, so that a page can go on where the last one ended. */
+export function newestFirst(a: Place, b: Place): number {
+  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
+  if (a.id === b.id) return 0;
+  return a.id < b.id ? 1 : -1;
+}
+
+/** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
+export class MemorySession {
+  readonly id: string;
+  readonly #principal: string;
+  readonly #createdAt: number;
+  /** Rings for whatever a reader of this session can wait for: events, commands, a change of owner, its end. */
+  readonly bell = new Bell();
+  readonly inbox = new MemoryInbox(this.bell);
+  readonly #log: JsonText<StoredEvent>[] = [];
+  #spec: JsonText<SessionOptions>;
+  #state: JsonText<SessionState>;
+  #title: string | undefined;
+  #rev = 1;
+  #owner: string | undefined;
+  #epoch = 0;
+  #deleted = false;
+  // What the list asks for, copied out of the texts so that a search need not parse them.
+  #status: SessionStatus;
+  #cwd: string;
+  #firstPrompt: string | undefined;
+  #updatedAt: number;
+
+  constructor(session: NewSession) {
+    this.id = session.id;
+    this.#principal = session.principal;
+    this.#createdAt = session.at;
+    this.#updatedAt = session.at;
+    this.#spec = new JsonText(session.spec);
+    this.#cwd = session.spec.cwd;
+    this.#assertContiguous(session.state, 0);
+    this.#state = new JsonText(session.state);
+    this.#status = statusOf(session.state);
+  }
+
+  get owner(): string | undefined {
+    return this.#owner;
+  }
+
+  get updatedAt(): number {
+    return this.#updatedAt;
+  }
+
+  get status(): SessionStatus {
+    return this.#status;
+  }
+
+  get deleted(): boolean {
+    return this.#deleted;
+  }
+
+  record(owner: SessionRecord["owner"]): SessionRecord {
+    return {
+      id: this.id,
+      principal: this.#principal,
+      spec: this.#spec.read(),
+      state: this.#state.read(),
+      title: this.#title,
+      createdAt: this.#createdAt,
+      updatedAt: this.#updatedAt,
+      rev: this.#rev,
+      owner,
+    };
+  }
+
+  matches({ principal, statuses, cwd, since, text, before }: SessionQuery): boolean {
+    return (
+      principal === this.#principal &&
+      (statuses === undefined || statuses.includes(this.#status)) &&
+      (cwd === undefined || cwd === this.#cwd) &&
+      (since === undefined || this.#updatedAt >= since) &&
+      (text === undefined || this.#mentions(text)) &&
+      (before === undefined || newestFirst(before, this) < 0)
+    );
+  }
+
+  /** `updatedAt` stays: it is the time of the last append, and a new title must not move a session in the list. */
+  update(rev: number, patch: { title?: string; spec?: SessionOptions }): void {
+    if (rev !== this.#rev) throw new ConflictError(`session ${this.id} has changed since it was read`);
+    if (patch.spec !== undefined) {
+      this.#spec = new JsonText(patch.spec);
+      this.#cwd = patch.spec.cwd;
+    }
+    this.#title = patch.title ?? this.#title;
+    this.#rev++;
+  }
+
+  /** Gives the session to the node, whoever had it. */
+  claim(nodeId: string, tookOver: boolean): Lease {
+    this.#own(nodeId);
+    this.#epoch++;
+    return { sessionId: this.id, nodeId, epoch: this.#epoch, tookOver };
+  }
+
+  release(lease: Lease): void {
+    if (this.isHeldBy(lease)) this.#own(undefined);
+  }
+
+  isHeldBy(lease: Lease): boolean {
+    return this.#owner === lease.nodeId && this.#epoch === lease.epoch;
+  }
+
+  append(lease: Lease, { events, at, state }: Append): void {
+    if (!this.isHeldBy(lease)) throw new FencedError(`session ${this.id} is no longer owned by ${lease.nodeId}`);
+    this.#assertContiguous(state, events.length);
+    // All that can fail comes before the first change.
+    const first = this.#log.length + 1;
+    const stored = events.map((event, index) => new JsonText<StoredEvent>({ ...event, id: first + index, at }));
+    this.#state = new JsonText(state);
+    this.#status = statusOf(state);
+    for (const event of stored) this.#log.push(event);
+    this.#firstPrompt ??= events.find((event) => event.type === "prompt.queued")?.data.text;
+    this.#updatedAt = at;
+    this.#rev++;
+    this.bell.ring();
+  }
+
+  read(from: number, limit: number): StoredEvent[] {
+    const start = Math.max(from, 1) - 1;
+    return this.#log.slice(start, start + limit).map((event) => event.read());
+  }
+
+  /** Ends all that waits for this session. */
+  delete(): void {
+    this.#deleted = true;
+    this.inbox.close();
+    this.#own(undefined);
+  }
+
+  #own(nodeId: string | undefined): void {
+    this.#owner = nodeId;
+    this.#rev++;
+    this.bell.ring();
+  }
+
+  #mentions(text: string): boolean {
+    const sought = text.toLowerCase();
+    return [this.#title, this.#cwd, this.#firstPrompt].some((field) => field?.toLowerCase().includes(sought));
+  }
+
+  /** The state names events by their ids: were it off by one, it would name the wrong ones for ever. */
+  #assertContiguous(state: SessionState, added: number): void {
+    const last = this.#log.length + added;
+    if (state.lastEventId === last) return;
+    const ids = `lastEventId ${String(state.lastEventId)}, log ${String(last)}`;
+    throw new Error(`session ${this.id}: state and log disagree: ${ids}`);
+  }
+}

@@ -1,0 +1,215 @@
+import type { Command, CommandReply } from "../domain/command.ts";
+import type { StoredEvent } from "../domain/event.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import type { SessionStatus } from "../domain/session.ts";
+import {
+  type Append,
+  ConflictError,
+  FencedError,
+  type InboxItem,
+  type Lease,
+  type NewSession,
+  NoAnswerError,
+  type SessionBackend,
+  type SessionQuery,
+  type SessionRecord,
+} from "../engine/ports.ts";
+import { Bell, follow } from "./follow.ts";
+import { MemorySession, newestFirst } from "./memory-session.ts";
+
+/** Events that a tail reads at once. */
+const TAIL_PAGE = 100;
+
+export interface MemoryStore {
+  /** A node on this store. All nodes of one store share its sessions. */
+  connect(nodeId: string): SessionBackend;
+}
+
+/** Keeps sessions in the memory of this process; they end with it. `clock` gives ms since the epoch, for the leases. */
+export function createMemoryStore(clock: { now(): number } = Date): MemoryStore {
+  const tables: Tables = { sessions: new Map(), keys: new Map(), leaseEnds: new Map(), clock };
+  return { connect: (nodeId) => new MemoryBackend(nodeId, tables) };
+}
+
+interface Tables {
+  readonly sessions: Map<string, MemorySession>;
+  /** Session id by principal and idempotency key. */
+  readonly keys: Map<string, string>;
+  /** When the lease of a node runs out, ms since the epoch. */
+  readonly leaseEnds: Map<string, number>;
+  readonly clock: { now(): number };
+}
+
+class MemoryBackend implements SessionBackend {
+  readonly nodeId: string;
+  readonly #tables: Tables;
+  readonly #closing = new Bell();
+  #closed = false;
+
+  constructor(nodeId: string, tables: Tables) {
+    this.nodeId = nodeId;
+    this.#tables = tables;
+  }
+
+  heartbeat(ttlMs: number): Promise<void> {
+    return this.#transaction(() => {
+      this.#tables.leaseEnds.set(this.nodeId, this.#tables.clock.now() + ttlMs);
+    });
+  }
+
+  create(request: NewSession): Promise<{ record: SessionRecord; created: boolean }> {
+    return this.#transaction(() => {
+      const { sessions, keys } = this.#tables;
+      const key = JSON.stringify([request.principal, request.idempotencyKey]);
+      const known = sessions.get(request.id) ?? sessions.get(keys.get(key) ?? "");
+      if (known) return { record: this.#record(known), created: false };
+      const session = new MemorySession(request);
+      sessions.set(session.id, session);
+      if (request.idempotencyKey !== undefined) keys.set(key, session.id);
+      return { record: this.#record(session), created: true };
+    });
+  }
+
+  get(id: string): Promise<SessionRecord | undefined> {
+    return this.#transaction(() => {
+      const session = this.#tables.sessions.get(id);
+      return session && this.#record(session);
+    });
+  }
+
+  update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
+    return this.#transaction(() => {
+      const session = this.#tables.sessions.get(id);
+      if (!session) throw new ConflictError(`session ${id} is gone`);
+      session.update(rev, patch);
+      return this.#record(session);
+    });
+  }
+
+  list(query: SessionQuery): Promise<SessionRecord[]> {
+    return this.#transaction(() => {
+      const found = [...this.#tables.sessions.values()].filter((session) => session.matches(query));
+      const page = found.toSorted(newestFirst).slice(0, query.limit);
+      return page.map((session) => this.#record(session));
+    });
+  }
+
+  claim(id: string): Promise<Lease | undefined> {
+    return this.#transaction(() => {
+      const session = this.#tables.sessions.get(id);
+      // A node that does not know whether it is still alive must not take what others may just be taking from it.
+      if (!session || !this.#isAlive(this.nodeId)) return undefined;
+      const fromOther = session.owner !== undefined && session.owner !== this.nodeId;
+      if (fromOther && this.#hasLivingOwner(session)) return undefined;
+      return session.claim(this.nodeId, fromOther);
+    });
+  }
+
+  release(lease: Lease): Promise<void> {
+    return this.#transaction(() => this.#tables.sessions.get(lease.sessionId)?.release(lease));
+  }
+
+  append(lease: Lease, change: Append): Promise<void> {
+    return this.#transaction(() => {
+      const session = this.#tables.sessions.get(lease.sessionId);
+      if (!session) throw new FencedError(`session ${lease.sessionId} is gone`);
+      session.append(lease, change);
+    });
+  }
+
+  read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
+    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit) ?? []);
+  }
+
+  async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
+    this.#assertOpen();
+    const session = this.#tables.sessions.get(id);
+    if (!session) return;
+    let next = Math.max(from, 1);
+    const look = (): StoredEvent[] | undefined => {
+      if (this.#closed || session.deleted) return undefined;
+      const page = session.read(next, TAIL_PAGE);
+      next += page.length;
+      return page;
+    };
+    yield* follow({ bells: [session.bell, this.#closing], signal, look });
+  }
+
+  async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
+    this.#assertOpen();
+    const session = this.#tables.sessions.get(id);
+    if (!session) throw new NoAnswerError(`there is no session ${id} to answer`);
+    return session.inbox.ask(command, timeoutMs, this.#closing);
+  }
+
+  async *inbox(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
+    this.#assertOpen();
+    const session = this.#tables.sessions.get(lease.sessionId);
+    if (!session) return;
+    const inHand = new Set<string>();
+    // One at a time: while the owner worked on the last one, the next may have been withdrawn or the session lost.
+    const look = (): Command[] | undefined => {
+      if (this.#closed || !session.isHeldBy(lease)) return undefined;
+      const command = session.inbox.next(inHand);
+      return command ? [command] : [];
+    };
+    for await (const command of follow({ bells: [session.bell, this.#closing], signal, look })) {
+      inHand.add(command.id);
+      const ack = (reply: CommandReply): Promise<void> =>
+        this.#transaction(() => {
+          if (session.isHeldBy(lease)) session.inbox.answer(command.id, reply);
+          inHand.delete(command.id);
+        });
+      yield { command, ack };
+    }
+  }
+
+  purge(query: { before: number; statuses: readonly SessionStatus[]; limit: number }): Promise<number> {
+    return this.#transaction(() => {
+      const { sessions, keys } = this.#tables;
+      const ended = [...sessions.values()]
+        .filter(({ status, updatedAt }) => query.statuses.includes(status) && updatedAt < query.before)
+        .filter((session) => !this.#hasLivingOwner(session))
+        .toSorted((a, b) => newestFirst(b, a))
+        .slice(0, query.limit);
+      for (const session of ended) {
+        sessions.delete(session.id);
+        session.delete();
+      }
+      for (const [key, id] of keys) if (!sessions.has(id)) keys.delete(key);
+      return ended.length;
+    });
+  }
+
+  /** What this node owns stays its own until its lease runs out: releasing is the engine's, which knows what still runs. */
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#closing.ring();
+    return Promise.resolve();
+  }
+
+  /** Runs at once and to its end: nothing of another call comes in between, and what it throws is a rejection. */
+  #transaction<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#assertOpen();
+      resolve(work());
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new Error(`node ${this.nodeId}: the store is closed`);
+  }
+
+  #isAlive(nodeId: string): boolean {
+    return (this.#tables.leaseEnds.get(nodeId) ?? 0) > this.#tables.clock.now();
+  }
+
+  #hasLivingOwner(session: MemorySession): boolean {
+    return session.owner !== undefined && this.#isAlive(session.owner);
+  }
+
+  #record(session: MemorySession): SessionRecord {
+    const nodeId = session.owner;
+    return session.record(nodeId === undefined ? undefined : { nodeId, alive: this.#isAlive(nodeId) });
+  }
+}

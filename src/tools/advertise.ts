@@ -1,0 +1,57 @@
+import { z } from "zod";
+import type { JsonObject } from "../domain/json.ts";
+
+/**
+ * The JSON Schema that clients are shown. Every byte of it is in the context of every model that has the server, so
+ * what says nothing to a caller, and bounds that only guard us, are left out; they are enforced all the same.
+ */
+
+const UNSAID = new Set([
+  "$schema",
+  "additionalProperties",
+  "format",
+  "maxItems",
+  "maxLength",
+  "minItems",
+  "minLength",
+  "propertyNames",
+]);
+
+interface Offer {
+  /** Names that are accepted without being offered. */
+  readonly unlisted: readonly string[];
+  /** Offered in place of what is derived, by name. */
+  readonly advertised: Readonly<Record<string, JsonObject>>;
+  readonly limits: { readonly maxWaitMs: number };
+}
+
+export function advertiseInput(schema: z.ZodObject, { unlisted, advertised, limits }: Offer): JsonObject {
+  const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
+  const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
+  const shown = offered.map(([name, property]): [string, JsonObject] => {
+    const bound = name === "waitMs" ? { maximum: limits.maxWaitMs } : {};
+    return [name, advertised[name] ?? { ...lean(property), ...bound }];
+  });
+  return { ...lean(rest), properties: Object.fromEntries(shown) };
+}
+
+export function advertiseOutput(schema: z.ZodObject): JsonObject {
+  return lean(z.toJSONSchema(schema, { io: "output", unrepresentable: "any" }));
+}
+
+function lean(schema: unknown): JsonObject {
+  if (typeof schema !== "object" || schema === null) return {};
+  const kept = Object.entries(schema).filter(([key, value]) => !UNSAID.has(key) && !isNoBound(value));
+  return Object.fromEntries(kept.map(([key, value]) => [key, leanPart(key, value)]));
+}
+
+function leanPart(key: string, value: unknown): unknown {
+  if (key === "items") return lean(value);
+  if (key !== "properties" || typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, property]) => [name, lean(property)]));
+}
+
+/** What zod says of every integer. */
+function isNoBound(value: unknown): boolean {
+  return value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER;
+}

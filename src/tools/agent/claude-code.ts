@@ -1,0 +1,71 @@
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { defineTool } from "../define.ts";
+import { refuseNul } from "../arguments/odd-text.ts";
+import { IdempotencyKey, Prompt } from "../prompt.ts";
+import { viewSession } from "../session-view.ts";
+import { answerTurn, TurnAnswer } from "../turn-answer.ts";
+import { WaitMs, waitWithin } from "../waiting.ts";
+
+const { cwd, ...options } = SessionOptions.shape;
+
+const Input = z.strictObject({
+  prompt: Prompt,
+  cwd: cwd.exactOptional(),
+  ...options,
+  waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
+  idempotencyKey: IdempotencyKey,
+  advanced: AdvancedOptions.exactOptional(),
+});
+
+const ADVANCED = Object.keys(AdvancedOptions.shape);
+
+/** Their schemas would be most of what is listed; what is wrong in one is told by name. */
+const ADVERTISED: Readonly<Record<string, JsonObject>> = {
+  advanced: { type: "object", description: `rarely needed options: ${ADVANCED.join(", ")}. Default: {}` },
+  systemPrompt: {
+    anyOf: [{ type: "string" }, { type: "object" }],
+    description:
+      'a string replaces Claude Code\'s own prompt, {"type":"preset","preset":"claude_code","append":"..."} adds to it. Default: Claude Code\'s own',
+  },
+};
+
+/** Starts a session. Nothing here waits for Claude Code unless the caller says so. */
+export const claudeCode = defineTool({
+  name: "claude_code",
+  title: "Start Claude Code",
+  description:
+    "Start a Claude Code session on a task. Returns at once, or with the result if the turn ends within waitMs. It runs on by itself: follow it and answer its requests with claude_code_check, go on with claude_code_reply.",
+  input: Input,
+  // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
+  unlisted: ADVANCED,
+  advertised: ADVERTISED,
+  output: TurnAnswer,
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  meta: { "anthropic/alwaysLoad": true },
+  async handle(args, call, deps) {
+    const waitMs = waitWithin(args.waitMs, 0, deps.limits);
+    const chosen = sessionOptions(args, deps.defaults.cwd);
+    refuseNul(chosen);
+    const { prompt, idempotencyKey } = args;
+    const request = { options: chosen, prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    const { sessionId, cursor } = await deps.engine.open(call.principal, request);
+    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs }) };
+  },
+});
+
+/** One option may come flat, in `advanced`, or in both alike. */
+function sessionOptions(args: z.infer<typeof Input>, defaultCwd: string): SessionOptions {
+  const { prompt: _, waitMs: __, idempotencyKey: ___, advanced: nested = {}, ...flat } = args;
+  const given = new Map(Object.entries(flat));
+  for (const [name, value] of Object.entries(nested)) {
+    const beside = given.get(name);
+    if (beside !== undefined && !isDeepStrictEqual(beside, value)) {
+      throw invalidArgument(`advanced.${name}`, `differs from ${name}, which is given too. Give it once.`);
+    }
+  }
+  return { ...flat, ...nested, cwd: flat.cwd ?? defaultCwd };
+}

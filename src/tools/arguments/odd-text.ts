@@ -1,0 +1,37 @@
+import { invalidArgument } from "../../domain/error.ts";
+
+type Path = readonly string[];
+
+/** Deeper than any real argument: beyond it, whatever walks through the value may run out of stack. */
+const DEPTH_MAX = 100;
+
+/** Refuses what JSON can carry and what comes after us cannot: half characters, `__proto__` keys, endless nesting. */
+export function refuseOddText(value: unknown, path: Path = []): void {
+  if (typeof value === "string") return refuseHalfCharacter(value, path);
+  if (typeof value !== "object" || value === null) return;
+  if (path.length > DEPTH_MAX) throw invalidArgument(path.slice(0, 2).join("."), "is nested too deeply.");
+  for (const [key, each] of Object.entries(value)) {
+    if (key === "__proto__") throw invalidArgument([...path, key].join("."), "is not a name that can be used.");
+    refuseHalfCharacter(key, [...path, "a name in it"]);
+    refuseOddText(each, [...path, key]);
+  }
+}
+
+/** NUL ends a string in the arguments, the environment and the paths of a process. */
+export function refuseNul(value: unknown, path: Path = []): void {
+  if (typeof value === "string" && value.includes("\0")) {
+    throw invalidArgument(path.join("."), "must not hold a NUL character.");
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, each] of Object.entries(value)) {
+    refuseNul(key, [...path, "a name in it"]);
+    refuseNul(each, [...path, key]);
+  }
+}
+
+function refuseHalfCharacter(text: string, path: Path): void {
+  const found = /\p{Cs}/u.exec(text);
+  if (!found) return;
+  const problem = `has half of a surrogate pair at position ${String(found.index)}, which is no text.`;
+  throw invalidArgument(path.join("."), `${problem} Remove it, or replace it with U+FFFD.`);
+}

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { AppError } from "../../domain/error.ts";
+import { problemsOf } from "./problems.ts";
+import { refuseOddText } from "./odd-text.ts";
+import { oneLine } from "../present/size.ts";
+
+/**
+ * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,
+ * so that the next call can be. Unknown names are wrong at any depth, since a misspelt option would be a silent default.
+ */
+
+const PROBLEMS_TOLD = 3;
+
+/** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */
+export function parseArguments<I extends z.ZodObject>(
+  input: I,
+  raw: unknown,
+  unlisted: readonly string[],
+): z.output<I> {
+  refuseOddText(raw);
+  const parsed = input.safeParse(raw ?? {}, { reportInput: true });
+  if (parsed.success) return parsed.data;
+  const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
+  const offered = (path: readonly PropertyKey[]) =>
+    namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));
+  const problems = parsed.error.issues.flatMap((issue) => problemsOf(issue, [], offered));
+  const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text}`);
+  const more = problems.length - told.length;
+  throw new AppError("INVALID_ARGUMENT", told.join(" ") + (more > 0 ? ` And ${String(more)} more.` : ""));
+}
+
+function pathName(path: readonly PropertyKey[]): string {
+  return path.length === 0 ? "arguments" : oneLine(path.map(String).join("."), 120);
+}
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+/** The names that an object may have at this place, whichever of its forms is meant. */
+function namesAt(schema: JsonSchema, path: readonly PropertyKey[]): string[] {
+  const forms = [schema, ...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema);
+  const [name, ...deeper] = path;
+  if (name === undefined) return [...new Set(forms.flatMap((form) => Object.keys(form.properties ?? {})))];
+  const below = forms.flatMap((form) =>
+    [form.properties?.[String(name)], form.items, form.additionalProperties].flat(),
+  );
+  return [...new Set(below.filter(isSchema).flatMap((each) => namesAt(each, deeper)))];
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null;
+}

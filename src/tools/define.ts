@@ -1,0 +1,111 @@
+import type { z } from "zod";
+import { advertiseInput, advertiseOutput } from "./advertise.ts";
+import { parseArguments } from "./arguments/parse.ts";
+import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { Engine } from "../engine/api.ts";
+import type { Logger } from "../engine/ports.ts";
+
+/** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
+export interface Annotations {
+  readonly readOnlyHint: boolean;
+  readonly destructiveHint: boolean;
+  readonly idempotentHint: boolean;
+  readonly openWorldHint: boolean;
+}
+
+export interface ToolLimits {
+  /** The longest that a call may block, ms. */
+  readonly maxWaitMs: number;
+}
+
+/** What every tool works with; the same for all calls. */
+export interface ToolDeps {
+  readonly engine: Engine;
+  readonly defaults: { readonly cwd: string };
+  readonly limits: ToolLimits;
+  readonly log: Pick<Logger, "error">;
+  /** The operator's gate to permission mode bypassPermissions. */
+  allowsBypass(): boolean;
+  /** ms since the epoch. */
+  now(): number;
+}
+
+/** One call. Whoever makes it, and what the client at the other end can take while it runs. */
+export interface ToolCall {
+  readonly principal: Principal;
+  /** Ends the wait, never the turn. */
+  readonly signal: AbortSignal;
+  readonly client: {
+    readonly elicitation: boolean;
+    readonly tasks: boolean;
+    readonly logLevel?: string;
+    readonly progress?: (news: { progress: number; message: string }) => void;
+  };
+  /** What an earlier round of this call left with the client; not to be trusted. */
+  readonly resumeState: unknown;
+}
+
+/** What a handler comes to. */
+export type ToolOutcome = { readonly answer: JsonObject };
+
+interface ToolDefinition<I extends z.ZodObject> {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly input: I;
+  /** Names of `input` that are accepted but not offered. */
+  readonly unlisted?: readonly string[];
+  /** Offered in place of what would be derived from `input`, by name. */
+  readonly advertised?: Readonly<Record<string, JsonObject>>;
+  readonly output: z.ZodObject;
+  readonly annotations: Annotations;
+  /** Protocol metadata of the tool itself. */
+  readonly meta?: JsonObject;
+  handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
+}
+
+/** A tool as a value: what is listed of it, and how it is called. */
+export interface Tool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly annotations: Annotations;
+  readonly meta: JsonObject | undefined;
+  inputSchema(limits: ToolLimits): JsonObject;
+  outputSchema(): JsonObject;
+  /** Parses the arguments and handles the call; throws what `runTool` answers for. */
+  invoke(raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
+}
+
+export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
+  const { name, title, description, annotations, meta, input, output, unlisted = [], advertised = {} } = definition;
+  return {
+    name,
+    title,
+    description,
+    annotations,
+    meta,
+    inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
+    outputSchema: () => advertiseOutput(output),
+    invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
+  };
+}
+
+/** Runs one call to its reply; whatever is thrown becomes an error that the caller can read. */
+export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+  try {
+    const { answer } = await tool.invoke(raw, call, deps);
+    return replyWith(answer);
+  } catch (error) {
+    const report = (id: string, fault: unknown) =>
+      deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
+    return replyWithError(error, report, sessionIdOf(raw));
+  }
+}
+
+function sessionIdOf(raw: unknown): string | undefined {
+  const named = typeof raw === "object" && raw !== null && "sessionId" in raw ? raw.sessionId : undefined;
+  return typeof named === "string" && named.length <= 100 ? named : undefined;
+}

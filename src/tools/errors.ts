@@ -1,0 +1,38 @@
+import { randomBytes } from "node:crypto";
+import { AppError } from "../domain/error.ts";
+import type { JsonObject } from "../domain/json.ts";
+
+/** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
+export interface ToolReply {
+  readonly text: string;
+  readonly structured: JsonObject;
+  readonly isError: boolean;
+}
+
+/** Tells the operator of a fault of ours, under the id that the caller is given. */
+export type ReportFault = (id: string, error: unknown) => void;
+
+export function replyWith(answer: JsonObject): ToolReply {
+  return { text: JSON.stringify(answer), structured: answer, isError: false };
+}
+
+/**
+ * What a caller can act upon is said as it is. Anything else is a fault of ours, whose words may hold anything: the
+ * caller gets an id to ask about, the log the rest.
+ */
+export function replyWithError(error: unknown, report: ReportFault, sessionId?: string): ToolReply {
+  const known = error instanceof AppError ? error : fault(error, report);
+  const text = `Error [${known.code}]: ${known.message}`;
+  const about = known.sessionId ?? sessionId;
+  const structured = { isError: true, error: text, code: known.code, ...(about !== undefined && { sessionId: about }) };
+  return { text, structured, isError: true };
+}
+
+function fault(error: unknown, report: ReportFault): AppError {
+  const id = randomBytes(4).toString("hex");
+  report(id, error);
+  return new AppError(
+    "INTERNAL",
+    `The server failed (fault ${id}). Try again; the server's log has more under that id.`,
+  );
+}

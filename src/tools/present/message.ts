@@ -1,0 +1,120 @@
+import { z } from "zod";
+import { JsonObject } from "../../domain/json.ts";
+import { firstCharacters, fit } from "./size.ts";
+
+/** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
+
+export interface Shown {
+  readonly type: "output" | "progress";
+  readonly data: JsonObject;
+}
+
+/** A tool's input, beside its name: enough to follow the work. Bytes of JSON. */
+const INPUT_SHOWN = 400;
+/** Of a tool's output, in characters. */
+const OUTPUT_SHOWN = 500;
+
+const Block = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text"), text: z.string() }),
+  z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: JsonObject.catch({}) }),
+  z.object({
+    type: z.literal("tool_result"),
+    tool_use_id: z.string(),
+    content: z.unknown().optional(),
+    is_error: z.boolean().optional(),
+  }),
+]);
+type Block = z.infer<typeof Block>;
+
+const Spoken = z.object({
+  type: z.enum(["assistant", "user"]),
+  parent_tool_use_id: z.string().nullish(),
+  error: z.string().optional(),
+  message: z.object({ content: z.array(z.unknown()) }),
+});
+type Spoken = z.infer<typeof Spoken>;
+
+const Init = z.object({ subtype: z.literal("init"), model: z.string(), tools: z.array(z.unknown()) });
+
+const TaskEnded = z.object({
+  subtype: z.literal("task_notification"),
+  task_id: z.string(),
+  status: z.string(),
+  summary: z.string().catch(""),
+});
+
+/** Undefined for what is left out: thinking, replays, results (the end of the turn tells them), and what is unknown. */
+export function presentMessage(message: JsonObject): Shown | undefined {
+  const spoken = Spoken.safeParse(message);
+  if (spoken.success)
+    return spoken.data.type === "assistant" ? presentOutput(spoken.data) : presentToolResults(spoken.data);
+  return message["type"] === "system" ? presentSystem(message) : undefined;
+}
+
+function presentOutput(spoken: Spoken): Shown | undefined {
+  const blocks = blocksOf(spoken);
+  const text = blocks.flatMap((block) => (block.type === "text" && block.text !== "" ? [block.text] : [])).join("\n");
+  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block)] : []));
+  const data: JsonObject = {
+    ...(text !== "" && { text }),
+    ...call,
+    ...(others.length > 0 && { others }),
+    ...(spoken.error !== undefined && { error: spoken.error }),
+  };
+  if (Object.keys(data).length === 0) return undefined;
+  return { type: "output", data: { ...data, ...byAgent(spoken) } };
+}
+
+function presentToolResults(spoken: Spoken): Shown | undefined {
+  const results = blocksOf(spoken).flatMap((block) => (block.type === "tool_result" ? [toolResult(block)] : []));
+  const [first, ...others] = results;
+  if (first === undefined) return undefined;
+  return { type: "progress", data: { ...first, ...(others.length > 0 && { others }), ...byAgent(spoken) } };
+}
+
+function presentSystem(message: JsonObject): Shown | undefined {
+  const init = Init.safeParse(message);
+  if (init.success) return { type: "progress", data: { model: init.data.model, tools: init.data.tools.length } };
+  const task = TaskEnded.safeParse(message);
+  if (!task.success) return undefined;
+  const { task_id: id, status, summary } = task.data;
+  return { type: "progress", data: { backgroundTask: { id, status, summary } } };
+}
+
+function blocksOf({ message }: Spoken): Block[] {
+  return message.content.flatMap((block) => {
+    const known = Block.safeParse(block);
+    return known.success ? [known.data] : [];
+  });
+}
+
+function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>): JsonObject {
+  return { tool: name, input: fit(input, INPUT_SHOWN).value, toolUseId: id };
+}
+
+function toolResult({ tool_use_id: id, content, is_error }: Extract<Block, { type: "tool_result" }>): JsonObject {
+  return { toolUseId: id, ok: is_error !== true, output: shortened(textOf(content)) };
+}
+
+/** Of a subagent: the call of the Agent tool that it works for. */
+function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
+  return typeof id === "string" ? { agentId: id } : {};
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  const parts: unknown[] = Array.isArray(content) ? content : [];
+  return parts.map((part) => ToolText.parse(part)).join("\n");
+}
+
+/** Of an image or anything else that is no text, only its kind. */
+const ToolText = z.union([
+  z.object({ type: z.literal("text"), text: z.string() }).transform(({ text }) => text),
+  z.object({ type: z.string() }).transform(({ type }) => `[${type}]`),
+  z.unknown().transform(() => "[?]"),
+]);
+
+function shortened(text: string): string {
+  const shown = firstCharacters(text, OUTPUT_SHOWN);
+  return shown.length === text.length ? text : `${shown}…`;
+}

@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { TurnEnded } from "../../domain/event.ts";
+import { JsonObject } from "../../domain/json.ts";
+
+/** What gives way first when a result is too large; its text is cut before any of it. */
+export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
+
+/** The fields of Claude Code's result message that are passed on. */
+const ResultMessage = z.object({
+  result: z.string().catch(""),
+  stop_reason: z.string().optional().catch(undefined),
+  structured_output: z.unknown().optional(),
+  usage: JsonObject.optional().catch(undefined),
+  modelUsage: JsonObject.optional().catch(undefined),
+  permission_denials: z.array(JsonObject).optional().catch(undefined),
+});
+
+/**
+ * How a turn ended, with the field names of the wire. `message` is Claude Code's own result where there is one; what
+ * the engine has to say of the end stands after its text.
+ */
+export function presentResult(sessionId: string, ended: TurnEnded, message: JsonObject): JsonObject {
+  const own = ResultMessage.parse(message);
+  const texts = [own.result, ended.message ?? ""].filter((text) => text !== "");
+  return defined({
+    sessionId,
+    result: texts.join("\n\n"),
+    isError: ended.isError,
+    durationMs: ended.durationMs,
+    durationApiMs: ended.durationApiMs,
+    numTurns: ended.numTurns,
+    totalCostUsd: ended.costUsd,
+    sessionTotalTurns: ended.sessionTurns,
+    sessionTotalCostUsd: ended.sessionCostUsd,
+    errorSubtype: ended.errorSubtype,
+    category: ended.category,
+    code: ended.code,
+    stopReason: own.stop_reason,
+    structuredOutput: own.structured_output,
+    usage: own.usage,
+    modelUsage: own.modelUsage,
+    permissionDenials: own.permission_denials?.length === 0 ? undefined : own.permission_denials,
+  });
+}
+
+/** Seeds 001 and 002 call a turn that broke down an error; one that somebody ended has a result all the same. */
+export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
+  return outcome === "failed" || outcome === "lost" ? "error" : "result";
+}
+
+/** In place of a text that stands in the result of the same answer. */
+export const SEE_RESULT = "(see result)";
+
+/** A result whose whole stands elsewhere in the answer. */
+export function briefly(result: JsonObject): JsonObject {
+  const { result: text, ...rest } = result;
+  const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;
+  const kept = Object.entries(rest).filter(([key]) => !EXPENDABLE_OF_RESULT.includes(key));
+  return { result: said, ...Object.fromEntries(kept) };
+}
+
+function defined(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,49 @@
+import type { JsonObject } from "../../domain/json.ts";
+import { jsonBytes, oneLine } from "./size.ts";
+
+/** What a person reads before answering, in characters. */
+const SUMMARY_MAX = 200;
+
+/** The field of a tool's input that says what the call is about, and what stands between the name and it. */
+const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
+  Agent: { key: "description", after: ": " },
+  Bash: { key: "command", after: ": " },
+  Edit: { key: "file_path", after: " " },
+  ExitPlanMode: { key: "plan", after: ": " },
+  Glob: { key: "pattern", after: " " },
+  Grep: { key: "pattern", after: " " },
+  NotebookEdit: { key: "notebook_path", after: " " },
+  Read: { key: "file_path", after: " " },
+  Skill: { key: "skill", after: ": " },
+  Task: { key: "description", after: ": " },
+  WebFetch: { key: "url", after: " " },
+  WebSearch: { key: "query", after: ": " },
+  Write: { key: "file_path", after: " " },
+};
+
+/** One line that a person understands: "Bash: npm test", "Write /path/file (1.2 KB)". */
+export function summaryOf(toolName: string, input: JsonObject): string {
+  const about = ABOUT[toolName];
+  const subject = about === undefined ? undefined : input[about.key];
+  if (about === undefined || typeof subject !== "string") return oneLine(unknownTool(toolName, input), SUMMARY_MAX);
+  const size = typeof input["content"] === "string" ? ` (${readableBytes(Buffer.byteLength(input["content"]))})` : "";
+  return oneLine(`${toolName}${about.after}${subject}`, SUMMARY_MAX - size.length) + size;
+}
+
+function unknownTool(toolName: string, input: JsonObject): string {
+  const question = firstQuestion(input["questions"]);
+  if (question !== undefined) return `${toolName}: ${question}`;
+  return jsonBytes(input) <= 2 ? toolName : `${toolName} ${JSON.stringify(input)}`;
+}
+
+function firstQuestion(questions: unknown): string | undefined {
+  const first: unknown = Array.isArray(questions) ? questions[0] : undefined;
+  const isAsked = typeof first === "object" && first !== null && "question" in first;
+  return isAsked && typeof first.question === "string" ? first.question : undefined;
+}
+
+function readableBytes(bytes: number): string {
+  if (bytes < 1024) return `${String(bytes)} bytes`;
+  const kilobytes = bytes / 1024;
+  return kilobytes < 1024 ? `${kilobytes.toFixed(1)} KB` : `${(kilobytes / 1024).toFixed(1)} MB`;
+}

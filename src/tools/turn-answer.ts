@@ -1,0 +1,51 @@
+import { z } from "zod";
+import type { JsonObject } from "../domain/json.ts";
+import { statusOf, type SessionStatus } from "../domain/session.ts";
+import type { ToolCall } from "./define.ts";
+import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
+import { fit, jsonBytes } from "./present/size.ts";
+import { readResult, type SessionView } from "./session-view.ts";
+import { waitFor } from "./waiting.ts";
+
+/** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
+
+/** The budget of an answer for which the caller cannot choose one. */
+const ANSWER_BYTES = 32_768;
+
+export const TurnAnswer = z.looseObject({
+  sessionId: z.string().optional(),
+  status: z.string().optional(),
+  nextCursor: z.int().optional(),
+  pollInterval: z.number().optional(),
+  result: z.looseObject({}).optional(),
+});
+
+/** How soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
+export function pollInterval(status: SessionStatus): { pollInterval?: number } {
+  if (status === "running") return { pollInterval: 3_000 };
+  return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
+}
+
+/** `cursor` is where the events of the prompt begin. */
+export async function answerTurn(
+  view: SessionView,
+  call: ToolCall,
+  begun: { cursor: number; waitMs: number },
+): Promise<JsonObject> {
+  const { cursor, waitMs } = begun;
+  await waitFor(view, { cursor, until: "news", timeoutMs: waitMs }, call);
+  const { state } = await view.record();
+  const status = statusOf(state);
+  const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
+  const result = ended ? await readResult(view, state) : undefined;
+  const nextCursor = result ? state.lastEventId + 1 : cursor;
+  const answer = { sessionId: view.id, status, nextCursor, ...pollInterval(status) };
+  return result ? withResult(answer, result) : answer;
+}
+
+function withResult(answer: JsonObject, result: JsonObject): JsonObject {
+  const truncated = { truncated: true, truncatedFields: ["result"] };
+  const room = ANSWER_BYTES - jsonBytes({ ...answer, ...truncated, result: {} });
+  const { value, cut } = fit(result, room, EXPENDABLE_OF_RESULT);
+  return { ...answer, ...(cut && truncated), result: value };
+}

@@ -1,0 +1,176 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let server: Server;
+let cwd: string;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server();
+  cwd = world.folder();
+});
+afterAll(async () => world.close());
+
+const UNKNOWN = "00000000-0000-4000-8000-000000000000";
+
+describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
+  const start = (args: object) => ["claude_code", { prompt: "x", ...args }] as const;
+  const check = (args: object) => ["claude_code_check", { action: "poll", sessionId: UNKNOWN, ...args }] as const;
+  const cases: [string, string, object][] = [
+    ["prompt", ...start({ prompt: "" })],
+    ["prompt", ...start({ prompt: "   \n " })],
+    ["prompt", "claude_code", {}],
+    ["prompt", ...start({ prompt: 5 })],
+    ["prompt", ...start({ prompt: null })],
+    ["cwd", ...start({ cwd: "/does/not/exist" })],
+    ["cwd", ...start({ cwd: "" })],
+    ["cwd", ...start({ cwd: ["/tmp"] })],
+    ["maxTurns", ...start({ maxTurns: 0 })],
+    ["maxTurns", ...start({ maxTurns: -1 })],
+    ["maxTurns", ...start({ maxTurns: 1.5 })],
+    ["maxTurns", ...start({ maxTurns: "3" })],
+    ["waitMs", ...start({ waitMs: -1 })],
+    ["waitMs", ...start({ waitMs: 45_001 })],
+    ["permissionMode", ...start({ permissionMode: "yolo" })],
+    ["permissionMode", ...start({ permissionMode: "delegate" })],
+    ["permissionRequestTimeoutMs", ...start({ permissionRequestTimeoutMs: -5 })],
+    ["allowedTools", ...start({ allowedTools: "Bash" })],
+    ["allowedTools", ...start({ allowedTools: [1] })],
+    ["model", ...start({ model: "" })],
+    ["systemPrompt", ...start({ systemPrompt: { type: "preset", preset: "other" } })],
+    ["idempotencyKey", ...start({ idempotencyKey: "" })],
+    ["promt", ...start({ promt: "x" })],
+    ["advanced.thinkng", ...start({ advanced: { thinkng: { type: "adaptive" } } })],
+    ["advanced.thinking", ...start({ advanced: { thinking: { type: "often" } } })],
+    ["advanced.agents.a.colour", ...start({ advanced: { agents: { a: { description: "d", prompt: "p", colour: "red" } } } })],
+    ["advanced.effort", ...start({ advanced: { effort: "huge" } })],
+    ["advanced.additionalDirectories", ...start({ advanced: { additionalDirectories: "/tmp" } })],
+    ["additionalDirectories[0]", ...start({ advanced: { additionalDirectories: ["/does/not/exist"] } })],
+    ["pathToClaudeCodeExecutable", ...start({ advanced: { pathToClaudeCodeExecutable: "/etc/hostname" } })],
+    ["advanced", ...start({ advanced: [] })],
+    ["sessionId", "claude_code_reply", { prompt: "x" }],
+    ["prompt", "claude_code_reply", { sessionId: UNKNOWN, prompt: "" }],
+    ["forkSesion", "claude_code_reply", { sessionId: UNKNOWN, prompt: "x", forkSesion: true }],
+    ["action", "claude_code_session", { action: "destroy" }],
+    ["action", "claude_code_session", {}],
+    ["sessionId", "claude_code_session", { action: "get" }],
+    ["action", ...check({ action: "pol" })],
+    ["cursor", ...check({ cursor: -1 })],
+    ["cursor", ...check({ cursor: "1" })],
+    ["until", ...check({ until: "never" })],
+    ["maxEvents", ...check({ maxEvents: 0 })],
+    ["maxBytes", ...check({ maxBytes: 10 })],
+    ["requestId", ...check({ action: "respond_permission", decision: "allow" })],
+    ["decision", ...check({ action: "respond_permission", requestId: "r" })],
+    ["decision", ...check({ action: "respond_permission", requestId: "r", decision: "maybe" })],
+    ["interrupt", ...check({ action: "respond_permission", requestId: "r", decision: "allow", interrupt: true })],
+    ["permissionOptions", ...check({ action: "respond_permission", requestId: "r", decision: "deny", permissionOptions: { updatedInput: {} } })],
+    ["permissionOptions.updatedPermissions", ...check({ action: "respond_permission", requestId: "r", decision: "allow", permissionOptions: { updatedPermissions: [{ type: "grantAll" }] } })],
+  ];
+
+  it.each(cases)("%s in %s %j", async (field, tool, args) => {
+    const { code, text } = await server.refusal(tool, { ...args });
+    expect(code).toBe("INVALID_ARGUMENT");
+    expect(text.startsWith("Error [INVALID_ARGUMENT]: ")).toBe(true);
+    expect(text).toContain(field);
+  });
+
+  it("cwd that is a file", async () => {
+    const file = join(cwd, "file.txt");
+    writeFileSync(file, "");
+    expect(await server.refusal("claude_code", { prompt: "x", cwd: file })).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      text: expect.stringMatching(/cwd.*is a file/) as string,
+    });
+  });
+
+  it("a misspelt key is told what was probably meant", async () => {
+    const { text } = await server.refusal("claude_code", { prompt: "x", advanced: { thinkng: {} } });
+    expect(text).toContain("thinking");
+  });
+});
+
+describe("a session that is not there", () => {
+  it.each([
+    ["claude_code_reply", { sessionId: UNKNOWN, prompt: "x" }],
+    ["claude_code_session", { action: "get", sessionId: UNKNOWN }],
+    ["claude_code_session", { action: "cancel", sessionId: UNKNOWN }],
+    ["claude_code_check", { action: "poll", sessionId: UNKNOWN }],
+    ["claude_code_check", { action: "respond_permission", sessionId: UNKNOWN, requestId: "r", decision: "allow" }],
+  ])("%s %j is SESSION_NOT_FOUND", async (tool, args) => {
+    const { code, text } = await server.refusal(tool, args);
+    expect(code).toBe("SESSION_NOT_FOUND");
+    expect(text).toContain(UNKNOWN);
+  });
+});
+
+describe("policies of the operator", () => {
+  it("bypassPermissions is PERMISSION_DENIED on every road while the gate is closed", async () => {
+    const agents = { a: { description: "d", prompt: "p", permissionMode: "bypassPermissions" } };
+    for (const args of [{ permissionMode: "bypassPermissions" }, { advanced: { agents } }]) {
+      const { code, text } = await server.refusal("claude_code", { prompt: "x", cwd, ...args });
+      expect(code).toBe("PERMISSION_DENIED");
+      expect(text).toContain("--allow-bypass");
+    }
+    const script = [{ tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "ok" }];
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
+    const asked = await server.news(sessionId);
+    const updatedPermissions = [{ type: "setMode", mode: "bypassPermissions", destination: "session" }];
+    const answer = { action: "respond_permission", sessionId, requestId: asked.actions[0]?.requestId, decision: "allow" };
+    const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedPermissions } });
+    expect(refused.code).toBe("PERMISSION_DENIED");
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("--allow-dir confines cwd and additionalDirectories by real path", async () => {
+    const { symlinkSync } = await import("node:fs");
+    const confined = await world.server({ args: ["--allow-dir", cwd] });
+    symlinkSync("/etc", join(cwd, "way-out"));
+    for (const args of [{ cwd: "/etc" }, { cwd: join(cwd, "way-out") }, { cwd, advanced: { additionalDirectories: ["/etc"] } }]) {
+      const { code, text } = await confined.refusal("claude_code", { prompt: "x", ...args });
+      expect(code).toBe("INVALID_ARGUMENT");
+      expect(text).toContain("--allow-dir");
+    }
+  });
+});
+
+describe("prompts of every kind", () => {
+  async function echo(prompt: string): Promise<string> {
+    const { sessionId, result } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+    expect(result).toMatchObject({ result: "heard", isError: false });
+    const request = world.model.requests.findLast((seen) => seen.sessionId === sessionId);
+    return request?.lastUserText ?? "";
+  }
+  const heard = scriptTag([{ text: "heard" }]);
+
+  it.each([
+    ["emoji and other scripts", "👩‍👩‍👧‍👦 ñ 漢字 עברית \u{1F3F4}\u{E0067}"],
+    ["controls", "tab\tbell\u0007escape\u001b[31mred\u001b[0m delete\u007f"],
+    ["line ends", "a\r\nb\rc\u2028d\u2029e"],
+    ["quotes and angle brackets", `"'\`<>&{}[]\\ \${x} %s`],
+    ["bidirectional marks", "\u202Eabc\u202C \u200B \uFEFF"],
+  ])("%s arrive as they are", async (_, odd) => {
+    expect(await echo(`${odd} ${heard}`)).toContain(odd);
+  });
+
+  it("1 MB arrives whole", async () => {
+    const long = "0123456789abcdef".repeat(65_536);
+    expect(await echo(`${long} ${heard}`)).toContain(long);
+  });
+
+  it.each([
+    ["NUL", "a\u0000b"],
+    ["a lone surrogate", "a\uD800b"],
+  ])("%s comes through or is refused clearly", async (_, odd) => {
+    const args = { prompt: `${odd} ${heard}`, cwd, waitMs: 40_000 };
+    const answer = await server.call("claude_code", args).catch((error: unknown) => String(error));
+    if (typeof answer === "string") expect(answer).toMatch(/INVALID_ARGUMENT\]: prompt/);
+    else expect(answer.result).toMatchObject({ result: "heard", isError: false });
+  });
+});

@@ -1,0 +1,188 @@
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { SETTINGS } from "../../src/config/schema.ts";
+import type { Logger } from "../../src/engine/ports.ts";
+import { createLogger } from "../../src/log/logger.ts";
+import { createMasker } from "../../src/log/mask.ts";
+
+/** Runs the built program without any setting of the machine it runs on. */
+function run(args: string[], { node = [], env = {} }: { node?: string[]; env?: Record<string, string> } = {}) {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("CLAUDE_CODE_MCP_"));
+  const options = { encoding: "utf8", env: { ...Object.fromEntries(inherited), ...env }, input: "" } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, [...node, "dist/cli/main.js", ...args], options);
+  return { status, stdout, stderr };
+}
+
+const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));
+
+describe("version", () => {
+  it.each([[["--version"]], [["-V"]], [["version"]], [["serve", "--max-wait-ms", "5", "--version"]]])("%j", (args) => {
+    expect(run(args)).toEqual({ status: 0, stdout: `${version}\n`, stderr: "" });
+  });
+});
+
+describe("help", () => {
+  it.each([[["--help"]], [["-h"]], [["help"]], [["help", "serve"]], [["serve", "--nonsense", "--help"]]])(
+    "%j lists every flag with its variable and default, in at most 100 columns",
+    (args) => {
+      const { status, stdout, stderr } = run(args);
+      const words = stdout.replaceAll(/\s+/g, " ");
+      for (const { flag, variable, fallback, meaning } of SETTINGS) {
+        expect(words).toContain(` --${flag}`);
+        expect(words).toContain(meaning);
+        expect(words).toContain(`[${variable}, default: ${fallback}]`);
+      }
+      expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    },
+  );
+
+  it.each(["demo", "version"])("of %s is short", (command) => {
+    const { status, stdout } = run(["help", command]);
+    expect(stdout).toMatch(new RegExp(`^Usage: claude-code-mcp ${command}`));
+    expect(stdout.split("\n").length).toBeLessThan(12);
+    expect(status).toBe(0);
+    expect(run([command, "--help"]).stdout).toBe(stdout);
+  });
+});
+
+describe("a command line that cannot be used: one line on stderr, nothing on stdout, exit 2", () => {
+  it.each<[string[], string]>([
+    [["srve"], 'Unknown command "srve". Did you mean serve? "claude-code-mcp help" lists all commands.'],
+    [["start"], 'Unknown command "start". "claude-code-mcp help" lists all commands.'],
+    [["help", "demos"], 'Unknown command "demos". Did you mean demo? "claude-code-mcp help" lists all commands.'],
+    [["srve", "--help"], 'Unknown command "srve". Did you mean serve? "claude-code-mcp help" lists all commands.'],
+    [
+      ["--log-levle", "warn"],
+      'Unknown flag --log-levle. Did you mean --log-level? "claude-code-mcp help" lists all flags.',
+    ],
+    [["serve", "--reaper=no"], '--reaper is "no": must be one of auto, always.'],
+    [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
+  ])("%j", (args, line) => {
+    expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-code-mcp: ${line}\n` });
+  });
+
+  it("names a variable", () => {
+    const { status, stdout, stderr } = run([], { env: { CLAUDE_CODE_MCP_LOG_LEVEL: "loud" } });
+    expect(stderr).toBe(
+      'claude-code-mcp: CLAUDE_CODE_MCP_LOG_LEVEL is "loud": must be one of debug, info, warn, error, silent.\n',
+    );
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+  });
+});
+
+describe("an old Node", () => {
+  it.each<[string, number]>([
+    ["18.20.8", 1],
+    ["20.18.3", 1],
+    ["20.19.0", 0],
+    ["22.0.0", 0],
+  ])("%s exits with %j", (node, status) => {
+    const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${node}" } })`;
+    const result = run(["--version"], { node: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] });
+    const line = `claude-code-mcp needs Node 20.19 or newer; this is ${node} (${process.execPath}).\n`;
+    expect(result).toEqual(
+      status === 0 ? { status, stdout: `${version}\n`, stderr: "" } : { status, stdout: "", stderr: line },
+    );
+  });
+
+  it("is met before any module but Node's own is imported", () => {
+    const imported = [...readFileSync("dist/cli/main.js", "utf8").matchAll(/^import .*?["'](.+?)["']/gm)];
+    expect(imported.map(([, name]) => name)).toEqual(["node:process"]);
+  });
+});
+
+describe("the logger", () => {
+  const prelude = (level: string) => `
+    import { createRequire } from "node:module";
+    import { createLogger } from "./dist/log/logger.js";
+    import { createMasker } from "./dist/log/mask.js";
+    const logger = createLogger({ level: "${level}", masker: createMasker({ A_TOKEN: "hunter22" }) });
+    const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((path) => /[\\\\/]pino[\\\\/]/.test(path));
+  `;
+  const script = (level: string, body: string) => ["--input-type=module", "-e", prelude(level) + body];
+
+  it("is the one that the engine wants", () => {
+    const logger: Logger = createLogger({ level: "silent", masker: createMasker({}) });
+    expect(() => logger.error("nothing", { a: 1 })).not.toThrow();
+  });
+
+  it("writes every line at or above its level, in order and masked, though the process exits at once", () => {
+    const body = `
+      logger.debug("no");
+      for (let i = 0; i < 100; i++) logger[["info", "warn", "error"][i % 3]]("line " + i + " hunter22", { pid: i, deep: ["hunter22"] });
+      process.exit(0);
+    `;
+    const { stdout, stderr } = spawnSync(process.execPath, script("info", body), { encoding: "utf8" });
+    const lines = stderr
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.map((line) => line["msg"])).toEqual(
+      Array.from({ length: 100 }, (_, i) => `line ${String(i)} [masked]`),
+    );
+    expect(lines[4]).toMatchObject({
+      level: "warn",
+      pid: 4,
+      deep: ["[masked]"],
+      time: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(stdout).toBe("");
+  });
+
+  it("loads nothing before the first line, and nothing at all when silent", () => {
+    const body = `
+      logger.debug("no");
+      console.log(loaded());
+      logger.error("now");
+      console.log(loaded());
+    `;
+    expect(spawnSync(process.execPath, script("info", body), { encoding: "utf8" }).stdout).toBe("false\ntrue\n");
+    const silent = spawnSync(process.execPath, script("silent", body), { encoding: "utf8" });
+    expect(silent).toMatchObject({ stdout: "false\nfalse\n", stderr: "", status: 0 });
+  });
+
+  it("is not held up by a client that does not read, and gives it the lines when it does", async () => {
+    const body = `
+      for (let i = 0; i < 500; i++) logger.info("line " + i, { pad: "x".repeat(1000) });
+      console.log("not held up");
+      process.stdin.resume();
+    `;
+    const child = spawn(process.execPath, script("info", body), { stdio: "pipe" });
+    expect(String(await new Promise((done) => child.stdout.once("data", done)))).toBe("not held up\n");
+    let written = "";
+    for await (const chunk of child.stderr.setEncoding("utf8")) {
+      written += String(chunk);
+      if (written.includes("line 499")) child.stdin.end();
+    }
+    expect(written.trimEnd().split("\n")).toHaveLength(500);
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("never stops the server when stderr is full", () => {
+    const full = openSync("/dev/full", "w");
+    const body = `logger.error("a"); setTimeout(() => { logger.error("b"); console.log("alive"); }, 200);`;
+    const result = spawnSync(process.execPath, script("info", body), {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", full],
+    });
+    closeSync(full);
+    expect(result).toMatchObject({ stdout: "alive\n", status: 0 });
+  });
+
+  it("never stops the server when stderr is closed", async () => {
+    const body = `
+      logger.error("a");
+      process.stdin.on("end", () => { logger.error("b"); logger.error("c"); setTimeout(() => console.log("alive"), 200); }).resume();
+    `;
+    const child = spawn(process.execPath, script("info", body), { stdio: "pipe" });
+    await new Promise((done) => child.stderr.once("data", done));
+    child.stderr.destroy();
+    child.stdin.end();
+    expect(await text(child.stdout)).toBe("alive\n");
+  });
+});

@@ -1,0 +1,135 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+/** A session whose Bash runs for ever, seen running. */
+async function withRunningShell(server: Server): Promise<{ sessionId: string; cwd: string }> {
+  const cwd = world.folder();
+  const command = `touch started && exec node -e 'setInterval(() => {}, 1000)' ${cwd}`;
+  const script = [{ text: "I run it.", tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
+  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] });
+  while (!world.processes().some((process) => process.command.includes(`setInterval`) && process.command.includes(cwd))) {
+    await sleep(20);
+  }
+  return { sessionId, cwd };
+}
+
+/** The children of a process that run the reaper program. */
+function reapersOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim().split(" ").map(Number);
+  return children.filter((child) => commandOf(child).includes("reaper-process.js"));
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+type Killing = (server: Server) => Promise<void>;
+
+const KILLINGS: Record<string, Killing> = {
+  SIGKILL: async ({ pid }) => void process.kill(pid, "SIGKILL"),
+  SIGTERM: async ({ pid }) => void process.kill(pid, "SIGTERM"),
+  SIGINT: async ({ pid }) => void process.kill(pid, "SIGINT"),
+  // The client closes our stdin and waits.
+  "stdin end": async (server) => server.close(),
+  "a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more": async ({ pid }) => {
+    process.kill(pid, "SIGINT");
+    await sleep(100);
+    process.kill(pid, "SIGTERM");
+    await sleep(400);
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It had ended by then.
+    }
+  },
+};
+
+describe.each([
+  ["setpriv", []],
+  ["the reaper", ["--reaper", "always"]],
+])("with %s, a server in the middle of a Bash leaves nothing behind 10 s after", (mechanism, args) => {
+  it.each(Object.keys(KILLINGS))("%s", async (name) => {
+    const server = await world.server({ args });
+    await withRunningShell(server);
+    const reapers = reapersOf(server.pid);
+    expect(reapers).toHaveLength(mechanism === "setpriv" ? 0 : 1);
+    await KILLINGS[name]?.(server);
+    await server.gone;
+    await world.quiet(10_000);
+    const deadline = Date.now() + 2000;
+    while (reapers.some((pid) => commandOf(pid) !== "") && Date.now() < deadline) await sleep(50);
+    expect(reapers.filter((pid) => commandOf(pid) !== "")).toEqual([]);
+  });
+});
+
+describe("Claude Code killed in the middle of a turn", () => {
+  it("is lost, said so, its shell is not left, and the next reply resumes with what was known", async () => {
+    const server = await world.server();
+    const { sessionId, cwd } = await withRunningShell(server);
+    const claude = world.processes().find(({ command }) => command.includes(sessionId));
+    if (!claude) throw new Error("Claude Code is not running");
+    process.kill(claude.pid, "SIGKILL");
+
+    const lost = await server.end(sessionId);
+    expect(lost).toMatchObject({ status: "error", result: { isError: true, errorSubtype: "lost" } });
+    expect(lost.result?.result).toContain("SIGKILL");
+    await world.quiet(10_000);
+
+    const file = join(cwd, "after.txt");
+    const script = [{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "Back again." }];
+    const resumed = await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
+    expect(resumed.status).toBe("waiting_permission");
+    const asked = await server.news(sessionId, resumed.nextCursor);
+    const done = await server.call("claude_code_check", {
+      action: "respond_permission",
+      sessionId,
+      cursor: asked.nextCursor,
+      requestId: asked.actions[0]?.requestId,
+      decision: "allow",
+    });
+    expect(done).toMatchObject({ status: "idle", result: { result: "Back again.", isError: false } });
+    const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
+    expect(sessions).toMatchObject([{ processStarts: 2 }]);
+    const inTranscript = transcriptOf(sessionId);
+    expect(inTranscript).toContain("I run it.");
+    expect(inTranscript).toContain("Back again.");
+  });
+
+  it("never started: an executable that cannot run is a failed turn with the reason, not a hang", async () => {
+    const server = await world.server();
+    const { sessionId } = await server.call("claude_code", {
+      prompt: "hello",
+      cwd: world.folder(),
+      advanced: { pathToClaudeCodeExecutable: "/bin/false" },
+    });
+    const failed = await server.end(sessionId);
+    expect(failed).toMatchObject({ status: "error", result: { isError: true, errorSubtype: "start_failed" } });
+    expect(failed.result?.result).toMatch(/did not start/);
+  });
+});
+
+function transcriptOf(sessionId: string): string {
+  const projects = join(world.configFolder, "projects");
+  const file = readdirSync(projects)
+    .map((project) => join(projects, project))
+    .flatMap((project) => readdirSync(project).map((name) => join(project, name)))
+    .find((path) => path.endsWith(`${sessionId}.jsonl`));
+  return file === undefined ? "" : readFileSync(file, "utf8");
+}

@@ -1,0 +1,36 @@
+import { spawnSync } from "node:child_process";
+
+import { describe, expect, it } from "vitest";
+
+function demo(...args: string[]) {
+  const env = { PATH: process.env["PATH"], HOME: process.env["HOME"] };
+  return spawnSync(process.execPath, ["dist/cli/main.js", "demo", ...args], { encoding: "utf8", env });
+}
+
+describe("claude-code-mcp demo", () => {
+  it("plays the main job, readable and plain when piped, and exits with 0", () => {
+    const { status, stdout, stderr } = demo();
+    expect(stderr).toBe("");
+    expect(stdout).toContain("waiting for a decision: Write");
+    expect(stdout).toMatch(/hello\.txt is there/);
+    expect(stdout).toMatch(/one process served both turns/);
+    expect(stdout).toMatch(/forbidden\.txt is not there/);
+    expect(stdout).toMatch(/All as it should be: \d+ model calls, \$\d+\.\d{4}/);
+    expect(stdout).not.toContain("\u001b");
+    expect(status).toBe(0);
+  });
+
+  it("--json gives one object a line, the last one the ending", () => {
+    const { status, stdout } = demo("--json");
+    const lines = stdout.trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.at(-1)).toMatchObject({ ending: { ok: true, fileWritten: true, deniedFileAbsent: true, sameProcess: true } });
+    expect(status).toBe(0);
+  });
+
+  it("an unknown flag is one clear line and exit code 2", () => {
+    const { status, stderr, stdout } = demo("--fast");
+    expect(stderr).toMatch(/^claude-code-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
+    expect(stdout).toBe("");
+    expect(status).toBe(2);
+  });
+});

@@ -1,0 +1,61 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { z } from "zod";
+
+import { connect } from "./server.ts";
+
+let folder: string;
+let files: string[];
+
+const Packed = z.array(z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }));
+
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "ccm-pack-")));
+  const out = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", folder], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [packed] = Packed.parse(JSON.parse(out));
+  files = packed?.files.map(({ path }) => path) ?? [];
+  execFileSync("tar", ["-xzf", join(folder, packed?.filename ?? ""), "-C", folder]);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it("npm pack ships the built program, the documents and nothing else", () => {
+  const shipped = files.filter((path) => !path.startsWith("dist/")).toSorted();
+  expect(shipped).toMatchInlineSnapshot(`
+    [
+      "CHANGELOG.md",
+      "CODE_OF_CONDUCT.md",
+      "CONTRIBUTING.md",
+      "LICENSE",
+      "README.md",
+      "SECURITY.md",
+      "docs/architecture.md",
+      "docs/configuration.md",
+      "docs/decisions.md",
+      "docs/scripted-model.md",
+      "package.json",
+    ]
+  `);
+  expect(files.filter((path) => path.startsWith("dist/") && !path.endsWith(".js"))).toEqual([]);
+  expect(files).toContain("dist/cli/main.js");
+  expect(files).toContain("dist/claude/supervise/reaper-process.js");
+});
+
+it("the packed program starts, and answers an MCP client", async () => {
+  const unpacked = join(folder, "package");
+  // Its dependencies are the ones installed here: what is shown is that no file of ours is missing.
+  symlinkSync(resolve("node_modules"), join(unpacked, "node_modules"));
+  const main = join(unpacked, "dist/cli/main.js");
+  const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));
+  expect(execFileSync(process.execPath, [main, "--version"], { encoding: "utf8" }).trim()).toBe(version);
+  const server = await connect("modern", { main, args: [], env: {} });
+  const { sessions } = await server.call("claude_code_session", { action: "list" });
+  expect(sessions).toEqual([]);
+  await server.close();
+});

@@ -1,0 +1,139 @@
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const main = resolve("dist/cli/main.js");
+
+/** What the user has told Claude Code: MCP servers of their own, and directories they trust. */
+function configure(state: { mcpServers?: object; projects?: object }): void {
+  writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(state));
+}
+beforeEach(() => rmSync(join(world.configFolder, ".claude.json"), { force: true }));
+
+async function run(server: Server, cwd: string, script: object[] = [{ text: "hi" }]) {
+  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, waitMs: 40_000 });
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+}
+
+describe("no recursion by accident", () => {
+  it("our own server, installed for the user, is not started inside a session", async () => {
+    configure({ mcpServers: { "claude-code-mcp": { command: process.execPath, args: [main] } } });
+    const server = await world.server();
+    const cwd = world.folder();
+    await run(server, cwd);
+    const tools = world.model.requests.at(-1)?.tools ?? [];
+    expect(tools.length).toBeGreaterThan(3);
+    expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
+  });
+
+  it("under another name it starts, and refuses to start a session one deeper", async () => {
+    configure({ mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } } });
+    const server = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
+    const cwd = world.folder();
+    const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ tools: [inner] }, { text: "refused" }]),
+      cwd,
+      allowedTools: ["mcp__renamed__claude_code"],
+    });
+    const done = await server.end(sessionId);
+    expect(done.result?.result).toBe("refused");
+    expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");
+    expect(JSON.stringify(done.events)).toContain("--max-depth");
+  });
+
+  it("a server that finds itself inside a session refuses, and one that is allowed deeper does not", async () => {
+    const refusing = await world.server({ env: { CLAUDE_CODE_MCP_DEPTH: "1" } });
+    const refused = await refusing.refusal("claude_code", { prompt: "x", cwd: world.folder() });
+    expect(refused.code).toBe("PERMISSION_DENIED");
+    const allowing = await world.server({ env: { CLAUDE_CODE_MCP_DEPTH: "1" }, args: ["--max-depth", "2"] });
+    expect((await run(allowing, world.folder())).result?.result).toBe("hi");
+  });
+});
+
+describe("a directory that nobody trusts", () => {
+  /** A repository whose settings run commands; returns what ran. */
+  function hostile(): { cwd: string; ran: () => string[] } {
+    const cwd = world.folder();
+    const traces = world.folder();
+    const hook = (name: string) => ({
+      hooks: { SessionStart: [{ hooks: [{ type: "command", command: `touch ${join(traces, name)}` }] }] },
+      enableAllProjectMcpServers: true,
+    });
+    mkdirSync(join(cwd, ".claude"));
+    writeFileSync(join(cwd, ".claude/settings.json"), JSON.stringify(hook("project-hook")));
+    writeFileSync(join(cwd, ".claude/settings.local.json"), JSON.stringify(hook("local-hook")));
+    const evil = { command: "sh", args: ["-c", `touch ${join(traces, "mcp-server")}; cat`] };
+    writeFileSync(join(cwd, ".mcp.json"), JSON.stringify({ mcpServers: { evil } }));
+    writeFileSync(join(cwd, "CLAUDE.md"), "The password is SWORDFISH.");
+    return { cwd, ran: () => readdirSync(traces).toSorted() };
+  }
+  const quick = { env: { MCP_TIMEOUT: "1000" } };
+
+  it("runs no hook and no server of .mcp.json, says so, and still reads CLAUDE.md", async () => {
+    const server = await world.server(quick);
+    const { cwd, ran } = hostile();
+    const answer = await run(server, cwd);
+    expect(answer.result?.result).toBe("hi");
+    expect(ran()).toEqual([]);
+    const notices = answer.events.filter(({ data }) => data["notice"] === "untrusted_directory");
+    expect(notices).toHaveLength(1);
+    expect(JSON.stringify(notices)).toContain("--trust-dir");
+  });
+
+  it("runs them when the operator names it", async () => {
+    const { cwd, ran } = hostile();
+    const server = await world.server({ ...quick, args: ["--trust-dir", cwd] });
+    const answer = await run(server, cwd);
+    expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
+    expect(ran()).toEqual(["local-hook", "mcp-server", "project-hook"]);
+  });
+
+  it("runs them when Claude Code's own record trusts it", async () => {
+    const { cwd, ran } = hostile();
+    configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
+    const server = await world.server(quick);
+    await run(server, cwd);
+    expect(ran()).toContain("project-hook");
+  });
+
+  it("is no matter for a plain folder: no notice", async () => {
+    const server = await world.server(quick);
+    const answer = await run(server, world.folder());
+    expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
+  });
+});
+
+describe("what the agent's shell can see", () => {
+  it("is not the server's own settings and secrets", async () => {
+    const server = await world.server({
+      env: { CLAUDE_CODE_MCP_RESUME_SECRET: "s3cret-of-the-server", CLAUDECODE: "1", CLAUDE_CODE_ALLOWED_TOOLS: "Bash" },
+    });
+    const cwd = world.folder();
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] }, { text: "ok" }]),
+      cwd,
+      allowedTools: ["Bash"],
+      advanced: { env: { GIVEN_BY_CALLER: "yes" } },
+    });
+    const done = await server.end(sessionId);
+    expect(done.result?.isError).toBe(false);
+    const { readFileSync } = await import("node:fs");
+    const seen = readFileSync(join(cwd, "environment.txt"), "utf8");
+    expect(seen).toContain("GIVEN_BY_CALLER=yes");
+    expect(seen).toContain("CLAUDE_CODE_MCP_DEPTH=1");
+    expect(seen).not.toContain("s3cret");
+    expect(seen).not.toContain("CLAUDE_CODE_ALLOWED_TOOLS");
+  });
+});

@@ -1,0 +1,74 @@
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
+import { connect, type ClientKind, type Server } from "./server.ts";
+
+/** What a group of tests lives in: a scripted model, an own Claude configuration, and the servers it starts. */
+export interface World {
+  readonly model: ScriptedModel;
+  readonly configFolder: string;
+  /** A new, empty folder. */
+  folder(): string;
+  /** Starts the built server as an MCP client does. */
+  server(options?: { client?: ClientKind; args?: string[]; env?: Record<string, string> }): Promise<Server>;
+  /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
+  processes(): { pid: number; command: string }[];
+  /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
+  quiet(ms: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function createWorld(): Promise<World> {
+  const model = await startScriptedModel();
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
+  const configFolder = mkdtempSync(join(root, "config-"));
+  const servers: Server[] = [];
+  const world: World = {
+    model,
+    configFolder,
+    folder: () => mkdtempSync(join(root, "work-")),
+    async server({ client = "modern", args = [], env = {} } = {}) {
+      const environment = { ...model.environment(configFolder), HOME: root, CLAUDE_CODE_MAX_RETRIES: "1", ...env };
+      const server = await connect(client, { args: ["--log-level", "debug", ...args], env: environment });
+      servers.push(server);
+      return server;
+    },
+    processes: () => {
+      const own = servers.map(({ pid }) => pid);
+      return processesWith(`CLAUDE_CONFIG_DIR=${configFolder}`).filter(({ pid }) => !own.includes(pid));
+    },
+    async quiet(ms) {
+      const deadline = Date.now() + ms;
+      while (world.processes().length > 0) {
+        if (Date.now() > deadline) throw new Error(`left over after ${String(ms)} ms: ${JSON.stringify(world.processes())}`);
+        await sleep(50);
+      }
+    },
+    async close() {
+      await Promise.all(servers.map(async (server) => server.close()));
+      await world.quiet(15_000);
+      await model.close();
+      rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+  return world;
+}
+
+/** Processes are told apart by an inherited variable, so that shells which left their group and parent are seen too. */
+function processesWith(variable: string): { pid: number; command: string }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        if (!readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(variable)) return [];
+        const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+        return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 4000) }];
+      } catch {
+        // It ended while we looked, or is not ours.
+        return [];
+      }
+    });
+}

@@ -1,0 +1,294 @@
+import { homedir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+
+import { describe, expect, it } from "vitest";
+
+import { ConfigError } from "../../src/config/error.ts";
+import { loadConfig, readDepth, unknownVariables } from "../../src/config/load.ts";
+import { SETTINGS } from "../../src/config/schema.ts";
+import type { Config } from "../../src/config/schema.ts";
+import { nearest } from "../../src/config/suggest.ts";
+import { createMasker } from "../../src/log/mask.ts";
+
+interface Sources {
+  argv?: string[];
+  env?: Record<string, string>;
+  file?: unknown;
+}
+
+const FILE = resolve("/settings/server.json");
+
+/** A `file` that is no text is written as JSON; it is named by the variable. */
+function load({ argv = [], env = {}, file }: Sources): Config {
+  const content = typeof file === "string" ? file : JSON.stringify(file);
+  const named: Record<string, string> = file === undefined ? {} : { CLAUDE_CODE_MCP_CONFIG: FILE };
+  return loadConfig({ argv, env: { ...named, ...env }, readFile: (path) => (path === FILE ? content : missing(path)) });
+}
+
+function missing(path: string): never {
+  throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+}
+
+function refusal(sources: Sources): string {
+  try {
+    load(sources);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return "not refused";
+}
+
+describe("the settings", () => {
+  it("have defaults", () => {
+    expect(load({})).toEqual({
+      maxWaitMs: 45_000,
+      turnMaxMs: 14_400_000,
+      inactivityMs: 1_800_000,
+      idleProcessMs: 1_800_000,
+      permissionTimeoutMs: 60_000,
+      permissionMaxMs: 1_800_000,
+      allowBypass: false,
+      allowDirs: [],
+      trustDirs: [],
+      maxDepth: 1,
+      reaper: "auto",
+      logLevel: "info",
+    });
+  });
+
+  it("take flags over variables over the file, key by key", () => {
+    const sources = {
+      argv: ["--max-wait-ms", "3000"],
+      env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "2000", CLAUDE_CODE_MCP_INACTIVITY_MS: "2000" },
+      file: { maxWaitMs: 1000, inactivityMs: 1000, turnMaxMs: 1000 },
+    };
+    expect(load(sources)).toMatchObject({ maxWaitMs: 3000, inactivityMs: 2000, turnMaxMs: 1000 });
+  });
+
+  it("are frozen, lists included", () => {
+    const config = load({ argv: ["--allow-dir", "/a"] });
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.isFrozen(config.allowDirs)).toBe(true);
+    expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
+  });
+
+  it("each have a flag, a variable and a meaning of their own", () => {
+    for (const field of ["flag", "variable", "key", "meaning"] as const) {
+      expect(new Set(SETTINGS.map((setting) => setting[field])).size).toBe(SETTINGS.length);
+    }
+    for (const { variable, flag, meaning } of SETTINGS) {
+      expect(variable).toMatch(/^CLAUDE_CODE_MCP_[A-Z_]+$/);
+      expect(flag).toMatch(/^[a-z-]+$/);
+      expect(meaning).toMatch(/^[A-Z].*\.$/);
+    }
+  });
+});
+
+describe("a value", () => {
+  it("may stand behind an equals sign or in the next argument, and the last flag counts", () => {
+    const argv = ["--max-wait-ms", "1000", "--max-wait-ms=2000", "--log-level", "warn"];
+    expect(load({ argv })).toMatchObject({ maxWaitMs: 2000, logLevel: "warn" });
+  });
+
+  it.each<[string, Sources, boolean]>([
+    ["a bare flag", { argv: ["--allow-bypass"] }, true],
+    ["a flag with a value", { argv: ["--allow-bypass=0"], env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "1" } }, false],
+    ["a negated flag", { argv: ["--no-allow-bypass"], env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "true" } }, false],
+    ["a variable that is 1", { env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "1" } }, true],
+    [
+      "a variable that is false",
+      { env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "false" }, file: { allowBypass: true } },
+      false,
+    ],
+    ["an empty variable", { env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "" }, file: { allowBypass: true } }, true],
+  ])("of a boolean: %s", (_, sources, allowBypass) => {
+    expect(load(sources).allowBypass).toBe(allowBypass);
+  });
+
+  it("of a list grows flag by flag and replaces the list of a variable", () => {
+    const env = { CLAUDE_CODE_MCP_ALLOW_DIRS: ["/c", "/d"].join(delimiter) };
+    expect(load({ env }).allowDirs).toEqual([resolve("/c"), resolve("/d")]);
+    const argv = ["--allow-dir", "/a", "--allow-dir=/b/"];
+    expect(load({ argv, env }).allowDirs).toEqual([resolve("/a"), resolve("/b")]);
+  });
+
+  it("that is a path becomes absolute: from the home folder, the current one, or the folder of the file", () => {
+    expect(load({ argv: ["--trust-dir=~", "--trust-dir=~/a", "--trust-dir=b", "--trust-dir=~c"] }).trustDirs).toEqual([
+      homedir(),
+      join(homedir(), "a"),
+      resolve("b"),
+      resolve("~c"),
+    ]);
+    const config = load({ file: { trustDirs: ["a", "~/b"], claudePath: "../claude" } });
+    expect(config.trustDirs).toEqual([resolve("/settings/a"), join(homedir(), "b")]);
+    expect(config.claudePath).toBe(resolve("/claude"));
+  });
+});
+
+describe("a value that cannot be used is refused in one line", () => {
+  const ms = "must be a whole number of ms from 1000 to 3600000.";
+  it.each<[string, Sources, string]>([
+    ["a word for a number", { argv: ["--max-wait-ms", "45s"] }, `--max-wait-ms is "45s": ${ms}`],
+    ["a negative number", { argv: ["--max-wait-ms", "-5"] }, `--max-wait-ms is -5: ${ms}`],
+    ["a fraction", { argv: ["--max-wait-ms=2000.5"] }, `--max-wait-ms is "2000.5": ${ms}`],
+    ["no number at all", { argv: ["--max-wait-ms="] }, `--max-wait-ms is "": ${ms}`],
+    [
+      "too small a number",
+      { env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "999" } },
+      `CLAUDE_CODE_MCP_MAX_WAIT_MS is 999: ${ms}`,
+    ],
+    ["too large a number", { file: { maxWaitMs: 3_600_001 } }, `"maxWaitMs" in ${FILE} is 3600001: ${ms}`],
+    ["a number as text in the file", { file: { maxWaitMs: "2000" } }, `"maxWaitMs" in ${FILE} is "2000": ${ms}`],
+    [
+      "a time no timer can hold",
+      { argv: ["--turn-max-ms=2147483648"] },
+      "--turn-max-ms is 2147483648: must be a whole number of ms from 1000 to 2147483647.",
+    ],
+    [
+      "a word for a boolean",
+      { env: { CLAUDE_CODE_MCP_ALLOW_BYPASS: "constructor" } },
+      'CLAUDE_CODE_MCP_ALLOW_BYPASS is "constructor": must be true or false',
+    ],
+    ["a value of a negated flag", { argv: ["--no-allow-bypass=1"] }, "--no-allow-bypass takes no value."],
+    ["a word that is no choice", { argv: ["--reaper", "never"] }, '--reaper is "never": must be one of auto, always.'],
+    ["a forgotten value", { argv: ["--reaper", "--allow-bypass"] }, "--reaper needs a value: one of auto, always."],
+    ["a forgotten last value", { argv: ["--max-wait-ms"] }, "--max-wait-ms needs a value: a whole number of ms"],
+    [
+      "an empty directory",
+      { argv: ["--allow-dir=/a", "--allow-dir="] },
+      `--allow-dir is ["${resolve("/a")}",""]: must`,
+    ],
+    [
+      "an empty list of directories",
+      { env: { CLAUDE_CODE_MCP_ALLOW_DIRS: "" } },
+      'CLAUDE_CODE_MCP_ALLOW_DIRS is [""]: must be directories, none of them empty',
+    ],
+    ["a directory that is no text", { file: { allowDirs: [1] } }, `"allowDirs" in ${FILE} is [1]: must be directories`],
+    ["an unknown flag", { argv: ["--max-wait", "2000"] }, "Unknown flag --max-wait. Did you mean --max-wait-ms?"],
+    [
+      "an unknown negated flag",
+      { argv: ["--no-allow-bypas"] },
+      "Unknown flag --no-allow-bypas. Did you mean --no-allow",
+    ],
+    ["a negated flag that is no boolean", { argv: ["--no-reaper"] }, "Unknown flag --no-reaper."],
+    ["an unknown short flag", { argv: ["-v"] }, 'Unknown flag -v. "claude-code-mcp help" lists all flags.'],
+    ["an argument that is no flag", { argv: ["--allow-bypass", "false"] }, 'Unexpected argument "false": only flags'],
+    [
+      "an unknown key in the file",
+      { file: { maxWait: 1 } },
+      `Unknown key "maxWait" in ${FILE}. Did you mean maxWaitMs?`,
+    ],
+    ["the file's own place in the file", { file: { config: "x" } }, `Unknown key "config" in ${FILE}.`],
+    ["a file that is no JSON", { file: "{\n  maxWaitMs: 1\n}" }, `${FILE} is not JSON: `],
+    ["a file that is no object", { file: "[]" }, `${FILE} must hold one JSON object of settings.`],
+    ["a file that is not there", { argv: ["--config=/none"] }, "The file of --config cannot be read: ENOENT"],
+    ["a file without a name", { argv: ["--config="] }, '--config is "": must be a path.'],
+  ])("%s", (_, sources, message) => {
+    const line = refusal(sources);
+    expect(line).toContain(message);
+    expect(line).not.toContain("\n");
+  });
+
+  it("and a long one is cut", () => {
+    expect(refusal({ argv: [`--reaper=${"x".repeat(5000)}`] }).length).toBeLessThan(200);
+  });
+});
+
+describe("the file", () => {
+  it("is the one of the flag, even when a variable names another, and may begin with a byte order mark", () => {
+    const env = { CLAUDE_CODE_MCP_CONFIG: "/none" };
+    expect(load({ argv: ["--config", FILE], env, file: '\uFEFF{"maxDepth": 2}' }).maxDepth).toBe(2);
+  });
+});
+
+describe("the depth", () => {
+  it.each<[string | undefined, number]>([
+    [undefined, 0],
+    ["", 0],
+    ["0", 0],
+    ["3", 3],
+  ])("of %j is %j", (value, depth) => {
+    expect(readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toBe(depth);
+  });
+
+  it.each(["-1", "one", "1.5", "1e3"])("of %j is refused: it might be deep", (value) => {
+    expect(() => readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toThrow(ConfigError);
+  });
+});
+
+describe("near matches", () => {
+  it.each<[string, string | undefined]>([
+    ["serv", "serve"],
+    ["srve", "serve"],
+    ["serve", "serve"],
+    ["hlep", "help"],
+    ["start", undefined],
+    ["", undefined],
+  ])("of %j is %j", (word, expected) => {
+    expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
+  });
+
+  it("are given for a misspelt variable, which would silently have no effect", () => {
+    const env = {
+      CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
+      CLAUDE_CODE_MCP_DEPTH: "1",
+      CLAUDE_CODE_MCP_REAPER: "auto",
+      PATH: "",
+    };
+    expect(unknownVariables(env)).toEqual([
+      "CLAUDE_CODE_MCP_ALLOW_DIR is no setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
+    ]);
+  });
+});
+
+describe("masking", () => {
+  const masker = createMasker({
+    API_KEY: "abc.def+12345",
+    OTHER_TOKEN: "abc.def+12345-longer\n",
+    TLS_SECRET: "two\nlines",
+    MY_PASSWORD: "short",
+    GIT_AUTHOR_NAME: "Ada Lovelace",
+    LANG: "en_GB.UTF-8",
+    UNSET_TOKEN: undefined,
+  });
+  const key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----";
+
+  it.each<[string, string, string]>([
+    ["a secret of the environment", "is abc.def+12345, twice abc.def+12345", "is [masked], twice [masked]"],
+    ["the longer of two that begin alike", "abc.def+12345-longer", "[masked]"],
+    ["a secret inside a JSON text", JSON.stringify({ a: "two\nlines" }), '{"a":"[masked]"}'],
+    ["a short value", "short", "short"],
+    ["an author and a locale", "Ada Lovelace en_GB.UTF-8", "Ada Lovelace en_GB.UTF-8"],
+    ["a key of Anthropic", "key sk-ant-api03-AbC_d-9 end", "key [masked] end"],
+    ["a bearer", "Authorization: Bearer eyJh.bG-ci_O/i==", "Authorization: Bearer [masked]"],
+    ["a private key", `a ${key} b`, "a [masked] b"],
+    ["a private key inside a JSON text", JSON.stringify([key]), '["[masked]"]'],
+    ["a private key that was cut off", key.slice(0, 40), "[masked]"],
+    ["a password in a URL", "http://me:pw@proxy:80/a@b", "http://[masked]@proxy:80/a@b"],
+    ["a URL without one", "http://host:80/a@b", "http://host:80/a@b"],
+  ])("%s", (_, text, expected) => {
+    expect(masker.text(text)).toBe(expected);
+  });
+
+  it("goes into fields at any depth, into errors too, and changes nothing in place", () => {
+    const error = new Error("abc.def+12345", { cause: { token: "abc.def+12345" } });
+    const date = new Date(0);
+    const fields: Record<string, unknown> = { list: [{ a: "x abc.def+12345" }], error, date, number: 1, none: null };
+    fields["self"] = fields;
+    expect(masker.fields(fields)).toMatchObject({
+      list: [{ a: "x [masked]" }],
+      error: { name: "Error", message: "[masked]", cause: { token: "[masked]" } },
+      date,
+      number: 1,
+      none: null,
+      self: "[circular]",
+    });
+    expect(JSON.stringify(masker.fields(fields))).not.toContain("abc.def");
+    expect(error.message).toBe("abc.def+12345");
+  });
+
+  it("works without secrets in the environment", () => {
+    expect(createMasker({}).text("plain")).toBe("plain");
+  });
+});

@@ -1,0 +1,246 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { statusOf } from "../../src/domain/session.ts";
+import type { Engine, WaitRequest, WaitUntil } from "../../src/engine/api.ts";
+import { errorsOf, OPTIONS, type TestNode, twoNodes, type World } from "./step-two-nodes.ts";
+import { POLICY, SECOND } from "./step-walk.ts";
+
+let world: World;
+let [a, b] = [] as unknown as [TestNode, TestNode];
+
+beforeEach(() => {
+  world = twoNodes();
+  ({ a, b } = world);
+});
+afterEach(() => world.close());
+
+const never = new AbortController().signal;
+const allow = (requestId: string) => ({ requestId, decision: "allow", by: "caller" }) as const;
+
+async function waiting(engine: Engine, sessionId: string, until: WaitUntil, cursor = 1): Promise<string | undefined> {
+  const request = { sessions: [{ sessionId, cursor }], until, timeoutMs: 10_000, signal: never };
+  return (await engine.wait("local", request)).woke;
+}
+
+/** A session of node a with a question open. */
+async function asked(): Promise<string> {
+  const id = await a.open();
+  a.runtime.of(id).ask("r1");
+  await a.seen(id, "permission.asked");
+  return id;
+}
+
+async function finished(): Promise<string> {
+  const id = await a.open();
+  a.runtime.of(id).finish();
+  await a.seen(id, "turn.ended");
+  return id;
+}
+
+describe.each(["a", "b"] as const)("a session that node a owns, through node %s", (name) => {
+  const via = () => (name === "a" ? a : b).engine;
+
+  it("is prompted", async () => {
+    const id = await finished();
+    const next = (await a.log(id)).length + 1;
+    expect(await via().prompt("local", id, { text: "go on" })).toEqual({ cursor: next });
+    expect(a.runtime.of(id).calls).toEqual(["push begin", "push go on"]);
+    expect(await via().read("local", id, next, 2)).toMatchObject([
+      { id: next, type: "prompt.queued", data: { text: "go on" } },
+      { id: next + 1, type: "turn.started" },
+    ]);
+  });
+
+  it("is refused a prompt while it is busy", async () => {
+    const id = await a.open();
+    const refused = via().prompt("local", id, { text: "me too" });
+    await expect(refused).rejects.toMatchObject({ code: "SESSION_BUSY", sessionId: id });
+  });
+
+  it("is answered", async () => {
+    const id = await asked();
+    const { cursor } = await via().answer("local", id, allow("r1"));
+    expect(await via().read("local", id, cursor, 1)).toMatchObject([{ data: { requestId: "r1", by: "caller" } }]);
+    expect(a.runtime.of(id).calls).toContain("answer r1 allow");
+  });
+
+  it("is told that a question was shown, and denies it a minute later", async () => {
+    const id = await asked();
+    await via().delivered("local", id, [{ requestId: "r1", whole: true }]);
+    expect((await via().get("local", id)).state.asks).toMatchObject([{ seenWhole: true }]);
+    world.clock.advance(POLICY.askDeliveredMs);
+    expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "timeout" } });
+    await a.runtime.of(id).called("answer r1 deny");
+  });
+
+  it("is interrupted", async () => {
+    const id = await asked();
+    const { cursor } = await via().interrupt("local", id, "ann");
+    expect(await via().read("local", id, cursor, 1)).toMatchObject([
+      { type: "permission.answered", data: { by: "cancel" } },
+    ]);
+    expect(a.runtime.of(id).calls).toContain("interrupt");
+    a.runtime.of(id).finish("");
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
+  });
+
+  it("is cancelled for good", async () => {
+    const id = await asked();
+    await via().cancel("local", id, { by: "ann", reason: "enough" });
+    expect(statusOf((await via().get("local", id)).state)).toBe("cancelled");
+    await expect(via().prompt("local", id, { text: "x" })).rejects.toMatchObject({ code: "CANCELLED" });
+    expect(a.runtime.of(id).gone).toBe(true);
+    await expect(via().cancel("local", id, { by: "bob" })).resolves.toBeUndefined();
+    expect((await via().get("local", id)).state.closed).toMatchObject({ by: "ann" });
+  });
+
+  it("is closed, and what ran is interrupted first", async () => {
+    const id = await a.open();
+    await via().close("local", id, "ann");
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
+    expect(statusOf((await via().get("local", id)).state)).toBe("closed");
+    expect(a.runtime.of(id).gone).toBe(true);
+  });
+
+  it("is read and listed as it is", async () => {
+    const id = await asked();
+    const record = await via().get("local", id);
+    expect(record).toMatchObject({ id, principal: "local", spec: OPTIONS, owner: { nodeId: "a", alive: true } });
+    expect(await via().list({ principal: "local", limit: 9 })).toEqual([record]);
+    expect(await via().read("local", id, 2, 1)).toEqual([(await a.log(id))[1]]);
+    expect(await via().list({ principal: "local", statuses: ["idle"], limit: 9 })).toEqual([]);
+  });
+
+  it.each(["news", "event"] as const)("wakes who waits for %s when something is asked", async (until) => {
+    const id = await a.open();
+    const { id: last } = await a.seen(id, "process.started");
+    const woke = waiting(via(), id, until, last + 1);
+    a.runtime.of(id).ask("r1");
+    expect(await woke).toBe(id);
+    expect(await via().read("local", id, last + 1, 1)).toMatchObject([{ type: "permission.asked" }]);
+  });
+
+  it("wakes who waits for the end only at the end", async () => {
+    const id = await a.open();
+    const woke = waiting(via(), id, "end").then(async () => a.story(id));
+    a.runtime.of(id).ask("r1");
+    await a.seen(id, "permission.asked");
+    await a.engine.answer("local", id, allow("r1"));
+    a.runtime.of(id).finish();
+    expect(await woke).toMatch(/permission\.answered message turn\.ended$/);
+  });
+
+  it("does not keep anybody waiting while nothing runs in it", async () => {
+    const id = await finished();
+    const after = (await a.log(id)).length + 1;
+    expect(await waiting(via(), id, "news", after)).toBe(id);
+    expect(await waiting(via(), id, "end", after)).toBe(id);
+    const request: WaitRequest = {
+      sessions: [{ sessionId: id, cursor: after }],
+      until: "event",
+      timeoutMs: 20,
+      signal: never,
+    };
+    expect(await via().wait("local", request)).toEqual({ woke: undefined });
+  });
+
+  it("keeps waiting for the end when one turn follows another", async () => {
+    const id = await finished();
+    a.runtime.of(id).say({ type: "busy", id: "self" });
+    await a.seen(id, "turn.started", 2);
+    await via().prompt("local", id, { text: "next" });
+    const woke = waiting(via(), id, "end").then(async () => a.story(id));
+    a.runtime.of(id).say({ type: "idle" });
+    await a.seen(id, "turn.started", 3);
+    await a.runtime.of(id).called("push next");
+    a.runtime.of(id).finish();
+    expect((await woke).match(/turn\.ended/g)).toHaveLength(3);
+  });
+
+  it("is not there for anybody else, whatever he tries", async () => {
+    const id = await asked();
+    const before = JSON.stringify([await a.engine.get("local", id), await a.log(id)]);
+    const wait: WaitRequest = {
+      sessions: [{ sessionId: id, cursor: 1 }],
+      until: "event",
+      timeoutMs: 10_000,
+      signal: never,
+    };
+    const tries = [
+      via().prompt("eve", id, { text: "x" }),
+      via().answer("eve", id, allow("r1")),
+      via().delivered("eve", id, [{ requestId: "r1", whole: true }]),
+      via().interrupt("eve", id, "eve"),
+      via().cancel("eve", id, { by: "eve" }),
+      via().close("eve", id, "eve"),
+      via().get("eve", id),
+      via().read("eve", id, 1, 9),
+      via().wait("eve", wait),
+      via().get("local", "no-such-session"),
+    ];
+    expect(await errorsOf(tries)).toMatchObject(tries.map(() => ({ code: "SESSION_NOT_FOUND" })));
+    expect(await via().list({ principal: "eve", limit: 9 })).toEqual([]);
+    expect(JSON.stringify([await a.engine.get("local", id), await a.log(id)])).toBe(before);
+  });
+});
+
+describe("two nodes", () => {
+  it.each(["ab", "ba"])("give the first answer to Claude Code and name it to the second: %s", async (order) => {
+    const id = await asked();
+    const [first, second] = order === "ab" ? [a, b] : [b, a];
+    const errors = await errorsOf([
+      first.engine.answer("local", id, allow("r1")),
+      second.engine.answer("local", id, { requestId: "r1", decision: "deny", by: "user" }),
+    ]);
+    const [won] = a.runtime.of(id).calls.filter((call) => call.startsWith("answer"));
+    const behavior = won?.split(" ").at(-1) ?? "";
+    expect(errors.filter((error) => error !== undefined)).toMatchObject([
+      { code: "PERMISSION_REQUEST_NOT_FOUND", message: expect.stringContaining(`already answered: ${behavior}, by`) },
+    ]);
+    expect((await a.story(id)).match(/permission\.answered/g)).toHaveLength(1);
+  });
+
+  it("open one session with one prompt when both are asked with the same key", async () => {
+    const [id, ...others] = await Promise.all([a.open("begin", "k"), b.open("begin", "k"), a.open("begin", "k")]);
+    expect(others).toEqual([id, id]);
+    await a.seen(id, "process.started");
+    expect((await a.story(id)).match(/prompt\.queued/g)).toHaveLength(1);
+    expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
+  });
+
+  it("make one turn of two prompts with one key", async () => {
+    const id = await finished();
+    const prompt = { text: "next", idempotencyKey: "k" };
+    const [one, two] = await Promise.all([a, b].map(async ({ engine }) => engine.prompt("local", id, prompt)));
+    expect(one).toEqual(two);
+    expect(a.runtime.of(id).calls.filter((call) => call === "push next")).toHaveLength(1);
+    expect((await a.story(id)).match(/turn\.started/g)).toHaveLength(2);
+  });
+
+  it("wait for several sessions at once and say which one woke", async () => {
+    const [one, two] = [await a.open(), await b.open()];
+    const sessions = [one, two].map((sessionId) => ({ sessionId, cursor: 1 }));
+    const woke = a.engine.wait("local", { sessions, until: "news", timeoutMs: 10_000, signal: never });
+    b.runtime.of(two).finish();
+    expect(await woke).toEqual({ woke: two });
+  });
+
+  it("end a wait at its time, and at once when its caller has gone", async () => {
+    const sessions = [{ sessionId: await a.open(), cursor: 1 }];
+    const gone = new AbortController();
+    const aborted = b.engine.wait("local", { sessions, until: "news", timeoutMs: 600_000, signal: gone.signal });
+    gone.abort();
+    expect(await aborted).toEqual({ woke: undefined });
+    const request: WaitRequest = { sessions, until: "end", timeoutMs: 0, signal: never };
+    expect(await b.engine.wait("local", request)).toEqual({ woke: undefined });
+  });
+
+  it("close the process of an idle session when its time has come, and resume it for the next prompt", async () => {
+    const id = await finished();
+    world.clock.advance(POLICY.idleProcessMs - SECOND);
+    expect(a.runtime.of(id).gone).toBe(false);
+    world.clock.advance(SECOND);
+    await a.seen(id, "process.exited");
+    await a.engine.prompt("local", id, { text: "again" });
+    expect(a.runtime.of(id)).toMatchObject({ first: false, gone: false, calls: ["push again"] });
+  });
+});

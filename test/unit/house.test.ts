@@ -1,0 +1,147 @@
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { afterEach, describe, expect, it } from "vitest";
+
+const roots: string[] = [];
+
+afterEach(() => {
+  for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
+});
+
+/** Runs the check with the real house.json over a tree of these files. */
+function check(files: Record<string, string>): { code: number | null; out: string } {
+  const root = mkdtempSync(join(tmpdir(), "house-"));
+  roots.push(root);
+  copyFileSync("house.json", join(root, "house.json"));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, "src", path)), { recursive: true });
+    writeFileSync(join(root, "src", path), text);
+  }
+  const run = spawnSync(process.execPath, ["scripts/check-house.mjs", root], { encoding: "utf8" });
+  return { code: run.status, out: run.stdout + run.stderr };
+}
+
+const domain = { "domain/event.ts": "export const event = 1;\n" };
+const engine = { "engine/ports.ts": "export type Port = 1;\n", "engine/engine.ts": "export const engine = 1;\n" };
+
+describe("what the house allows", () => {
+  it.each<[string, Record<string, string>]>([
+    ["zod in domain", { "domain/a.ts": 'import { z } from "zod";\n' }],
+    ["node:crypto in engine", { "engine/a.ts": 'import { randomUUID } from "node:crypto";\n' }],
+    ["the engine's ports in claude", { ...engine, "claude/a.ts": 'import type { Port } from "../engine/ports.ts";\n' }],
+    ["the Agent SDK in claude", { "claude/a.ts": 'await import("@anthropic-ai/claude-agent-sdk");\n' }],
+    ["a subpath of the MCP server in mcp", { "mcp/a.ts": 'import { x } from "@modelcontextprotocol/server/stdio";\n' }],
+    ["the app in cli", { "app.ts": "export const app = 1;\n", "cli/main.ts": 'import { app } from "../app.ts";\n' }],
+    ["a .js path to a .ts file", { ...domain, "engine/a.ts": 'import { event } from "../domain/event.js";\n' }],
+    ["an import named in a comment", { "domain/a.ts": '// import("node:fs") is not for us\nexport const a = 1;\n' }],
+  ])("%s", (_, files) => {
+    expect(check(files)).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^house: \d+ files, \d+ imports, no violation\n$/),
+    });
+  });
+
+  it("reports an import once, at its own line", () => {
+    const files = { ...engine, "domain/a.ts": 'import "zod";\nimport { engine } from "../engine/engine.ts"; // why\n' };
+    expect(check(files).out).toBe("src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain\n");
+  });
+
+  it("counts what it read", () => {
+    const files = { ...domain, "engine/a.ts": 'import { event } from "../domain/event.ts";\n' };
+    expect(check(files).out).toBe("house: 2 files, 1 imports, no violation\n");
+  });
+});
+
+describe("what the house forbids", () => {
+  it.each<[string, Record<string, string>, string]>([
+    [
+      "a folder's import of another, with its line",
+      { ...engine, "domain/a.ts": 'import { z } from "zod";\n\nimport { engine } from "../engine/engine.ts";\n' },
+      "src/domain/a.ts:3 imports ../engine/engine.ts: domain may import only domain\n",
+    ],
+    [
+      "a type import",
+      { ...engine, "claude/a.ts": 'import type { engine } from "../engine/engine.ts";\n' },
+      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts\n",
+    ],
+    [
+      "an import over several lines, with a quote in a comment",
+      { ...engine, "domain/a.ts": 'import {\n  engine, // don\'t "ask"; really\n} from "../engine/engine.ts";\n' },
+      "src/domain/a.ts:1 imports ../engine/engine.ts",
+    ],
+    [
+      "the second of two side-effect imports",
+      { ...engine, "domain/a.ts": 'import "zod";\nimport "../engine/engine.ts";\n' },
+      "src/domain/a.ts:2 imports ../engine/engine.ts",
+    ],
+    [
+      "an export from",
+      { ...engine, "domain/a.ts": 'export { engine } from "../engine/engine.ts";\n' },
+      "src/domain/a.ts:1 imports ../engine/engine.ts",
+    ],
+    [
+      "an export of everything",
+      { ...engine, "domain/a.ts": 'export * as all from "../engine/engine.ts";\n' },
+      "src/domain/a.ts:1 imports ../engine/engine.ts",
+    ],
+    [
+      "a dynamic import",
+      { "engine/a.ts": 'const sdk = await import(\n  "@anthropic-ai/claude-agent-sdk"\n);\n' },
+      "src/engine/a.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude may import @anthropic-ai/claude-agent-sdk*\n",
+    ],
+    [
+      "a type taken by import()",
+      { "app.ts": 'type Sdk = typeof import("@anthropic-ai/claude-agent-sdk");\n' },
+      "src/app.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude",
+    ],
+    [
+      "a computed dynamic import",
+      { "store/a.ts": "await import(name);\n" },
+      "src/store/a.ts:1 imports a module that cannot be read here",
+    ],
+    [
+      "an import it cannot read",
+      { "store/a.ts": "import x from\n/*\n it's */ y;\n" },
+      "src/store/a.ts:1 imports a module that",
+    ],
+    ["a require", { "mcp/a.ts": 'require("pino");\n' }, "src/mcp/a.ts:1 imports pino: only log may import pino\n"],
+    [
+      "a package that is not in the table",
+      { "config/a.ts": 'import x from "lodash";\n' },
+      "src/config/a.ts:1 imports lodash: config may import only these packages: zod\n",
+    ],
+    ["a database driver outside store", { "app.ts": 'import "node:sqlite";\n' }, "only store may import node:sqlite\n"],
+    ["a built-in in domain", { "domain/a.ts": 'import "node:fs";\n' }, "node:fs: domain is pure: no module of Node\n"],
+    ["a built-in without its prefix", { "domain/a.ts": 'import "fs";\n' }, "fs: domain is pure: no module of Node\n"],
+    ["a built-in in engine", { "engine/a.ts": 'import "node:fs";\n' }, "of Node's modules only node:crypto\n"],
+    ["the cli in app.ts", { "cli/a.ts": "", "app.ts": 'import "./cli/a.ts";\n' }, "src/app.ts:1 imports ./cli/a.ts"],
+    ["a way out of src", { "cli/a.ts": 'import "../../package.json";\n' }, "an import must stay inside src\n"],
+    [
+      "a file that is not there",
+      { "cli/a.ts": 'import "./b.ts";\n' },
+      "src/cli/a.ts:1 imports ./b.ts: no such file in src\n",
+    ],
+    ["a folder without a row", { "extra/a.ts": "" }, "src/extra/a.ts: extra has no row in house.json\n"],
+    [
+      "a cycle of type imports",
+      { "engine/a.ts": 'import type { B } from "./b.ts";\n', "engine/b.ts": 'export type { A } from "./a.ts";\n' },
+      "src/engine/b.ts:1 imports engine/a.ts: a cycle, engine/a.ts -> engine/b.ts -> engine/a.ts\n",
+    ],
+    ["a banned file name", { "domain/session-manager.ts": "" }, 'src/domain/session-manager.ts is named "manager"'],
+    ["a banned folder name", { "engine/utils/a.ts": "" }, 'src/engine/utils is named "utils"'],
+    ["a folder too deep", { "tools/a/b/c/d.ts": "" }, "src/tools/a/b/c is 4 folders deep: at most 3 below src\n"],
+    [
+      "a folder too full",
+      Object.fromEntries(Array.from({ length: 15 }, (_, n) => [`domain/f${String(n)}.ts`, ""])),
+      "src/domain holds 15 files: at most 14 a folder\n",
+    ],
+    ["an empty tree", {}, "no source file was read below src"],
+  ])("%s", (_, files, line) => {
+    const { code, out } = check(files);
+    expect(out).toContain(line);
+    expect(code).toBe(1);
+  });
+});

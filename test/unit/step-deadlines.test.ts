@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import type { Policy } from "../../src/engine/policy.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { askOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "./step-walk.ts";
+
+const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
+const IDLE: AgentSignal = { type: "idle" };
+const EXIT: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const RESULT = resultSignal({ promptIds: ["p1"] });
+const running = (policy: Partial<Policy> = {}) => new Walk(policy).prompt("p1").hear(...UP);
+const asking = (policy: Partial<Policy> = {}) => running(policy).hear({ type: "asked", ask: askOf("a1") });
+const allow = { decision: { behavior: "allow" }, by: "caller", forSession: false } as const;
+const seconds = (walk: Walk) => walk.deadline && (walk.deadline - T0) / SECOND;
+const show = (walk: Walk, whole = true) => walk.command("delivered", { asks: [{ requestId: "a1", whole }] });
+
+describe("an ask", () => {
+  it("expires when the caller said, counted from its creation, whenever it was seen", () => {
+    const walk = asking({ askMs: 20 * SECOND }).later(15);
+    expect(seconds(show(walk))).toBe(20);
+    expect(walk.due().told).toBe("permission.answered(deny timeout) answer:deny");
+  });
+
+  it("expires by default a minute after its first delivery, and not later for a second one", () => {
+    const walk = asking().later(100);
+    expect(seconds(walk)).toBe(POLICY.askMaxMs / SECOND);
+    expect(seconds(show(walk))).toBe(160);
+    show(walk.later(30));
+    expect(seconds(walk)).toBe(160);
+    expect(walk.due().status).toBe("running");
+  });
+
+  it("expires at the operator's cap when it was seen late, or never", () => {
+    const seen = asking().later(1795);
+    expect(seconds(show(seen))).toBe(1800);
+    const unseen = asking().due();
+    expect([unseen.at, unseen.told]).toEqual([T0 + POLICY.askMaxMs, "permission.answered(deny timeout) answer:deny"]);
+  });
+
+  it("tells the model that nobody answered, and a late answer that time was first", () => {
+    const walk = show(asking()).due();
+    const message =
+      "Nobody answered this request within 60 s, so it was denied. Go on without it, or say what you need.";
+    expect(walk.last.effects).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "deny", message } }]);
+    expect(walk.last.events).toMatchObject([{ data: { requestId: "a1", toolName: "Bash", by: "timeout", message } }]);
+    walk.command("answer", { requestId: "a1", ...allow });
+    expect(walk.last.effects).toMatchObject([
+      { reply: { refusal: { message: "Request a1 was already answered: deny, by timeout." } } },
+    ]);
+  });
+
+  it("expires alone: the others of its turn have their own time", () => {
+    const walk = show(asking())
+      .later(10)
+      .hear({ type: "asked", ask: askOf("a2") });
+    walk.command("delivered", { asks: [{ requestId: "a2", whole: true }] }).due();
+    expect([walk.state.asks.map(({ requestId }) => requestId), seconds(walk)]).toEqual([["a2"], 70]);
+  });
+});
+
+describe("a turn's time", () => {
+  const limits = { turnMaxMs: 100 * SECOND };
+
+  it("does not run while somebody is asked, however many ask at once", () => {
+    const walk = running(limits)
+      .later(40)
+      .hear({ type: "asked", ask: askOf("a1") });
+    walk.later(30).hear({ type: "asked", ask: askOf("a2") });
+    walk.later(30).command("answer", { requestId: "a1", ...allow });
+    walk.later(200).command("answer", { requestId: "a2", ...allow });
+    expect(seconds(walk)).toBe(40 + 260 + 60);
+    expect(walk.due().told).toBe("interrupt");
+  });
+
+  it("ends it as failed by time_limit, whatever Claude Code says of it then", () => {
+    const walk = running(limits).due().later(1).hear(RESULT, IDLE);
+    expect(walk.ended).toMatchObject([
+      { outcome: "failed", errorSubtype: "time_limit", category: "limit", code: "TIMEOUT", isError: true },
+    ]);
+    expect(walk.status).toBe("error");
+  });
+
+  it("is over when Claude Code gives no sign of life; any sign counts, waiting for a decision does not", () => {
+    const walk = running().later(500).hear({ type: "alive" });
+    expect(seconds(walk)).toBe(1100);
+    walk.later(100).hear({ type: "asked", ask: askOf("a1") });
+    show(walk)
+      .later(59)
+      .command("answer", { requestId: "a1", ...allow });
+    expect(seconds(walk)).toBe(659 + 600);
+    expect(walk.due().told).toBe("interrupt");
+    expect(walk.due().told).toBe("kill");
+    expect(walk.hear(EXIT).told).toBe("process.exited(expected) turn.ended(failed inactivity TIMEOUT)");
+    expect(walk.ended).toMatchObject([{ category: "connection" }]);
+  });
+
+  it("ends it when Claude Code does not come up; one that is up in time has all of its time", () => {
+    const late = new Walk().prompt("p1").hear(UP[0]!);
+    expect([late.due().at, late.told]).toEqual([T0 + POLICY.initMs, "kill"]);
+    expect(late.deadline).toBeUndefined();
+    expect(late.hear(EXIT).told).toBe("process.exited(expected) turn.ended(failed init_timeout TIMEOUT)");
+    expect(late.ended).toMatchObject([{ category: "configuration", isError: true }]);
+    const inTime = new Walk()
+      .prompt("p1")
+      .later(9)
+      .hear(...UP);
+    expect(seconds(inTime)).toBe(9 + 600);
+  });
+
+  it.each([
+    ["inactivity", { inactivityMs: 2 * SECOND }],
+    ["time_limit", { turnMaxMs: 2 * SECOND }],
+  ])(
+    "ends it also while its prompt waits for an exit, and then that prompt is never run: %s",
+    (errorSubtype, policy) => {
+      const walk = running(policy).hear(RESULT, IDLE).due().prompt("p2").due().later(10).tick();
+      if (walk.state.turn) walk.hear(EXIT);
+      expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "failed", errorSubtype, code: "TIMEOUT" });
+      expect(walk.state.turn).toBeNull();
+    },
+  );
+});
+
+describe("stopping", () => {
+  it("is for the first reason: an interrupt that runs into the time limit stays an interrupt", () => {
+    const walk = running({ turnMaxMs: 3 * SECOND })
+      .command("interrupt", { by: "ann" })
+      .later(4)
+      .tick();
+    expect(walk.told).toBe("");
+    expect(walk.due().told).toBe("kill");
+    expect(walk.hear(EXIT).ended).toMatchObject([
+      { outcome: "interrupted", message: "The turn was interrupted by ann." },
+    ]);
+  });
+
+  it("gives Claude Code a while to obey, and kills it once", () => {
+    const walk = running().later(1).command("interrupt", { by: "ann" });
+    expect(seconds(walk)).toBe(1 + POLICY.stopGraceMs / SECOND);
+    expect(walk.due().told).toBe("kill");
+    expect([walk.deadline, walk.later(9999).tick().told]).toEqual([undefined, ""]);
+  });
+});
+
+describe("an idle process", () => {
+  it("is closed some time after the end of its last turn", () => {
+    const walk = running().later(7).hear(RESULT, IDLE);
+    expect(seconds(walk)).toBe(7 + POLICY.idleProcessMs / SECOND);
+    expect([walk.due().told, walk.state.process.phase, walk.deadline]).toEqual(["stop", "ending", undefined]);
+    expect([walk.hear(EXIT).told, walk.status]).toEqual(["process.exited(expected)", "idle"]);
+  });
+
+  it("is kept while something runs in the background, and closed that long after it ended", () => {
+    const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
+    expect(walk.deadline).toBeUndefined();
+    walk.later(5000).hear({ type: "background", tasks: [] });
+    expect(seconds(walk)).toBe(5000 + POLICY.idleProcessMs / SECOND);
+  });
+
+  it("is closed in time although work in the background went down with the process before it", () => {
+    const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
+    walk.later(1).take({ type: "shutdown", at: walk.at }).prompt("p2");
+    walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);
+    expect(seconds(walk)).toBe(1 + POLICY.idleProcessMs / SECOND);
+  });
+});

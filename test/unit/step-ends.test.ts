@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { ABORTED, AGENT_TASK, askOf, resultSignal, Walk } from "./step-walk.ts";
+
+const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
+const IDLE: AgentSignal = { type: "idle" };
+const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const running = () => new Walk().prompt("p1").hear(...UP);
+const asking = () => running().hear({ type: "asked", ask: askOf("a1") });
+const aborted = resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.1 });
+const lastEnd = (walk: Walk) => walk.ended.at(-1);
+
+describe("a turn that is ended from outside", () => {
+  it("by an interrupt closes its asks, waits for Claude Code, and leaves the session usable", () => {
+    const walk = asking().command("interrupt", { by: "ann" });
+    expect(walk.told).toBe("permission.answered(deny cancel) interrupt ok");
+    // Claude Code takes the question back by itself; the log has its answer already.
+    expect(walk.hear({ type: "withdrawn", requestId: "a1" }).told).toBe("");
+    walk.hear(aborted, IDLE);
+    expect(lastEnd(walk)).toMatchObject({
+      outcome: "interrupted",
+      isError: true,
+      errorSubtype: "interrupted",
+      message: "The turn was interrupted by ann.",
+      costUsd: 0.1,
+    });
+    expect([walk.status, walk.prompt("p2").told]).toEqual(["idle", "prompt.queued turn.started(prompt) push ok"]);
+  });
+
+  it("by a denial with interrupt is ended by Claude Code, and says by whom", () => {
+    const decision = { behavior: "deny", message: "no", interrupt: true } as const;
+    const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
+    expect(walk.last.effects[0]).toEqual({ type: "answer", requestId: "a1", decision });
+    walk.hear(aborted, IDLE);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by user." });
+  });
+
+  it("by a denial with interrupt that Claude Code does not obey is killed after a while", () => {
+    const decision = { behavior: "deny", message: "no", interrupt: true } as const;
+    const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
+    expect(walk.due().told).toBe("kill");
+  });
+
+  it("by a cancel is over at once for every reader, and the session for good", () => {
+    const walk = asking().command("cancel", { by: "ann", reason: "changed my mind" });
+    expect(walk.story).toMatch(
+      / permission\.answered\(deny cancel\) turn\.ended\(cancelled CANCELLED\) session\.closed\(cancelled\)$/,
+    );
+    expect(lastEnd(walk)).toMatchObject({ outcome: "cancelled", isError: true, message: "changed my mind" });
+    expect([walk.status, walk.state.process.phase]).toEqual(["cancelled", "ending"]);
+    walk.hear({ type: "withdrawn", requestId: "a1" }, aborted, IDLE);
+    expect(walk.last.events).toEqual([]);
+    expect(walk.hear(KILLED).told).toBe("process.exited(expected)");
+    expect([walk.prompt("p2").told, walk.status]).toEqual(["CANCELLED", "cancelled"]);
+  });
+
+  it("by closing the session is interrupted first", () => {
+    const walk = running().command("close", { by: "ann" });
+    expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by ann." });
+    expect(walk.status).toBe("closed");
+  });
+
+  it("by a shutdown is recorded as interrupted before anything is stopped, and can be replied to", () => {
+    const walk = asking().later(3);
+    walk.take({ type: "shutdown", at: walk.at });
+    expect(walk.told).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
+    expect(lastEnd(walk)?.message).toContain("Reply to the session to go on.");
+    expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+  });
+});
+
+describe("a turn that is lost", () => {
+  it("with its process says what is known, and can be replied to at once", () => {
+    const walk = running().hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_7" }, KILLED);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true, errorSubtype: "lost" });
+    expect(lastEnd(walk)?.message).toMatch(/killed by SIGKILL.*toolu_7.*Reply to the session/);
+    expect(walk.status).toBe("error");
+    expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+  });
+
+  it("with its background subagent is lost although a first result was seen", () => {
+    const walk = running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] }));
+    expect(walk.hear(KILLED).told).toBe("process.exited background.changed turn.ended(lost)");
+  });
+
+  it("although a result came before the question that its process died with", () => {
+    const walk = running().hear(resultSignal({ promptIds: ["p1"] }), { type: "asked", ask: askOf("a1") }, KILLED);
+    expect(walk.told).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
+  });
+
+  it("keeps the last tool call of its own only in what it says", () => {
+    const walk = running().hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+    walk
+      .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
+      .prompt("p2")
+      .hear(KILLED);
+    expect(lastEnd(walk)).toMatchObject({ turnId: "p2", outcome: "lost" });
+    expect(lastEnd(walk)?.message).not.toContain("toolu_1");
+  });
+
+  it("with its owner is lost whatever it was at, and says so", () => {
+    for (const walk of [new Walk().prompt("p1"), running(), asking()]) {
+      walk.take({ type: "recovered", at: walk.at });
+      expect(lastEnd(walk)).toMatchObject({ outcome: "lost", errorSubtype: "lost" });
+      expect(lastEnd(walk)?.message).toContain("The server that ran");
+      expect(lastEnd(walk)?.message).not.toContain("code null");
+      expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+    }
+  });
+
+  it("with its owner leaves the prompts behind it held", () => {
+    const idle = running().hear(resultSignal({ promptIds: ["p1"] }), IDLE);
+    const walk = idle.hear({ type: "busy", id: "self" }, resultSignal()).prompt("p2");
+    walk.take({ type: "recovered", at: walk.at });
+    expect([walk.state.turn, walk.state.queueHeld, walk.state.queue.length]).toEqual([null, true, 1]);
+  });
+});
+
+describe("a process that never came up", () => {
+  it("makes its turn fail with what it said, and the next prompt tries again", () => {
+    const walk = new Walk().prompt("p1");
+    walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
+    expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "start_failed", category: "configuration" });
+    expect(lastEnd(walk)?.message).toBe("Claude Code did not start: it exited with code 1. bad flag");
+    expect(walk.prompt("p2").told).toBe("prompt.queued turn.started(prompt) start push ok");
+  });
+});
+
+describe("an answer", () => {
+  const answer = (behavior: "allow" | "deny") => ({
+    requestId: "a1",
+    decision: behavior === "allow" ? { behavior } : { behavior, message: "no" },
+    by: "caller" as const,
+    forSession: behavior === "allow",
+  });
+
+  it("is the first one; a second one is told what the first was", () => {
+    const walk = asking().command("answer", answer("allow"));
+    expect(walk.last.events).toEqual([
+      {
+        type: "permission.answered",
+        data: { requestId: "a1", toolName: "Bash", behavior: "allow", by: "caller", forSession: true },
+      },
+    ]);
+    walk.command("answer", answer("deny"));
+    const message = "Request a1 was already answered: allow, by caller.";
+    expect(walk.last.effects).toMatchObject([
+      { reply: { refusal: { code: "PERMISSION_REQUEST_NOT_FOUND", message } } },
+    ]);
+  });
+
+  it("is remembered for the last twenty asks", () => {
+    const walk = running();
+    for (let n = 1; n <= 21; n += 1) {
+      const requestId = `a${String(n)}`;
+      walk.hear({ type: "asked", ask: askOf(requestId) }, { type: "withdrawn", requestId });
+    }
+    expect(walk.state.answered.map(({ requestId }) => requestId)).toEqual(
+      Array.from({ length: 20 }, (_, n) => `a${String(n + 2)}`),
+    );
+  });
+});

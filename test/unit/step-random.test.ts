@@ -1,0 +1,137 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import type { Effect, Input } from "../../src/engine/step.ts";
+import { AGENT_TASK, API_ERROR, askOf, commandInput, presentId, resultSignal, SHELL_TASK, Walk } from "./step-walk.ts";
+
+/** What may happen next, before it is known in which state: `pick` chooses among what the state offers. */
+interface Happening {
+  readonly what: keyof typeof HAPPENINGS;
+  readonly pick: number;
+  readonly afterMs: number;
+  readonly ofOldProcess: boolean;
+}
+
+type Meaning = (walk: Walk, pick: number, unique: string) => Input | AgentSignal;
+
+const BY = { by: "caller" } as const;
+const EXITS: AgentSignal[] = [
+  { type: "exited", code: 0, signal: null },
+  { type: "exited", code: null, signal: "SIGKILL", error: "killed" },
+];
+
+const HAPPENINGS = {
+  prompt: ({ at }, _, unique) => commandInput(at, "prompt", { promptId: unique, text: "go" }, unique),
+  retry: ({ at }, pick, unique) =>
+    commandInput(at, "prompt", { promptId: unique, text: "go", idempotencyKey: `k${String(pick % 3)}` }, unique),
+  answer: (walk, pick, unique) => {
+    const requestId = openAsk(walk, pick);
+    const changed = pick % 2 === 0 ? {} : { updatedInput: { a: 1 } };
+    const decision = { behavior: "allow", ...changed } as const;
+    return commandInput(walk.at, "answer", { requestId, decision, ...BY, forSession: pick % 3 === 0 }, unique);
+  },
+  deny: (walk, pick, unique) => {
+    const decision = { behavior: "deny", message: "no", ...(pick % 2 === 0 && { interrupt: true }) } as const;
+    return commandInput(
+      walk.at,
+      "answer",
+      { requestId: openAsk(walk, pick), decision, ...BY, forSession: false },
+      unique,
+    );
+  },
+  delivered: (walk, pick, unique) =>
+    commandInput(walk.at, "delivered", { asks: [{ requestId: openAsk(walk, pick), whole: pick % 2 === 0 }] }, unique),
+  interrupt: ({ at }, _, unique) => commandInput(at, "interrupt", BY, unique),
+  cancel: ({ at }, _, unique) => commandInput(at, "cancel", BY, unique),
+  close: ({ at }, _, unique) => commandInput(at, "close", BY, unique),
+  started: (_, pick) => ({ type: "started", pid: pick, resumed: pick % 2 === 0 }),
+  ready: () => ({ type: "ready" }),
+  alive: () => ({ type: "alive" }),
+  reported: (_, pick) => ({ type: "reported", model: `m${String(pick % 2)}` }),
+  busy: (_, __, unique) => ({ type: "busy", id: unique }),
+  idle: () => ({ type: "idle" }),
+  message: (_, __, unique) => ({ type: "message", message: { type: "assistant" }, toolUseId: unique }),
+  result: ({ state }, pick) =>
+    resultSignal({ promptIds: state.turn?.awaiting ?? [], costUsdTotal: state.reportedCostUsd + pick / 100 }),
+  stray: (_, pick) => resultSignal({ text: "", costUsdTotal: pick, ...(pick % 2 === 0 && API_ERROR) }),
+  settled: ({ state }) => ({ type: "prompt-settled", promptId: state.turn?.awaiting[0] ?? "?" }),
+  background: (_, pick) => ({ type: "background", tasks: [AGENT_TASK, SHELL_TASK].slice(0, pick % 3) }),
+  asked: (_, pick, unique) => ({ type: "asked", ask: askOf(unique, pick % 3 === 0 ? { kind: "question" } : {}) }),
+  withdrawn: (walk, pick) => ({ type: "withdrawn", requestId: openAsk(walk, pick) }),
+  notice: () => ({ type: "notice", kind: "retry", message: "once more" }),
+  exited: (_, pick) => EXITS[pick % EXITS.length]!,
+  due: (walk) => ({ type: "tick", at: Math.max(walk.at, walk.deadline ?? walk.at) }),
+  tick: ({ at }) => ({ type: "tick", at }),
+  recovered: ({ at }) => ({ type: "recovered", at }),
+  shutdown: ({ at }) => ({ type: "shutdown", at }),
+} satisfies Record<string, Meaning>;
+
+const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
+/** What life is mostly made of comes oftener, what ends it less often. */
+const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
+const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
+
+/** What a process can tell before it is ready; all else comes after. */
+const BEFORE_READY = new Set(["started", "ready", "alive", "notice", "exited"]);
+
+const happening: fc.Arbitrary<Happening> = fc.record({
+  what: fc.constantFrom(...OFTEN, "prompt", "ready", "result", "idle"),
+  pick: fc.nat(20),
+  afterMs: fc.oneof(fc.constant(0), fc.nat(5000), fc.nat(700_000)),
+  ofOldProcess: fc.boolean(),
+});
+
+function openAsk({ state: { asks, answered } }: Walk, pick: number): string {
+  const known = [...asks, ...asks, ...answered].map(({ requestId }) => requestId);
+  return known[pick % (known.length + 1)] ?? "?";
+}
+
+/** Takes what happens; what an old process says is taken as well and must come to nothing. */
+function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, unique: string): Effect[] {
+  walk.at += afterMs;
+  const meant: Input | AgentSignal = (HAPPENINGS[what] as Meaning)(walk, pick, unique);
+  if ("at" in meant) {
+    walk.at = meant.at;
+    return walk.take(meant).last.effects;
+  }
+  if (ofOldProcess) {
+    walk.take({ type: "signal", at: walk.at, processId: "0", signal: meant });
+    expect(walk.told).toBe("");
+  }
+  if (walk.state.process.phase === "starting" && !BEFORE_READY.has(what)) walk.hear({ type: "ready" });
+  return walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant }).last.effects;
+}
+
+/** What holds for the log of a whole life, beyond each of its steps. */
+function expectSoundLog({ log, state }: Walk, effects: readonly Effect[]): void {
+  const open = state.asks.map(({ requestId }) => requestId);
+  const answered = log.flatMap((event) =>
+    event.type.endsWith(".answered") && "requestId" in event.data ? [event.data.requestId] : [],
+  );
+  const asked = log.flatMap((event) =>
+    event.type.endsWith(".asked") && "requestId" in event.data ? [event.data.requestId] : [],
+  );
+  expect([...answered, ...open].toSorted()).toEqual(asked.toSorted());
+  const pushed = effects.flatMap((effect) => (effect.type === "push" ? [effect.promptId] : []));
+  expect(new Set(pushed).size, "a prompt is never handed over twice").toBe(pushed.length);
+  const started = effects.flatMap((effect) => (effect.type === "start" ? [Number(effect.processId)] : []));
+  expect(started, "processes are counted").toEqual(started.map((_, n) => n + 1));
+  const gone = log.flatMap((event) => (event.type === "process.exited" ? [event.data.processId] : []));
+  expect(new Set(gone).size, "a process ends once").toBe(gone.length);
+  const ends = log.flatMap((event) => (event.type === "turn.ended" ? [event.data.costUsd] : []));
+  const spent = ends.reduce((sum, cost) => sum + cost, 0);
+  expect(spent, "turns cost no more than the session").toBeLessThanOrEqual(state.totals.costUsd + 1e-9);
+}
+
+describe("step", () => {
+  it("keeps every invariant through any life of a session", () => {
+    fc.assert(
+      fc.property(fc.array(happening, { maxLength: 60, size: "max" }), (life) => {
+        const walk = new Walk();
+        const effects = life.flatMap((each, n) => happen(walk, each, `u${String(n)}`));
+        expectSoundLog(walk, effects);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

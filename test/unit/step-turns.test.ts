@@ -1,0 +1,233 @@
+import { describe, expect, it } from "vitest";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { ABORTED, AGENT_TASK, API_ERROR, askOf, resultSignal, SHELL_TASK, T0, Walk } from "./step-walk.ts";
+
+const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
+const IDLE: AgentSignal = { type: "idle" };
+const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const running = () => new Walk().prompt("p1").hear(...UP);
+const once = (text: string, over = {}) => resultSignal({ text, promptIds: ["p1"], ...over });
+
+describe("a turn", () => {
+  it("runs from the prompt to the idle that follows its result, and adds up what it took", () => {
+    const walk = new Walk().prompt("p1").later(1);
+    expect(walk.last.effects.slice(0, 2)).toEqual([
+      { type: "start", processId: "1", first: true },
+      { type: "push", promptId: "p1", eventId: 1 },
+    ]);
+    walk.hear(...UP, { type: "busy", id: "b" }, { type: "reported", model: "opus", permissionMode: "default" });
+    walk.hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" }).later(2);
+    walk.hear(once("It is made.", { numTurns: 2, costUsdTotal: 0.25, durationApiMs: 700 }), IDLE);
+    expect(walk.story).toBe(
+      "prompt.queued turn.started(prompt) process.started session.configured message message turn.ended(done)",
+    );
+    expect(walk.ended).toEqual([
+      {
+        turnId: "p1",
+        outcome: "done",
+        isError: false,
+        resultEventId: 6,
+        durationMs: 3000,
+        durationApiMs: 700,
+        numTurns: 2,
+        costUsd: 0.25,
+        sessionTurns: 2,
+        sessionCostUsd: 0.25,
+      },
+    ]);
+    expect(walk.state).toMatchObject({
+      lastTurnEventId: 7,
+      idleSince: T0 + 3000,
+      process: { phase: "live", pid: 4711 },
+    });
+  });
+
+  it("goes on while a background subagent works, asks and reports, and ends once", () => {
+    const walk = running().hear({ type: "background", tasks: [AGENT_TASK] });
+    walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);
+    walk.hear({ type: "asked", ask: askOf("a1", { agentId: "t1" }) });
+    expect(walk.status).toBe("waiting_permission");
+    expect(walk.prompt("p2").told).toBe("SESSION_BUSY");
+    walk.command("answer", { requestId: "a1", decision: { behavior: "allow" }, by: "caller", forSession: false });
+    walk.hear({ type: "background", tasks: [] }, { type: "busy", id: "b2" });
+    walk.hear(resultSignal({ text: "The agent found it.", costUsdTotal: 0.3, numTurns: 2 }));
+    const found = walk.log.length;
+    walk.hear(resultSignal({ text: "", costUsdTotal: 0.35, numTurns: 0 }));
+    expect(walk.ended).toEqual([]);
+    walk.hear(IDLE);
+    expect(walk.ended).toEqual([
+      expect.objectContaining({ outcome: "done", costUsd: 0.35, numTurns: 3, resultEventId: found }),
+    ]);
+
+    walk.prompt("p2").hear(resultSignal({ promptIds: ["p2"], costUsdTotal: 0.45 }), IDLE);
+    expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", numTurns: 1, sessionTurns: 4, sessionCostUsd: 0.45 });
+    expect(walk.ended.at(-1)?.costUsd).toBeCloseTo(0.1);
+  });
+
+  it("is Claude Code's own when a background shell has ended; a prompt that comes meanwhile runs after it", () => {
+    const walk = running()
+      .hear({ type: "background", tasks: [SHELL_TASK] }, once("It runs."), IDLE)
+      .later(5);
+    expect([walk.status, walk.state.background]).toEqual(["idle", [SHELL_TASK]]);
+    walk.hear({ type: "background", tasks: [] }, { type: "busy", id: "self-1" });
+    expect(walk.state.turn).toMatchObject({ id: "self-1", origin: "self", awaiting: [] });
+    expect(walk.prompt("p2").told).toBe("prompt.queued ok");
+    walk.hear({ type: "message", message: { type: "system" } }, resultSignal({ text: "It has ended." }));
+    expect(walk.hear(IDLE).told).toBe("turn.ended(done) turn.started(prompt) push");
+    walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE);
+    expect(walk.ended.map(({ turnId, outcome }) => [turnId, outcome])).toEqual([
+      ["p1", "done"],
+      ["self-1", "done"],
+      ["p2", "done"],
+    ]);
+  });
+
+  it("does not end at an idle that came before its own prompt was taken up", () => {
+    const walk = running().hear(resultSignal({ text: "of the shell before" }), IDLE);
+    expect([walk.status, walk.ended]).toEqual(["running", []]);
+    walk.hear(once("mine"), IDLE);
+    expect(walk.ended).toHaveLength(1);
+  });
+
+  it("can end without a result when Claude Code is through with the prompt", () => {
+    const walk = running().hear({ type: "prompt-settled", promptId: "p1" }, IDLE);
+    expect(walk.ended).toMatchObject([{ outcome: "done", numTurns: 0 }]);
+    expect(walk.ended[0]).not.toHaveProperty("resultEventId");
+  });
+
+  it.each([
+    [{ isError: false }, { outcome: "done", isError: false }],
+    [API_ERROR, { outcome: "failed", isError: true, errorSubtype: "api_error", category: "access" }],
+    [
+      { isError: true, terminalReason: "prompt_too_long" },
+      { outcome: "failed", errorSubtype: "prompt_too_long" },
+    ],
+    [
+      { isError: true, subtype: "error_max_turns", category: "limit" },
+      { errorSubtype: "error_max_turns", category: "limit" },
+    ],
+    [ABORTED, { outcome: "interrupted", isError: true, errorSubtype: "interrupted" }],
+    [{ ...ABORTED, terminalReason: "aborted_tools" }, { outcome: "interrupted" }],
+  ] as const)("ends as its last result says: %j", (result, expected) => {
+    const walk = running().hear(once("first"), resultSignal(result), IDLE);
+    expect(walk.ended).toMatchObject([expected]);
+    expect(walk.status).toBe(walk.ended[0]?.outcome === "failed" ? "error" : "idle");
+  });
+
+  it("costs what Claude Code counts more than before, also after a resume; /clear begins anew", () => {
+    const walk = running()
+      .hear(once("a", { costUsdTotal: 0.5 }), IDLE)
+      .due()
+      .hear({ type: "exited", code: 0, signal: null });
+    walk.prompt("p2").hear(...UP, resultSignal({ promptIds: ["p2"], costUsdTotal: 0.75 }), IDLE);
+    walk.prompt("p3").hear(resultSignal({ promptIds: ["p3"], numTurns: 0, costUsdTotal: 0 }), IDLE);
+    walk.prompt("p4").hear(resultSignal({ promptIds: ["p4"], costUsdTotal: 0.125 }), IDLE);
+    expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([0.5, 0.25, 0, 0.125]);
+    expect(walk.state.totals).toEqual({ turns: 3, costUsd: 0.875 });
+  });
+
+  it("is not billed twice when a process failed to start and reported a cost of zero", () => {
+    const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, KILLED);
+    const failed = {
+      isError: true,
+      subtype: "error_during_execution",
+      category: "configuration",
+      numTurns: 0,
+    } as const;
+    walk.prompt("p2").hear(...UP, resultSignal({ ...failed, promptIds: ["p2"], costUsdTotal: 0 }), KILLED);
+    walk.prompt("p3").hear(...UP, resultSignal({ promptIds: ["p3"], costUsdTotal: 5.5 }), IDLE);
+    expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 0, 0.5]);
+  });
+
+  it("tells the model and mode that Claude Code reports, once for each change", () => {
+    const walk = running().hear({ type: "reported", model: "opus", permissionMode: "plan" });
+    walk.hear(
+      { type: "reported", model: "opus", permissionMode: "plan" },
+      { type: "reported", permissionMode: "default" },
+    );
+    expect(walk.log.filter(({ type }) => type === "session.configured").map(({ data }) => data)).toEqual([
+      { model: "opus", permissionMode: "plan" },
+      { permissionMode: "default" },
+    ]);
+    expect(walk.state.reported).toEqual({ model: "opus", permissionMode: "default" });
+  });
+});
+
+describe("a prompt", () => {
+  it("with a key that was seen is answered again and not run again", () => {
+    const walk = running().hear(once("a"), IDLE).prompt("p2", "k2");
+    const [first] = walk.last.effects.filter(({ type }) => type === "reply");
+    walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE).prompt("p3", "k2");
+    expect(walk.last.effects).toEqual([{ ...first, commandId: "c3" }]);
+    expect(walk.status).toBe("idle");
+  });
+
+  it("waits for the exit of an ending process, and runs in a new one under the same turn", () => {
+    const walk = running().hear(once("a"), IDLE).due();
+    expect(walk.told).toBe("stop");
+    walk.prompt("p2");
+    expect(walk.told).toBe("prompt.queued turn.started(prompt) ok");
+    walk.hear({ type: "exited", code: 0, signal: null });
+    expect(walk.last.effects).toEqual([
+      { type: "start", processId: "2", first: false },
+      { type: "push", promptId: "p2", eventId: walk.log.findLast(({ type }) => type === "prompt.queued")!.id },
+    ]);
+    walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);
+    expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "done" });
+  });
+
+  it("that waits for an exit is not answered with what the ending process still says", () => {
+    const walk = running().hear(once("a"), IDLE).due().prompt("p2");
+    walk.hear(resultSignal({ text: "of the old one", numTurns: 3 }), { type: "exited", code: 0, signal: null });
+    walk.hear(...UP, { type: "prompt-settled", promptId: "p2" }, IDLE);
+    expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", numTurns: 0 });
+    expect(walk.ended.at(-1)).not.toHaveProperty("resultEventId");
+  });
+
+  it("that is held runs before the next one that comes", () => {
+    const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2").hear(KILLED).later(9);
+    expect([walk.status, walk.state.queueHeld, walk.state.queue.length]).toEqual(["error", true, 1]);
+    walk.prompt("p3").hear(...UP);
+    expect(walk.state.turn?.id).toBe("p2");
+    expect(walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE).told).toBe(
+      "turn.ended(done) turn.started(prompt) push",
+    );
+    expect(walk.state.turn?.id).toBe("p3");
+  });
+
+  it("that comes after the interrupt of Claude Code's own turn is not held back by that interrupt", () => {
+    const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).command("interrupt", { by: "caller" });
+    walk.prompt("p2").hear(IDLE);
+    expect(walk.told).toBe("turn.ended(interrupted) turn.started(prompt) push");
+  });
+
+  it("that came before the interrupt is held by it", () => {
+    const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2");
+    walk.command("interrupt", { by: "caller" }).hear(IDLE);
+    expect([walk.told, walk.state.queueHeld]).toEqual(["turn.ended(interrupted)", true]);
+  });
+});
+
+describe("the state", () => {
+  it("stays within 16 KiB whatever Claude Code runs in the background", () => {
+    running().hear({
+      type: "background",
+      tasks: Array.from({ length: 40 }, (_, n) => ({
+        id: `t${String(n)}`,
+        type: "local_bash",
+        description: "x".repeat(2000),
+      })),
+    });
+  });
+
+  it("stays within 16 KiB when the last twenty prompts had keys as long as they may be", () => {
+    const walk = new Walk();
+    for (let n = 10; n <= 31; n += 1) {
+      const promptId = `p${String(n)}`;
+      walk.prompt(promptId, promptId + "k".repeat(197)).hear(...UP, resultSignal({ promptIds: [promptId] }), IDLE);
+    }
+    expect(walk.state.recentKeys.map(({ key }) => key.slice(0, 3))).toEqual(
+      Array.from({ length: 20 }, (_, n) => `p${String(n + 12)}`),
+    );
+  });
+});

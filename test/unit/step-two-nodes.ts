@@ -1,0 +1,239 @@
+import { randomUUID } from "node:crypto";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { Engine } from "../../src/engine/api.ts";
+import { createEngine } from "../../src/engine/engine.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../../src/engine/ports.ts";
+import type { Clock, SessionBackend } from "../../src/engine/ports.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { askOf, POLICY, resultSignal, T0 } from "./step-walk.ts";
+
+/** Engines on one memory store, a clock that a test moves, and a Claude Code that says what the test says. */
+
+export const OPTIONS = { cwd: "/repo" };
+
+/** Something that a test waits for: resolves once `condition` holds, looked at after every `ring`. */
+class Moments {
+  readonly #waiting = new Set<() => void>();
+
+  ring(): void {
+    for (const look of this.#waiting) look();
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    if (condition()) return;
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (!condition()) return;
+        this.#waiting.delete(look);
+        resolve();
+      };
+      this.#waiting.add(look);
+    });
+  }
+}
+
+export class ManualClock implements Clock {
+  #now = T0;
+  readonly #alarms = new Set<{ time: number; callback: () => void }>();
+
+  now = (): number => this.#now;
+
+  at = (time: number, callback: () => void): (() => void) => {
+    const alarm = { time, callback };
+    this.#alarms.add(alarm);
+    return () => this.#alarms.delete(alarm);
+  };
+
+  advance(ms: number): void {
+    const end = this.#now + ms;
+    const next = () => [...this.#alarms].filter(({ time }) => time <= end).toSorted((a, b) => a.time - b.time)[0];
+    for (let alarm = next(); alarm; alarm = next()) {
+      this.#alarms.delete(alarm);
+      this.#now = Math.max(this.#now, alarm.time);
+      alarm.callback();
+    }
+    this.#now = end;
+  }
+}
+
+export class ScriptedProcess implements AgentProcess {
+  readonly calls: string[] = [];
+  readonly moments = new Moments();
+  readonly first: boolean;
+  readonly sessionId: string;
+  readonly #onSignal: (signal: AgentSignal) => void;
+  promptId = "";
+  gone = false;
+
+  constructor({ first, onSignal, sessionId }: AgentStart) {
+    this.first = first;
+    this.sessionId = sessionId;
+    this.#onSignal = onSignal;
+    queueMicrotask(() => this.say({ type: "started", pid: 4711, resumed: !first }, { type: "ready" }));
+  }
+
+  push = (promptId: string, text: string): void => {
+    this.promptId = promptId;
+    this.#note(`push ${text}`);
+  };
+  answer = (requestId: string, decision: { behavior: string }): void =>
+    this.#note(`answer ${requestId} ${decision.behavior}`);
+  interrupt = (): void => this.#note("interrupt");
+  stop = (): void => this.#end("stop", { code: 0, signal: null });
+  kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
+
+  say(...signals: AgentSignal[]): void {
+    for (const signal of signals) this.#onSignal(signal);
+  }
+
+  ask(requestId: string, over = {}): void {
+    this.say({ type: "asked", ask: askOf(requestId, over) });
+  }
+
+  /** The whole rest of a turn. */
+  finish(text = "Done."): void {
+    this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
+  }
+
+  async called(call: string): Promise<void> {
+    await this.moments.until(() => this.calls.includes(call));
+  }
+
+  #note(call: string): void {
+    this.calls.push(call);
+    this.moments.ring();
+  }
+
+  #end(how: string, exit: { code: number | null; signal: string | null }): void {
+    this.#note(how);
+    if (this.gone) return;
+    this.gone = true;
+    this.moments.ring();
+    this.say({ type: "exited", ...exit });
+  }
+}
+
+export class ScriptedRuntime implements AgentRuntime {
+  readonly processes: ScriptedProcess[] = [];
+  readonly moments = new Moments();
+
+  check = async (): Promise<void> => Promise.resolve();
+  reserve = async (): Promise<string> => Promise.resolve(randomUUID());
+  start = (request: AgentStart): ScriptedProcess => {
+    const process = new ScriptedProcess(request);
+    this.processes.push(process);
+    this.moments.ring();
+    return process;
+  };
+  drain = async (): Promise<void> => {
+    for (const process of this.processes) await process.moments.until(() => process.gone);
+  };
+
+  /** The last process that was started for a session. */
+  of(sessionId: string): ScriptedProcess {
+    const found = this.processes.findLast((process) => process.sessionId === sessionId);
+    if (!found) throw new Error(`no process was started for session ${sessionId}`);
+    return found;
+  }
+
+  async started(count: number): Promise<void> {
+    await this.moments.until(() => this.processes.length >= count);
+  }
+}
+
+export class TestNode {
+  readonly engine: Engine;
+  readonly runtime = new ScriptedRuntime();
+  readonly backend: SessionBackend;
+  /** What this node has logged at warn and error. */
+  readonly complaints: string[] = [];
+  #dead = false;
+
+  constructor(backend: SessionBackend, clock: Clock, bypass = false) {
+    this.backend = backend;
+    const at: Clock["at"] = (time, callback) => clock.at(time, () => this.#dead || callback());
+    const complain = (message: string): void => void this.complaints.push(message);
+    const silent = (): void => undefined;
+    this.engine = createEngine({
+      backend,
+      runtime: this.runtime,
+      clock: { now: () => clock.now(), at },
+      log: { debug: silent, info: silent, warn: complain, error: complain },
+      limits: POLICY,
+      initMs: POLICY.initMs,
+      gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1 },
+    });
+  }
+
+  /** From now on nothing is done here when its time comes: no lease is renewed. */
+  die(): void {
+    this.#dead = true;
+  }
+
+  async open(prompt = "begin", idempotencyKey?: string): Promise<string> {
+    const request = { options: OPTIONS, prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+    return (await this.engine.open("local", request)).sessionId;
+  }
+
+  async log(sessionId: string): Promise<StoredEvent[]> {
+    return this.engine.read("local", sessionId, 1, 1000);
+  }
+
+  async story(sessionId: string): Promise<string> {
+    return (await this.log(sessionId)).map(({ type }) => type).join(" ");
+  }
+
+  /** The `nth` event of a type, as soon as it is there. */
+  async seen<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
+    let count = 0;
+    for await (const event of this.backend.tail(sessionId, 1, new AbortController().signal)) {
+      if (event.type === type && ++count === nth) return event as Extract<StoredEvent, { type: T }>;
+    }
+    throw new Error("the log has ended");
+  }
+}
+
+/** What each of them was rejected with; what was not is undefined. */
+export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
+  return Promise.all(
+    calls.map(async (call) =>
+      call.then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    ),
+  );
+}
+
+/** What a test puts between an engine and its store. */
+export type Between = (backend: SessionBackend) => Partial<SessionBackend>;
+
+export interface World {
+  readonly clock: ManualClock;
+  readonly a: TestNode;
+  readonly b: TestNode;
+  close(): Promise<void>;
+}
+
+export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
+  const clock = new ManualClock();
+  const store = createMemoryStore(clock);
+  const connect = (nodeId: "a" | "b"): TestNode => {
+    const backend = store.connect(nodeId);
+    return new TestNode(put(between[nodeId]?.(backend) ?? {}, backend), clock);
+  };
+  const [a, b] = [connect("a"), connect("b")];
+  return { clock, a, b, close: async () => void (await Promise.all([a.backend.close(), b.backend.close()])) };
+}
+
+/** The backend with some of its methods replaced. */
+function put(instead: Partial<SessionBackend>, backend: SessionBackend): SessionBackend {
+  return new Proxy(backend, {
+    get(target, key) {
+      const own: unknown = Reflect.get(instead, key);
+      if (own !== undefined) return own;
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}

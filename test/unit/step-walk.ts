@@ -1,0 +1,187 @@
+import { expect } from "vitest";
+import type { Command, CommandKind, CommandOf } from "../../src/domain/command.ts";
+import type { SessionEvent, StoredEvent } from "../../src/domain/event.ts";
+import type { Ask } from "../../src/domain/permission.ts";
+import { initialState, type SessionState, type SessionStatus, statusOf } from "../../src/domain/session.ts";
+import type { AgentResult } from "../../src/domain/turn.ts";
+import type { Policy } from "../../src/engine/policy.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { type Effect, type Input, nextDeadline, type Step, step } from "../../src/engine/step.ts";
+import { deepFreeze, faultsOf } from "./step-invariants.ts";
+
+/** A walk through `step`: each input is taken from a state that has been JSON in between, and every step is checked. */
+
+export const T0 = 1_800_000_000_000;
+export const SECOND = 1000;
+
+export const POLICY: Policy = {
+  askMs: undefined,
+  askDeliveredMs: 60 * SECOND,
+  askMaxMs: 1800 * SECOND,
+  initMs: 10 * SECOND,
+  turnMaxMs: 3600 * SECOND,
+  inactivityMs: 600 * SECOND,
+  idleProcessMs: 900 * SECOND,
+  stopGraceMs: 5 * SECOND,
+};
+
+export const RESULT: AgentResult = {
+  text: "Done.",
+  isError: false,
+  subtype: "success",
+  terminalReason: "completed",
+  promptIds: [],
+  numTurns: 1,
+  durationMs: 900,
+  durationApiMs: 500,
+  costUsdTotal: 0,
+};
+
+export const ABORTED = { isError: true, subtype: "error_during_execution", terminalReason: "aborted_streaming" };
+export const API_ERROR = {
+  isError: true,
+  subtype: "success",
+  terminalReason: "api_error",
+  category: "access",
+} as const;
+export const AGENT_TASK = { id: "t1", type: "local_agent", description: "look around" };
+export const SHELL_TASK = { id: "t2", type: "local_bash", description: "npm run watch" };
+
+export function askOf(requestId: string, over: Partial<Ask> = {}): Ask {
+  const toolUseId = `toolu_${requestId}`;
+  return { requestId, kind: "permission", toolName: "Bash", input: { command: "make" }, toolUseId, ...over };
+}
+
+export function resultSignal(over: Partial<AgentResult> = {}): AgentSignal {
+  const result = { ...RESULT, ...over };
+  return { type: "result", result, message: { type: "result", subtype: result.subtype, result: result.text } };
+}
+
+export class Walk {
+  state: SessionState;
+  at = T0;
+  last: Step = { state: initialState(T0), events: [], effects: [] };
+  readonly log: StoredEvent[] = [];
+  readonly policy: Policy;
+  #commands = 0;
+
+  constructor(policy: Partial<Policy> = {}, from?: Walk) {
+    this.policy = { ...POLICY, ...policy };
+    this.state = from?.state ?? initialState(T0);
+    this.at = from?.at ?? T0;
+    this.log = [...(from?.log ?? [])];
+  }
+
+  take(input: Input): this {
+    const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
+    this.last = step(before, input, this.policy);
+    expect(faultsOf(before, input, this.policy, this.last), `faults of ${input.type}`).toEqual([]);
+    for (const event of this.last.events) this.log.push({ ...event, id: this.log.length + 1, at: input.at });
+    this.state = this.last.state;
+    return this;
+  }
+
+  command<K extends CommandKind>(kind: K, data: CommandOf<K>["data"]): this {
+    this.#commands += 1;
+    return this.take(commandInput(this.at, kind, data, `c${String(this.#commands)}`));
+  }
+
+  prompt(promptId: string, idempotencyKey?: string): this {
+    return this.command("prompt", {
+      promptId,
+      text: promptId,
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    });
+  }
+
+  /** Signals of the present process. */
+  hear(...signals: AgentSignal[]): this {
+    for (const signal of signals) this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal });
+    return this;
+  }
+
+  tick(): this {
+    return this.take({ type: "tick", at: this.at });
+  }
+
+  later(seconds: number): this {
+    this.at += seconds * SECOND;
+    return this;
+  }
+
+  /** Lets time pass to just before the next deadline, shows that nothing happens then, and takes the deadline. */
+  due(): this {
+    const due = this.deadline!;
+    this.at = due - 1;
+    this.tick();
+    expect(this.told, "too early").toBe("");
+    this.at = due;
+    return this.tick();
+  }
+
+  get deadline(): number | undefined {
+    return nextDeadline(this.state, this.policy);
+  }
+
+  get status(): SessionStatus {
+    return statusOf(this.state);
+  }
+
+  /** What came of the last input: events, then effects. */
+  get told(): string {
+    return tellStep(this.last);
+  }
+
+  /** The events so far, in short. */
+  get story(): string {
+    return this.log.map(tellEvent).join(" ");
+  }
+
+  get ended() {
+    return this.log.flatMap((event) => (event.type === "turn.ended" ? [event.data] : []));
+  }
+}
+
+export function presentId({ process }: SessionState): string {
+  return process.phase === "none" ? "none" : process.id;
+}
+
+export function commandInput(at: number, kind: CommandKind, data: Command["data"], id = "c"): Input {
+  return { type: "command", at, command: { id, principal: "local", kind, data } as Command };
+}
+
+export function tellStep({ events, effects }: Pick<Step, "events" | "effects">): string {
+  return [...events.map(tellEvent), ...effects.map(tellEffect)].join(" ");
+}
+
+function tellEvent(event: SessionEvent): string {
+  const words = detailsOf(event).filter((word) => word !== undefined);
+  return words.length === 0 ? event.type : `${event.type}(${words.join(" ")})`;
+}
+
+function detailsOf(event: SessionEvent): (string | undefined)[] {
+  switch (event.type) {
+    case "turn.started":
+      return [event.data.origin];
+    case "turn.ended": {
+      const { code, errorSubtype, outcome } = event.data;
+      return [outcome, errorSubtype === outcome ? undefined : errorSubtype, code];
+    }
+    case "permission.answered":
+    case "question.answered":
+      return [event.data.behavior, event.data.by];
+    case "process.exited":
+      return event.data.expected ? ["expected"] : [];
+    case "prompt.dropped":
+    case "session.closed":
+      return [event.data.reason];
+    default:
+      return [];
+  }
+}
+
+function tellEffect(effect: Effect): string {
+  if (effect.type === "answer") return `answer:${effect.decision.behavior}`;
+  if (effect.type !== "reply") return effect.type;
+  return effect.reply.ok ? "ok" : effect.reply.refusal.code;
+}
