@@ -5,9 +5,18 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { format, resolveConfig } from "prettier";
+import { z } from "zod";
 
 /** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
-const PARTS = [{ file: "docs/configuration.md", name: "settings", render: settingsTable }];
+const PARTS = [
+  { file: "docs/configuration.md", name: "settings", render: settingsTable },
+  ...["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"].map((tool) => ({
+    file: "docs/tools.md",
+    name: `tool ${tool}`,
+    render: () => parameterTable(tool),
+  })),
+  { file: "docs/tools.md", name: "advanced options", render: advancedTable },
+];
 
 const MEND = "npm run build && node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -22,6 +31,48 @@ async function settingsTable() {
     `${meaning} Allowed: ${allowed}.`,
   ]);
   return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
+}
+
+async function parameterTable(name) {
+  const { toolsOf } = await built("tools/toolsets.js");
+  const tool = toolsOf(["agent"]).find((each) => each.name === name);
+  return schemaTable(tool.inputSchema({ maxWaitMs: 45_000 }));
+}
+
+async function advancedTable() {
+  const { AdvancedOptions } = await built("domain/options.js");
+  return schemaTable(z.toJSONSchema(AdvancedOptions, { io: "input" }));
+}
+
+/** What may stand for each name of an object, and what it means. */
+function schemaTable({ properties, required = [] }) {
+  const rows = Object.entries(properties).map(([name, schema]) => [
+    code(name),
+    allowedBy(schema),
+    [required.includes(name) ? "Required." : "", sentence(schema.description ?? "")].filter(Boolean).join(" "),
+  ]);
+  return table(["Name", "Type", "Meaning"], rows);
+}
+
+function allowedBy(schema) {
+  if (schema.enum) return schema.enum.map(code).join(", ");
+  if (schema.const !== undefined) return code(schema.const);
+  const forms = schema.anyOf ?? schema.oneOf;
+  if (forms) return [...new Set(forms.map(allowedBy))].join(" or ");
+  if (schema.type === "array") return `array of ${allowedBy(schema.items)}`;
+  if (schema.type === "integer") return range("integer", schema);
+  return schema.type;
+}
+
+function range(type, { minimum, maximum }) {
+  if (maximum === undefined) return minimum === undefined ? type : `${type}, at least ${minimum}`;
+  return `${type}, ${minimum} to ${maximum}`;
+}
+
+function sentence(text) {
+  if (text === "") return "";
+  const begun = text.startsWith("ms ") ? text : `${text[0].toUpperCase()}${text.slice(1)}`;
+  return begun.endsWith(".") ? begun : `${begun}.`;
 }
 
 async function built(module) {

@@ -39,7 +39,6 @@ export function createApp(settings: AppSettings): App {
       engine: await engine,
       defaults: { cwd: process.cwd() },
       limits: { maxWaitMs: config.maxWaitMs },
-      allowsBypass: () => config.allowBypass,
       now: () => Date.now(),
       log,
     };
@@ -88,9 +87,16 @@ async function startEngine(settings: AppSettings, log: Logger, masker: Masker): 
       idleProcessMs: config.idleProcessMs,
       stopGraceMs: STOP_GRACE_MS,
     },
+    retention: {
+      maxAgeMs: config.retentionDays * DAY_MS,
+      maxBytes: config.retentionMegabytes * 1_000_000,
+      everyMs: config.cleanupIntervalMs,
+    },
     gate: { allowsBypass: () => config.allowBypass, depth, maxDepth: config.maxDepth },
   });
 }
+
+const DAY_MS = 86_400_000;
 
 /** Default of sessionInitTimeoutMs, ms. */
 const INIT_MS = 10_000;

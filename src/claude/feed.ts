@@ -15,7 +15,7 @@ export class Feed<T> implements AsyncIterable<T> {
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<T> {
-    while (true) {
+    for (;;) {
       const item = this.#items.shift();
       if (item !== undefined) yield item;
       else if (this.#ended) return;

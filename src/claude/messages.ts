@@ -1,4 +1,4 @@
-import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { SDKMessage, SDKSessionStateChangedMessage } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
@@ -44,7 +44,7 @@ const NOTICES: Readonly<Record<string, NoticeKind>> = {
   "system/permission_denied": "denial",
   "system/mirror_error": "data_loss",
   "system/session_writes_lost": "data_loss",
-  "system/conversation_reset": "warning",
+  conversation_reset: "warning",
   rate_limit_event: "rate_limit",
 };
 
@@ -64,47 +64,44 @@ export class MessageReader {
     if (name === "command_lifecycle") return settled(raw);
     const kind = NOTICES[name];
     if (kind) return [{ type: "notice", kind, message: describe(kind, raw), details: raw }];
-    return this.#read(message, raw);
+    try {
+      return this.#read(message, raw);
+    } catch {
+      // It lacks what belongs to it: kept as it came, no reason to stop reading.
+      return [{ type: "message", message: raw }];
+    }
   }
 
   #read(message: SDKMessage, raw: JsonObject): AgentSignal[] {
-    switch (message.type) {
-      case "assistant":
-        this.#assistantError = message.error ?? this.#assistantError;
-        return [{ type: "message", message: raw, ...lastToolUse(message.message.content) }];
-      case "user":
-        // A replay is our own prompt coming back.
-        if ("isReplay" in message && message.isReplay) return [];
-        return [{ type: "message", message: trimToolResult(raw) }];
-      case "result": {
-        const result = toAgentResult(message, this.#assistantError);
-        this.#assistantError = undefined;
-        return [{ type: "result", result, message: { ...raw, result: textOf(message) } }];
-      }
-      case "system":
-        return this.#readSystem(message, raw);
-      default:
-        return [{ type: "message", message: raw }];
+    if (message.type === "system") return this.#readSystem(message, raw);
+    if (message.type === "assistant") {
+      this.#assistantError = message.error ?? this.#assistantError;
+      return [{ type: "message", message: raw, ...lastToolUse(message.message.content) }];
     }
+    if (message.type === "user") {
+      // A replay is our own prompt coming back.
+      return "isReplay" in message ? [] : [{ type: "message", message: trimToolResult(raw) }];
+    }
+    if (message.type === "result") {
+      const result = toAgentResult(message, this.#assistantError);
+      this.#assistantError = undefined;
+      return [{ type: "result", result, message: { ...raw, result: textOf(message) } }];
+    }
+    return [{ type: "message", message: raw }];
   }
 
   #readSystem(message: Extract<SDKMessage, { type: "system" }>, raw: JsonObject): AgentSignal[] {
-    switch (message.subtype) {
-      case "init":
-        return this.#readInit(message, raw);
-      case "session_state_changed":
-        if (message.state === "idle") return [{ type: "idle" }];
-        return message.state === "running" ? [{ type: "busy", id: message.uuid }] : [{ type: "alive" }];
-      case "background_tasks_changed":
-        return [{ type: "background", tasks: message.tasks.filter((task) => !task.ambient).map(toTask) }];
-      case "status":
-        if (message.permissionMode !== undefined) {
-          return [{ type: "reported", permissionMode: message.permissionMode }];
-        }
-        return [{ type: "alive" }];
-      default:
-        return [{ type: "message", message: raw }];
+    const { subtype } = message;
+    if (subtype === "init") return this.#readInit(message, raw);
+    if (subtype === "session_state_changed") return readState(message);
+    if (subtype === "background_tasks_changed") {
+      return [{ type: "background", tasks: message.tasks.filter((task) => !task.ambient).map(toTask) }];
     }
+    if (subtype === "status") {
+      const { permissionMode } = message;
+      return permissionMode === undefined ? [{ type: "alive" }] : [{ type: "reported", permissionMode }];
+    }
+    return [{ type: "message", message: raw }];
   }
 
   /** Every turn begins with an init of 3 KB that says the same: only the first and changed ones are kept. */
@@ -117,6 +114,12 @@ export class MessageReader {
     const reported: AgentSignal = { type: "reported", model, permissionMode };
     return changed ? [reported, { type: "message", message: facts }] : [reported];
   }
+}
+
+/** "requires_action" says that somebody is asked, which the ask itself says better. */
+function readState({ state, uuid }: SDKSessionStateChangedMessage): AgentSignal[] {
+  if (state === "idle") return [{ type: "idle" }];
+  return state === "running" ? [{ type: "busy", id: uuid }] : [{ type: "alive" }];
 }
 
 function toLog(message: SDKMessage): JsonObject {

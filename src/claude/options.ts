@@ -11,7 +11,8 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   maxTurns: (maxTurns) => ({ maxTurns }),
   model: (model) => ({ model }),
   systemPrompt: (prompt) => ({
-    systemPrompt: typeof prompt === "string" ? prompt : { ...defaultPrompt, ...(prompt.append && { append: prompt.append }) },
+    systemPrompt:
+      typeof prompt === "string" ? prompt : { ...defaultPrompt, ...(prompt.append && { append: prompt.append }) },
   }),
   permissionMode: (permissionMode) => ({ permissionMode }),
   tools: (tools) => ({ tools }),
@@ -26,10 +27,11 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   outputFormat: (outputFormat) => ({ outputFormat }),
   settingSources: (settingSources) => ({ settingSources }),
   pathToClaudeCodeExecutable: (pathToClaudeCodeExecutable) => ({ pathToClaudeCodeExecutable }),
-  // The environment is put together in environment.ts, these two are the engine's deadlines.
+  // The environment is put together in environment.ts, the rest is the engine's.
   env: () => ({}),
   permissionRequestTimeoutMs: () => ({}),
   sessionInitTimeoutMs: () => ({}),
+  onLost: () => ({}),
 };
 
 const defaultPrompt = { type: "preset", preset: "claude_code" } as const;
@@ -43,10 +45,12 @@ const DEFAULTS: Options = {
 };
 
 export function toSdkOptions(options: SessionOptions): Options {
-  const keys = SessionOptions.keyof().options;
-  return keys.reduce<Options>((mapped, key) => ({ ...mapped, ...mapOne(options, key) }), DEFAULTS);
+  const mapped: Options = { ...DEFAULTS };
+  for (const key of SessionOptions.keyof().options) Object.assign(mapped, mapOne(options, key));
+  return mapped;
 }
 
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties a value to the mapping of its key
 function mapOne<K extends keyof Every>(options: Partial<Every>, key: K): Partial<Options> {
   const value: Every[K] | undefined = options[key];
   return value === undefined ? {} : MAPPING[key](value);

@@ -6,7 +6,7 @@ import type { Ask, Decision } from "../domain/permission.ts";
 import type { AgentProcess, AgentSignal } from "../engine/ports.ts";
 import { Feed } from "./feed.ts";
 import { MessageReader } from "./messages.ts";
-import { killMarked, killTree } from "./supervise/tree.ts";
+import { killMarked, killTree, startTime } from "./supervise/tree.ts";
 import type { Spawned, Spawner } from "./supervise/spawn.ts";
 
 /** Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. */
@@ -42,6 +42,7 @@ export class ClaudeProcess implements AgentProcess {
   readonly #ended: Promise<void>;
   #query: Query | undefined;
   #spawned: Spawned | undefined;
+  #announced: Promise<void> | undefined;
   #killed = false;
   #stopping = false;
 
@@ -86,6 +87,7 @@ export class ClaudeProcess implements AgentProcess {
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
     this.#feed.end();
     const exit = await this.#spawned?.exit;
+    await this.#announced;
     // One that ends in good order ends its shells. One that was killed leaves them behind.
     if (this.#killed || !this.#stopping) await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`);
     const error = this.#whyItEnded(failure ?? exit?.error?.message);
@@ -109,7 +111,7 @@ export class ClaudeProcess implements AgentProcess {
         spawnClaudeCodeProcess: (request) =>
           spawner.spawn(request, (spawned) => {
             this.#spawned = spawned;
-            onSignal({ type: "started", pid: spawned.pid, resumed });
+            this.#announced = this.#announce(spawned, resumed);
             void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
           }),
       },
@@ -121,6 +123,13 @@ export class ClaudeProcess implements AgentProcess {
       () => undefined,
     );
     return Promise.race([this.#readAll(running), gone]);
+  }
+
+  /** With its start time, without which nobody may signal a pid later on. */
+  async #announce({ pid }: Spawned, resumed: boolean): Promise<void> {
+    const startedAt = pid === undefined ? undefined : await startTime(pid);
+    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+    this.#context.onSignal({ type: "started", resumed, ...known });
   }
 
   async #readAll(running: Query): Promise<string | undefined> {
@@ -167,7 +176,11 @@ export class ClaudeProcess implements AgentProcess {
 
   #whyItEnded(failure: string | undefined): string | undefined {
     if (failure === undefined) return undefined;
-    const lastWords = this.#context.mask(this.#spawned?.stderrTail() ?? "").trim().split("\n").at(-1);
+    const lastWords = this.#context
+      .mask(this.#spawned?.stderrTail() ?? "")
+      .trim()
+      .split("\n")
+      .at(-1);
     return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
   }
 }

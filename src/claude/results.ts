@@ -45,16 +45,18 @@ const BY_ASSISTANT_ERROR: Readonly<Record<string, FailureCategory>> = {
   max_output_tokens: "limit",
 };
 
-function categoryOf(message: SDKResultMessage, status: number | undefined, assistantError: string | undefined): FailureCategory {
+function categoryOf(
+  message: SDKResultMessage,
+  status: number | undefined,
+  assistantError: string | undefined,
+): FailureCategory {
   if (message.subtype === "error_max_turns" || message.subtype === "error_max_budget_usd") return "limit";
   if (message.subtype === "error_during_execution" && message.startup_failure_reason) return "configuration";
   const known = assistantError === undefined ? undefined : BY_ASSISTANT_ERROR[assistantError];
-  return known ?? (status === undefined ? unanswered(message) : byStatus(status));
-}
-
-/** An API error without a status: nobody answered. */
-function unanswered(message: SDKResultMessage): FailureCategory {
-  return message.terminal_reason === "api_error" ? "connection" : "unknown";
+  if (status !== undefined) return known ?? byStatus(status);
+  // An API error without a status, and no fault of the caller's: nobody answered.
+  const unanswered = message.terminal_reason === "api_error" && (known === undefined || known === "overloaded");
+  return unanswered ? "connection" : (known ?? "unknown");
 }
 
 function byStatus(status: number): FailureCategory {

@@ -1,14 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { access, readdir, realpath, stat } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { realpath, stat } from "node:fs/promises";
+import { relative, sep } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
+import { identify } from "./identity.ts";
 import { toSdkOptions } from "./options.ts";
 import { ClaudeProcess, type Launch } from "./process.ts";
+import { endLeftover } from "./supervise/leftover.ts";
 import { Spawner } from "./supervise/spawn.ts";
+import { hasTranscript } from "./transcript.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "./trust.ts";
 
 export interface ClaudeRuntimeOptions {
@@ -37,13 +40,16 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
     check: async (options) => check(options, config),
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
-      const mark = randomUUID();
-      const launch = prepare(request, mark, config);
-      const agent = new ClaudeProcess({ launch, mark, spawner, onSignal: request.onSignal, mask: config.mask });
+      const launch = prepare(request, config);
+      const { mark, onSignal } = request;
+      const agent = new ClaudeProcess({ launch, mark, spawner, onSignal, mask: config.mask });
       running.add(agent);
       void agent.ended.finally(() => running.delete(agent));
       return agent;
     },
+    endLeftover,
+    identify: async (options) =>
+      Promise.resolve(identify(childEnvironment(config.environment, { depth: 0, mark: "", added: options.env ?? {} }))),
     drain: async () => {
       await Promise.all([...running].map(async (agent) => agent.ended));
     },
@@ -66,13 +72,17 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
 
 async function checkFolder(field: string, folder: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
   const found = await stat(folder).catch(() => undefined);
-  if (!found) throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
+  if (!found)
+    throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
   if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
   if (allowDirs.length === 0) return;
   const real = await realpath(folder);
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
   if (!roots.some((root) => isInside(real, root))) {
-    throw invalidArgument(field, `${folder} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`);
+    throw invalidArgument(
+      field,
+      `${folder} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`,
+    );
   }
 }
 
@@ -81,8 +91,8 @@ function isInside(path: string, root: string): boolean {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep) && !/^[A-Za-z]:/.test(way));
 }
 
-async function prepare(request: AgentStart, mark: string, config: ClaudeRuntimeOptions): Promise<Launch> {
-  const { options, sessionId } = request;
+async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promise<Launch> {
+  const { mark, options, sessionId } = request;
   const { depth } = config;
   const added = options.env ?? {};
   const environment = childEnvironment(config.environment, { depth, mark, added });
@@ -102,7 +112,7 @@ async function prepare(request: AgentStart, mark: string, config: ClaudeRuntimeO
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
-      env: environment,
+      env: { ...environment, ...(request.rerun && resumed && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" }) },
     },
   };
 }
@@ -121,19 +131,4 @@ function untrustedNotices(cwd: string): Extract<AgentSignal, { type: "notice" }>
   const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";
   const message = `${cwd} is not trusted: its settings, hooks and MCP servers are off; CLAUDE.md is read. ${advice}`;
   return [{ type: "notice", kind: "untrusted_directory", message, details: { files } }];
-}
-
-/** Transcripts lie in a folder per project; a session is found whatever the folder it was started in is called. */
-async function hasTranscript(sessionId: string, folder: string): Promise<boolean> {
-  const projects = join(folder, "projects");
-  const names = await readdir(projects).catch(() => []);
-  const found = await Promise.all(names.map(async (name) => exists(join(projects, name, `${sessionId}.jsonl`))));
-  return found.includes(true);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -24,14 +24,15 @@ export async function isTrusted(cwd: string, trustDirs: readonly string[], envir
 
 /** The files in `cwd` and above it, up to its repository root, that are left out in an untrusted directory. */
 export function whatWouldRun(cwd: string): string[] {
+  const real = realpathSync(cwd);
   const folders: string[] = [];
-  for (const folder of ancestors(cwd)) {
+  for (const folder of ancestors(real)) {
     folders.push(folder);
     if (existsSync(join(folder, ".git"))) break;
   }
   // Outside a repository Claude Code looks at the directory itself only.
-  const inRepository = existsSync(join(folders.at(-1) ?? cwd, ".git"));
-  return (inRepository ? folders : [cwd])
+  const inRepository = existsSync(join(folders.at(-1) ?? real, ".git"));
+  return (inRepository ? folders : [real])
     .flatMap((folder) => WHAT_A_REPOSITORY_CAN_RUN.map((file) => join(folder, file)))
     .filter((file) => existsSync(file));
 }

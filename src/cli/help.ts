@@ -1,7 +1,7 @@
 import { ConfigError } from "../config/error.ts";
 import { SETTINGS } from "../config/schema.ts";
 import type { Setting } from "../config/setting.ts";
-import { didYouMean } from "../config/suggest.ts";
+import { didYouMean } from "../domain/suggest.ts";
 
 /** The help text, read off the tables of commands and settings, in at most 100 columns. */
 

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "./error.ts";
 import { SETTINGS } from "./schema.ts";
 import type { Setting } from "./setting.ts";
-import { didYouMean } from "./suggest.ts";
+import { didYouMean } from "../domain/suggest.ts";
 
 /** A flag as it was written. `text` is undefined for a flag that stands without a value. */
 export interface Flag {

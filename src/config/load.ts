@@ -6,8 +6,8 @@ import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
-import type { Setting } from "./setting.ts";
-import { didYouMean } from "./suggest.ts";
+import { IN_MEMORY, type Setting } from "./setting.ts";
+import { didYouMean } from "../domain/suggest.ts";
 
 /**
  * Flags over variables over the file over the defaults: read once, at the door. A list of a higher source replaces the
@@ -139,6 +139,7 @@ function fromText({ reading }: Setting, text: string): unknown {
 
 /** Paths inside `value` made absolute, a leading ~ being the home folder; what is no path is left for the schema to refuse. */
 function absolute(value: unknown, base: string): unknown {
+  if (value === IN_MEMORY) return value;
   if (Array.isArray(value)) return value.map((each) => absolute(each, base));
   if (typeof value !== "string" || value === "") return value;
   return resolve(

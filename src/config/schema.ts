@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { choice, count, directories, milliseconds, path, toggle, settingOf } from "./setting.ts";
+import { choice, count, directories, milliseconds, path, settingOf, storeLocation, toggle } from "./setting.ts";
 import type { Setting } from "./setting.ts";
 
 /**
@@ -108,6 +108,39 @@ const fields = {
     meaning:
       "What ends Claude Code when the server dies: auto is setpriv where it exists, else a small reaper process; always is the reaper process.",
   }),
+  store: storeLocation("a file in your state folder", {
+    flag: "store",
+    variable: "CLAUDE_CODE_MCP_STORE",
+    group: "Store",
+    meaning: "The file that sessions are kept in; memory: keeps them for the life of the server only.",
+  }),
+  retentionDays: count(
+    { least: 1, most: 36_500, fallback: 30 },
+    {
+      flag: "retention-days",
+      variable: "CLAUDE_CODE_MCP_RETENTION_DAYS",
+      group: "Store",
+      meaning: "Sessions in which nothing has happened for so long are deleted from the store.",
+    },
+  ),
+  retentionMegabytes: count(
+    { least: 16, most: 1_000_000, fallback: 2_048 },
+    {
+      flag: "retention-megabytes",
+      variable: "CLAUDE_CODE_MCP_RETENTION_MEGABYTES",
+      group: "Store",
+      meaning: "When the store is larger, the sessions that have been idle longest are deleted.",
+    },
+  ),
+  cleanupIntervalMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
+    {
+      flag: "cleanup-interval-ms",
+      variable: "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS",
+      group: "Store",
+      meaning: "How often old sessions, and what dead servers left, are looked for.",
+    },
+  ),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
-export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Server";
+export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Server";
 
 /** What the table says of a setting beside its schema. */
 interface About {
@@ -95,6 +95,23 @@ export function path(fallback: string, about: About) {
     .min(1)
     .optional()
     .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback });
+}
+
+/** Where sessions are kept: a file, or nowhere. */
+export const IN_MEMORY = "memory:";
+
+export function storeLocation(fallback: string, about: About) {
+  return z
+    .string()
+    .min(1)
+    .optional()
+    .register(details, {
+      ...about,
+      reading: "path",
+      placeholder: "<path>",
+      allowed: `a path, or ${IN_MEMORY}`,
+      fallback,
+    });
 }
 
 /** The setting that one of the schemas above makes under this key. */

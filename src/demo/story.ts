@@ -67,7 +67,14 @@ export async function play(stage: Stage): Promise<Ending> {
 
   const turns = last.result?.sessionTotalTurns ?? 0;
   const costUsd = last.result?.sessionTotalCostUsd ?? 0;
-  return { ok: fileWritten && deniedFileAbsent && sameProcess, fileWritten, deniedFileAbsent, sameProcess, turns, costUsd };
+  return {
+    ok: fileWritten && deniedFileAbsent && sameProcess,
+    fileWritten,
+    deniedFileAbsent,
+    sameProcess,
+    turns,
+    costUsd,
+  };
 }
 
 type ScriptedReply = Parameters<typeof scriptTag>[0];
@@ -123,7 +130,7 @@ class Teller {
   async follow(sessionId: string, first: Answer, answer: Record<string, unknown>): Promise<Answer> {
     let cursor = first.nextCursor;
     let news = await this.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: WAIT_MS });
-    while (true) {
+    for (;;) {
       for (const event of news.events ?? []) this.#tell(event.type, event.data);
       cursor = news.nextCursor;
       const [asked] = news.actions ?? [];

@@ -59,8 +59,14 @@ export const TurnEnded = z.object({
 export type TurnEnded = z.infer<typeof TurnEnded>;
 
 export const SessionEvent = z.discriminatedUnion("type", [
-  event("session.opened", z.object({ cwd: z.string(), model: z.string().exactOptional(), openedBy: z.string().exactOptional() })),
-  event("session.configured", z.object({ model: z.string().exactOptional(), permissionMode: z.string().exactOptional() })),
+  event(
+    "session.opened",
+    z.object({ cwd: z.string(), model: z.string().exactOptional(), openedBy: z.string().exactOptional() }),
+  ),
+  event(
+    "session.configured",
+    z.object({ model: z.string().exactOptional(), permissionMode: z.string().exactOptional() }),
+  ),
   event("session.closed", z.object({ reason: ClosedReason, by: z.string(), message: z.string().exactOptional() })),
   event("prompt.queued", z.object({ promptId: z.string(), text: z.string() })),
   event("prompt.steered", z.object({ promptId: z.string() })),

@@ -82,6 +82,10 @@ export const AdvancedOptions = z.strictObject({
     .exactOptional()
     .describe("added to the environment of Claude Code. Default: {}"),
   pathToClaudeCodeExecutable: z.string().min(1).exactOptional().describe("Default: the binary that comes with the SDK"),
+  onLost: z
+    .enum(["report", "resume"])
+    .exactOptional()
+    .describe("a turn lost to a crash is reported, or run on once. Default: report"),
   sessionInitTimeoutMs: z
     .number()
     .int()

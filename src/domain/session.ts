@@ -16,6 +16,9 @@ const Outcome = z.object({
   category: FailureCategory.exactOptional(),
 });
 
+export const QueuedPrompt = z.object({ promptId: z.string(), eventId: z.number().int() });
+export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
+
 /** One prompt to its end: from the push until Claude Code is idle, background subagents included. */
 export const Turn = z.object({
   id: z.string(),
@@ -23,8 +26,12 @@ export const Turn = z.object({
   startedAt: z.number(),
   /** Prompts of this turn that Claude Code has not finished with: the turn cannot end before. */
   awaiting: z.array(z.string()),
-  /** A prompt that waits for an ending process to be gone before the next one is started for it. */
-  pending: z.object({ promptId: z.string(), eventId: z.number().int() }).exactOptional(),
+  /** The prompt of a turn of origin `prompt`; its text is in the event. */
+  prompt: QueuedPrompt.exactOptional(),
+  /** The prompt waits for an ending process to be gone before the next one is started for it. */
+  pending: z.boolean(),
+  /** The turn goes on with one that was lost (onLost: resume). It happens once. */
+  rerun: z.boolean(),
   lastActivityAt: z.number(),
   /** Time spent with an ask open, ms, not counting the present wait. */
   waitedMs: z.number(),
@@ -32,19 +39,28 @@ export const Turn = z.object({
   stopping: Stopping.exactOptional(),
   last: Outcome.exactOptional(),
   resultEventId: z.number().int().exactOptional(),
+  lastToolUseId: z.string().exactOptional(),
   durationApiMs: z.number(),
   numTurns: z.number(),
   costUsd: z.number(),
 });
 export type Turn = z.infer<typeof Turn>;
 
-const Process = z.discriminatedUnion("phase", [
-  z.object({ phase: z.literal("none") }),
-  z.object({ phase: z.literal("starting"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
-  z.object({ phase: z.literal("live"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
-  /** Asked to end; its exit is expected. */
-  z.object({ phase: z.literal("ending"), id: z.string(), since: z.number(), pid: z.number().exactOptional() }),
-]);
+/** `startedAt` is the start time of the pid in the system's own unit: together they name a process for good. */
+const Running = z.object({
+  phase: z.enum(["starting", "live", "ending"]),
+  id: z.string(),
+  since: z.number(),
+  pid: z.number().exactOptional(),
+  startedAt: z.string().exactOptional(),
+});
+
+/** Starting until it has answered its initialize; ending once it was asked to end, when its exit is expected. */
+const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none") }), Running]);
+
+/** Whose Claude Code configuration a session uses and how it is paid; resuming it under others is refused. */
+export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
+export type Identity = z.infer<typeof Identity>;
 
 /**
  * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
@@ -58,14 +74,16 @@ export const SessionState = z.object({
   turn: Turn.nullable(),
   process: Process,
   processCount: z.number().int(),
+  /** Recorded with the first prompt. */
+  identity: Identity.exactOptional(),
   asks: z.array(OpenAsk),
   /** The last asks that were answered, so that a second answer can name the first. */
   answered: z.array(z.object({ requestId: z.string(), by: AnsweredBy, behavior: z.enum(["allow", "deny"]) })),
-  queue: z.array(z.object({ promptId: z.string(), eventId: z.number().int() })),
+  queue: z.array(QueuedPrompt),
   /** A held queue waits for the caller: after an interrupt, a shutdown or a loss nothing runs unasked. */
   queueHeld: z.boolean(),
   background: z.array(BackgroundTask),
-  /** The last prompts by idempotency key, so that a client's retry is harmless. */
+  /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),
   lastOutcome: TurnOutcome.nullable(),
   /** The turn.ended event of the last turn. */
@@ -74,7 +92,10 @@ export const SessionState = z.object({
   totals: z.object({ turns: z.number(), costUsd: z.number() }),
   /** The last cumulative cost that Claude Code reported: a turn's cost is the difference to it. */
   reportedCostUsd: z.number(),
-  reported: z.object({ model: z.string().exactOptional(), permissionMode: PermissionMode.or(z.string()).exactOptional() }),
+  reported: z.object({
+    model: z.string().exactOptional(),
+    permissionMode: PermissionMode.or(z.string()).exactOptional(),
+  }),
   /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
   idleSince: z.number(),
 });
@@ -88,6 +109,11 @@ export function statusOf(state: SessionState): SessionStatus {
   if (state.closed) return state.closed.reason === "cancelled" ? "cancelled" : "closed";
   if (state.turn) return state.asks.length > 0 ? "waiting_permission" : "running";
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
+}
+
+/** Whether anything runs in the session that its owner's death would leave unfinished. */
+export function isAtWork({ process, turn }: SessionState): boolean {
+  return turn !== null || process.phase !== "none";
 }
 
 export function initialState(at: number): SessionState {

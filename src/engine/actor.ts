@@ -1,11 +1,16 @@
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
+import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { SessionState } from "../domain/session.ts";
+import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy.ts";
 import { FencedError, type AgentProcess, type AgentRuntime, type AgentSignal } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
-import { nextDeadline, step, type Effect, type Input } from "./step.ts";
+import { nextDeadline, step, type Effect, type Input, type Step } from "./step.ts";
+
+const STORE_RETRY_MS = 1000;
+
+type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
 
 export interface ActorContext {
   readonly backend: SessionBackend;
@@ -33,10 +38,14 @@ export class SessionActor {
   readonly #inbox = new AbortController();
   #mailbox: Input[] = [];
   #state: SessionState;
-  #process: { id: string; agent: AgentProcess } | undefined;
+  #process: AgentProcess | undefined;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
+  #endPause: (() => void) | undefined;
+  #leaving = false;
   #gone = false;
+  /** Why the log cannot be written at present. */
+  #trouble: Refusal | undefined;
 
   /** `onGone` is called once, when this actor no longer owns its session. */
   constructor(context: ActorContext, session: ActorSession, onGone: () => void) {
@@ -45,23 +54,41 @@ export class SessionActor {
     this.#state = session.state;
     this.#onGone = onGone;
     void this.#readInbox();
-    if (session.lease.tookOver) this.#post({ type: "recovered", at: context.clock.now() });
+    // Nobody but us has a process of this session: one that is recorded was left by a former owner.
+    if (isAtWork(session.state)) this.#post({ type: "recovered", at: context.clock.now() });
     else this.#setTimer();
   }
 
   async command(command: Command): Promise<CommandReply> {
-    if (this.#gone) return NO_ANSWER;
+    if (this.#gone || this.#leaving) return NO_ANSWER;
+    if (this.#trouble) return { ok: false, refusal: this.#trouble };
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
       this.#post({ type: "command", at: this.#now(), command });
     });
   }
 
+  /** Resolves when what has arrived so far is stored and done. */
+  async settled(): Promise<void> {
+    await this.#draining;
+  }
+
+  /** Why the session's log cannot be written at present, for those who would read it. */
+  get trouble(): Refusal | undefined {
+    return this.#trouble;
+  }
+
   /** Records that what runs was interrupted, gives the session up, and stops its process behind that. */
   async shutdown(): Promise<void> {
     if (this.#gone) return;
     this.#post({ type: "shutdown", at: this.#now() });
+    this.#leaving = true;
+    this.#endPause?.();
     await this.#draining;
+    await this.#release();
+  }
+
+  async #release(): Promise<void> {
     this.#leave();
     await this.#context.backend.release(this.#session.lease).catch((error: unknown) => this.#warn(error));
   }
@@ -85,68 +112,120 @@ export class SessionActor {
       await this.#take(batch);
     }
     this.#draining = undefined;
-    if (!this.#gone) this.#setTimer();
+    if (this.#gone) return;
+    // A session in which nothing runs needs no owner: whoever gets its next command claims it.
+    if (isAtWork(this.#state)) this.#setTimer();
+    else void this.#release();
   }
 
   async #take(batch: readonly Input[]): Promise<void> {
-    const events: SessionEvent[] = [];
-    const effects: Effect[] = [];
-    let state = this.#state;
-    for (const input of batch) {
-      const next = step(state, input, this.#session.policy);
-      state = next.state;
-      events.push(...next.events);
-      effects.push(...next.effects);
-    }
     const firstId = this.#state.lastEventId + 1;
+    let taken = this.#step(batch);
     try {
       // A step that brought about nothing (a sign of life) is kept in memory until the next one that did.
-      if (events.length > 0 || effects.length > 0) await this.#store(events, state);
+      while (!(await this.#store(taken))) {
+        // What was refused must not be done later on.
+        taken = this.#step(batch.filter(({ type }) => type !== "command"));
+        await this.#pause(STORE_RETRY_MS);
+      }
     } catch (error) {
       return this.#giveUp(error);
     }
-    this.#state = state;
-    for (const effect of effects) await this.#perform(effect, { firstId, events });
+    this.#state = taken.state;
+    for (const effect of taken.effects) await this.#perform(effect, { firstId, events: taken.events });
   }
 
-  async #store(events: readonly SessionEvent[], state: SessionState): Promise<void> {
-    await this.#context.backend.append(this.#session.lease, { events, at: this.#now(), state });
+  #step(batch: readonly Input[]): Step {
+    const taken: Step = { state: this.#state, events: [], effects: [] };
+    for (const input of batch) {
+      const next = step(taken.state, input, this.#session.policy);
+      taken.state = next.state;
+      taken.events.push(...next.events);
+      taken.effects.push(...next.effects);
+    }
+    return taken;
   }
 
-  async #perform(effect: Effect, stored: { firstId: number; events: readonly SessionEvent[] }): Promise<void> {
-    const agent = this.#process?.agent;
-    switch (effect.type) {
-      case "start":
-        return this.#start(effect.processId, effect.first);
-      case "push": {
-        const event = stored.events[effect.eventId - stored.firstId] ?? (await this.#event(effect.eventId));
-        if (event?.type === "prompt.queued") agent?.push(effect.promptId, event.data.text);
-        return;
-      }
-      case "answer":
-        return agent?.answer(effect.requestId, effect.decision);
-      case "interrupt":
-        return agent?.interrupt();
-      case "stop":
-        return agent?.stop();
-      case "kill":
-        return agent?.kill();
-      case "reply":
-        this.#replies.get(effect.commandId)?.(effect.reply);
-        this.#replies.delete(effect.commandId);
+  /**
+   * What cannot be recorded must not go on: Claude Code is stopped, commands are refused, and the store is tried again
+   * until it takes what has happened so far. Until then whoever asks for the session is told why it cannot be trusted.
+   */
+  async #store({ effects, events, state }: Step): Promise<boolean> {
+    if (events.length === 0 && effects.length === 0) return true;
+    try {
+      await this.#context.backend.append(this.#session.lease, { events, at: this.#now(), state });
+      this.#trouble = undefined;
+      return true;
+    } catch (error) {
+      if (error instanceof FencedError || this.#leaving) throw error;
+      if (!this.#trouble) this.#warn(error);
+      this.#trouble = cannotBeWritten(messageOf(error));
+      this.#process?.kill();
+      for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
+      return false;
     }
   }
 
-  async #event(id: number): Promise<SessionEvent | undefined> {
-    const [event] = await this.#context.backend.read(this.#session.lease.sessionId, id, 1);
-    return event;
+  async #pause(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const cancel = this.#context.clock.at(this.#now() + ms, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
-  #start(processId: string, first: boolean): void {
+  async #perform(effect: Effect, stored: { firstId: number; events: readonly SessionEvent[] }): Promise<void> {
+    switch (effect.type) {
+      case "start":
+        return this.#start(effect);
+      case "end-leftover":
+        return this.#endLeftover(effect);
+      case "push":
+        return this.#push(effect, stored.events[effect.eventId - stored.firstId]);
+      case "answer":
+        return this.#process?.answer(effect.requestId, effect.decision);
+      case "interrupt":
+        return this.#process?.interrupt();
+      case "stop":
+        return this.#process?.stop();
+      case "kill":
+        return this.#process?.kill();
+      case "reply":
+        this.#reply(effect.commandId, effect.reply);
+    }
+  }
+
+  #reply(commandId: string, reply: CommandReply): void {
+    this.#replies.get(commandId)?.(reply);
+    this.#replies.delete(commandId);
+  }
+
+  /** The text stands in the event, which is in the log when it was not stored just now. */
+  async #push(
+    { eventId, promptId }: Extract<Effect, { type: "push" }>,
+    stored: SessionEvent | undefined,
+  ): Promise<void> {
+    const event = stored ?? (await this.#context.backend.read(this.#session.lease.sessionId, eventId, 1)).at(0);
+    if (event?.type === "prompt.queued") this.#process?.push(promptId, event.data.text);
+  }
+
+  #start({ first, processId, rerun }: EffectOf<"start">): void {
     const { lease, spec } = this.#session;
     const onSignal = (signal: AgentSignal) => this.#post({ type: "signal", at: this.#now(), processId, signal });
-    const agent = this.#context.runtime.start({ sessionId: lease.sessionId, options: spec, first, onSignal });
-    this.#process = { id: processId, agent };
+    const request = { sessionId: lease.sessionId, options: spec, first, rerun, mark: this.#mark(processId), onSignal };
+    this.#process = this.#context.runtime.start(request);
+  }
+
+  async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
+    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+    await this.#context.runtime.endLeftover({ mark: this.#mark(processId), ...known });
+  }
+
+  /** Known before the process is, so that whoever takes the session over finds what it left. */
+  #mark(processId: string): string {
+    return `${this.#session.lease.sessionId}:${processId}`;
   }
 
   #setTimer(): void {
@@ -158,10 +237,10 @@ export class SessionActor {
 
   async #readInbox(): Promise<void> {
     try {
-      for await (const { command, ack } of this.#context.backend.inbox(this.#session.lease, this.#inbox.signal)) {
+      for await (const item of this.#context.backend.inbox(this.#session.lease, this.#inbox.signal)) {
         // Not awaited: a second command may be what ends the first one's wait.
-        void this.command(command)
-          .then(ack)
+        void this.command(item.command)
+          .then(async (reply) => item.ack(reply))
           .catch((error: unknown) => this.#warn(error));
       }
     } catch (error) {
@@ -172,7 +251,7 @@ export class SessionActor {
   /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on. */
   #giveUp(error: unknown): void {
     if (!(error instanceof FencedError)) this.#warn(error);
-    this.#process?.agent.kill();
+    this.#process?.kill();
     this.#leave();
   }
 
@@ -188,6 +267,15 @@ export class SessionActor {
 
   #warn(error: unknown): void {
     const { sessionId } = this.#session.lease;
-    this.#context.log.warn("session actor", { sessionId, error: error instanceof Error ? error.message : String(error) });
+    this.#context.log.warn("session actor", { sessionId, error: messageOf(error) });
   }
+}
+
+function cannotBeWritten(why: string): Refusal {
+  const message = `The session's log cannot be written: ${why} Its turn was stopped; nothing that was told before is lost.`;
+  return { code: "INTERNAL", message };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -55,8 +55,8 @@ export interface AnswerRequest {
 }
 
 /**
- * `news`: the turn ended, or something was asked at or after the cursor. `event`: any new event. `end`: no turn runs.
- * A session in which nothing runs never keeps a caller waiting.
+ * `news`: the turn ended, or something was asked at or after the cursor. `end`: no turn runs. With these two a session in
+ * which nothing runs keeps nobody waiting. `event`: any new event, whoever brings it about.
  */
 export type WaitUntil = "news" | "event" | "end";
 

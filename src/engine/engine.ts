@@ -1,26 +1,19 @@
 import { randomUUID } from "node:crypto";
-import type { Command, CommandReply } from "../domain/command.ts";
+import type { Command } from "../domain/command.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import { keptToSession, PermissionUpdate, type Decision } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
 import { initialState } from "../domain/session.ts";
-import { SessionActor, type ActorContext } from "./actor.ts";
 import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import { checkMode, checkOptions, type Gate } from "./gate.ts";
-import type { Policy } from "./policy.ts";
-import { NoAnswerError, type Lease, type SessionQuery, type SessionRecord } from "./ports.ts";
+import { decisionOf } from "./decision.ts";
+import { checkDecision, checkModes, checkOptions, type Gate } from "./gate.ts";
+import { keepHouse, type Retention } from "./housekeeping.ts";
+import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
+import type { SessionQuery, SessionRecord } from "./ports.ts";
 import { waitForOne } from "./waiting.ts";
 
-/** A node that has not renewed its lease for so long loses its sessions, ms. */
-const LEASE_MS = 30_000;
-const COMMAND_MS = 15_000;
-
-export interface EngineOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "initMs">;
-  /** Default of sessionInitTimeoutMs, ms. */
-  readonly initMs: number;
+export interface EngineOptions extends OwnershipOptions {
   readonly gate: Gate;
+  readonly retention: Retention;
 }
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
@@ -30,21 +23,21 @@ export function createEngine(options: EngineOptions): Engine {
 
 class Node implements Engine {
   readonly #options: EngineOptions;
-  readonly #actors = new Map<string, SessionActor>();
-  readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
-  #lease: Promise<void> | undefined;
-  #cancelHeartbeat: (() => void) | undefined;
-  #draining = false;
+  readonly #ownership: Ownership;
+  readonly #stopHousekeeping: () => void;
 
   constructor(options: EngineOptions) {
     this.#options = options;
+    this.#ownership = new Ownership(options);
+    const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
+    this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
 
   async open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }> {
     const { backend, clock, gate, runtime } = this.#options;
     checkOptions(gate, request.options);
     await runtime.check(request.options);
-    await this.#beAlive();
+    await this.#ownership.beAlive();
     const id = await runtime.reserve(request.options);
     const at = clock.now();
     const { idempotencyKey, options: spec, prompt } = request;
@@ -52,14 +45,16 @@ class Node implements Engine {
       id,
       principal,
       spec,
-      state: initialState(at),
+      state: { ...initialState(at), identity: await runtime.identify(spec) },
       at,
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     });
-    if (!created) return { sessionId: record.id, cursor: 1 };
-    const text = { promptId: randomUUID(), text: prompt };
-    await this.#command({ id: randomUUID(), principal, kind: "prompt", data: text }, record);
-    return { sessionId: id, cursor: 1 };
+    // A retry gives the prompt only where the first try died before it could.
+    if (created || record.state.lastEventId === 0) {
+      const data = { promptId: randomUUID(), text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+      await this.#command({ id: randomUUID(), principal, kind: "prompt", data }, record);
+    }
+    return { sessionId: record.id, cursor: 1 };
   }
 
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
@@ -71,12 +66,17 @@ class Node implements Engine {
     const record = await this.get(principal, sessionId);
     const { by, requestId } = request;
     const forSession = request.decision === "allow_for_session";
-    const decision = await this.#decisionOf(record, request);
+    const decision = await decisionOf(this.#options.backend, record, request);
+    checkDecision(this.#options.gate, decision);
     const data = { requestId, decision, by, forSession };
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
   }
 
-  async delivered(principal: Principal, sessionId: string, asks: { requestId: string; whole: boolean }[]): Promise<void> {
+  async delivered(
+    principal: Principal,
+    sessionId: string,
+    asks: { requestId: string; whole: boolean }[],
+  ): Promise<void> {
     if (asks.length === 0) return;
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { asks } });
   }
@@ -96,11 +96,14 @@ class Node implements Engine {
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
     const record = await this.#options.backend.get(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
-    return record;
+    const trouble = this.#ownership.trouble(sessionId);
+    if (trouble) throw new AppError(trouble.code, trouble.message, { sessionId });
+    return isAbandoned(record) ? this.#ownership.recover(record) : record;
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#options.backend.list(query);
+    const records = await this.#options.backend.list(query);
+    return Promise.all(records.map(async (record) => (isAbandoned(record) ? this.#ownership.recover(record) : record)));
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
@@ -114,109 +117,40 @@ class Node implements Engine {
   }
 
   async drain(): Promise<void> {
-    this.#draining = true;
-    this.#cancelHeartbeat?.();
-    await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
+    this.#stopHousekeeping();
+    await this.#ownership.drain();
     await this.#options.runtime.drain();
+    await this.#options.backend.close();
   }
 
   async #onSession(principal: Principal, sessionId: string, command: Command): Promise<{ cursor: number }> {
     return this.#command(command, await this.get(principal, sessionId));
   }
 
-  /** To the owner: this node's actor, another node's inbox, or this node after it has claimed a session nobody owns. */
   async #command(command: Command, record: SessionRecord): Promise<{ cursor: number }> {
-    if (this.#draining) throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
-    const actor = this.#actors.get(record.id) ?? (await this.#claim(record));
-    const reply = actor ? await actor.command(command) : await this.#send(command, record.id);
+    if (command.kind === "prompt") await this.#checkPrompt(record);
+    const reply = await this.#ownership.command(command, record);
     if (reply.ok) return { cursor: reply.cursor };
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });
   }
 
-  async #send(command: Command, sessionId: string): Promise<CommandReply> {
-    try {
-      return await this.#options.backend.send(sessionId, command, COMMAND_MS);
-    } catch (error) {
-      if (!(error instanceof NoAnswerError)) throw error;
-      const problem = "The server that owns the session did not answer. Try again.";
-      throw new AppError("TIMEOUT", problem, { sessionId, cause: error });
-    }
+  async #checkPrompt(record: SessionRecord): Promise<void> {
+    const { backend, gate } = this.#options;
+    const { process, reported } = record.state;
+    checkModes(gate, record.spec, process.phase === "none" ? undefined : reported.permissionMode);
+    const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
+    if (!isForeign) await this.#checkIdentity(record);
   }
 
-  /** Two commands at once make one claim. */
-  async #claim(record: SessionRecord): Promise<SessionActor | undefined> {
-    const running = this.#claims.get(record.id);
-    if (running) return running;
-    const claim = this.#tryClaim(record).finally(() => this.#claims.delete(record.id));
-    this.#claims.set(record.id, claim);
-    return claim;
-  }
-
-  async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
-    const { backend, log } = this.#options;
-    if (record.owner?.alive) return undefined;
-    await this.#beAlive();
-    const lease = await backend.claim(record.id);
-    const current = lease && (await backend.get(record.id));
-    if (!lease || !current) return undefined;
-    if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    return this.#own(lease, current);
-  }
-
-  #own(lease: Lease, { spec, state }: SessionRecord): SessionActor {
-    const session = { lease, spec, state, policy: this.#policyOf(spec) };
-    const actor = new SessionActor(this.#options, session, () => this.#actors.delete(lease.sessionId));
-    this.#actors.set(lease.sessionId, actor);
-    return actor;
-  }
-
-  #policyOf(spec: SessionOptions): Policy {
-    const { initMs, limits } = this.#options;
-    return { ...limits, askMs: spec.permissionRequestTimeoutMs, initMs: spec.sessionInitTimeoutMs ?? initMs };
-  }
-
-  async #decisionOf(record: SessionRecord, request: AnswerRequest): Promise<Decision> {
-    if (request.decision === "deny") {
-      const message = request.denyMessage ?? "The request was denied.";
-      return { behavior: "deny", message, ...(request.interrupt && { interrupt: true }) };
-    }
-    const remembered = request.decision === "allow_for_session" ? await this.#rememberable(record, request.requestId) : [];
-    const updates = keptToSession([...(request.updatedPermissions ?? []), ...remembered]);
-    for (const update of updates) if (update.type === "setMode") checkMode(this.#options.gate, update.mode);
-    return {
-      behavior: "allow",
-      ...(request.updatedInput && { updatedInput: request.updatedInput }),
-      ...(updates.length > 0 && { updatedPermissions: updates }),
-    };
-  }
-
-  /** What Claude Code suggests to allow from now on, or else the tool. */
-  async #rememberable(record: SessionRecord, requestId: string): Promise<PermissionUpdate[]> {
-    const ask = record.state.asks.find((open) => open.requestId === requestId);
-    if (!ask) return [];
-    const [event] = await this.#options.backend.read(record.id, ask.eventId, 1);
-    const suggestions = event?.type === "permission.asked" ? (event.data.suggestions ?? []) : [];
-    const known = suggestions.flatMap((suggestion) => {
-      const parsed = PermissionUpdate.safeParse(suggestion);
-      return parsed.success ? [parsed.data] : [];
-    });
-    if (known.length > 0) return known;
-    const rules = [{ toolName: ask.toolName }];
-    return [{ type: "addRules", rules, behavior: "allow", destination: "session" }];
-  }
-
-  /** The node's lease begins with the first session it has to do with: starting up takes none. */
-  async #beAlive(): Promise<void> {
-    this.#lease ??= this.#heartbeat();
-    await this.#lease;
-  }
-
-  async #heartbeat(): Promise<void> {
-    const { backend, clock, log } = this.#options;
-    await backend.heartbeat(LEASE_MS);
-    this.#cancelHeartbeat = clock.at(clock.now() + LEASE_MS / 3, () => {
-      if (this.#draining) return;
-      this.#heartbeat().catch((error: unknown) => log.error("lease not renewed", { error: String(error) }));
-    });
+  /** A session that would go on under another configuration or another's money is not resumed unseen. */
+  async #checkIdentity({ id, spec, state }: SessionRecord): Promise<void> {
+    const { identity: before } = state;
+    if (!before || state.process.phase !== "none") return;
+    const now = await this.#options.runtime.identify(spec);
+    if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
+    const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
+    const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;
+    const advice = "Reply through a server with the same environment, or start a new session.";
+    throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId: id });
   }
 }

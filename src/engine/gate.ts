@@ -1,4 +1,5 @@
 import { AppError } from "../domain/error.ts";
+import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
 
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
@@ -10,10 +11,15 @@ export interface Gate {
 }
 
 /** Every road to bypassPermissions passes here. */
-export function checkMode(gate: Gate, mode: string | undefined): void {
+function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
+}
+
+export function checkDecision(gate: Gate, decision: Decision): void {
+  const updates = decision.behavior === "allow" ? (decision.updatedPermissions ?? []) : [];
+  for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
 }
 
 /** Refuses a session that the operator does not want, before anything is made. */
@@ -23,6 +29,12 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
     const advice = "Do the work in this session, or raise --max-depth.";
     throw new AppError("PERMISSION_DENIED", `${problem} ${advice}`);
   }
+  checkModes(gate, options);
+}
+
+/** Also at each prompt: the gate may have been closed since the session was started. */
+export function checkModes(gate: Gate, options: SessionOptions, reported?: string): void {
   checkMode(gate, options.permissionMode);
+  checkMode(gate, reported);
   for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
 }

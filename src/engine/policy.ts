@@ -1,5 +1,7 @@
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
+  /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
+  readonly onLost: "report" | "resume";
   /** Counts from the creation of an ask when the caller chose it, else undefined. */
   readonly askMs: number | undefined;
   /** Counts from the first delivery of an ask to someone who can answer. */

@@ -4,7 +4,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Ask, Decision } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { SessionState, SessionStatus } from "../domain/session.ts";
+import type { Identity, SessionState, SessionStatus } from "../domain/session.ts";
 import type { AgentResult } from "../domain/turn.ts";
 
 /**
@@ -16,7 +16,7 @@ import type { AgentResult } from "../domain/turn.ts";
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
-  | { type: "started"; pid: number | undefined; resumed: boolean }
+  | { type: "started"; pid?: number; startedAt?: string; resumed: boolean }
   /** Claude Code answered its initialize: the process takes turns. */
   | { type: "ready" }
   /** A sign of life without news. */
@@ -54,7 +54,18 @@ export interface AgentStart {
   options: SessionOptions;
   /** No process has run for this session before: there is nothing to resume. */
   first: boolean;
+  /** Go on with the turn that the last process was lost in; what it had finished is not done again. */
+  rerun: boolean;
+  /** Put into the environment of all that the process starts, so that it can be found again. */
+  mark: string;
   onSignal: (signal: AgentSignal) => void;
+}
+
+/** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
+export interface Leftover {
+  mark: string;
+  pid?: number;
+  startedAt?: string;
 }
 
 export interface AgentRuntime {
@@ -64,6 +75,10 @@ export interface AgentRuntime {
   reserve(options: SessionOptions): Promise<string>;
   /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
   start(request: AgentStart): AgentProcess;
+  /** Whose configuration and money a session with these options would use. */
+  identify(options: SessionOptions): Promise<Identity>;
+  /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
+  endLeftover(leftover: Leftover): Promise<void>;
   /** Resolves when no process of this runtime is left. Whoever calls it has stopped them; stopping has its bounds. */
   drain(): Promise<void>;
 }
@@ -171,7 +186,11 @@ export interface SessionBackend {
   /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
   send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
   inbox(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
-  /** Deletes sessions without owner that last changed before `before` and have one of the statuses; returns how many. */
+  /** Bytes that the store takes up. */
+  size(): Promise<number>;
+  /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
+  abandoned(limit: number): Promise<SessionRecord[]>;
+  /** Deletes sessions without a living owner that last changed before `before` and have one of the statuses; the oldest first; returns how many. */
   purge(query: { before: number; statuses: readonly SessionStatus[]; limit: number }): Promise<number>;
   close(): Promise<void>;
 }

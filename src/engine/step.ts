@@ -5,7 +5,7 @@ import { onCommand } from "./step/commands.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered, onSignal } from "./step/signals.ts";
-import { endTurn } from "./step/turn.ts";
+import { endTurn, holdQueue } from "./step/turn.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
 export type { Effect, Input } from "./step/draft.ts";
@@ -65,7 +65,10 @@ function isPresent({ process }: SessionState, processId: string): boolean {
 function onShutdown(draft: Draft): void {
   const { effects, state } = draft;
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
+  holdQueue(draft);
   if (state.turn) endTurn(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
-  if (state.process.phase !== "none") effects.push({ type: "stop" });
-  state.process = { phase: "none" };
+  if (state.process.phase === "none") return;
+  // Recorded as ending, so that the next owner does not resume the session beside it.
+  state.process = { ...state.process, phase: "ending" };
+  effects.push({ type: "stop" });
 }

@@ -8,6 +8,11 @@ export class Bell {
     return () => this.#listeners.delete(onRing);
   }
 
+  /** Nobody listens. */
+  get isSilent(): boolean {
+    return this.#listeners.size === 0;
+  }
+
   ring(): void {
     for (const onRing of this.#listeners) onRing();
   }
@@ -19,7 +24,7 @@ export interface Following<T> {
   /** Ends the reading at once, also in the middle of what was found. */
   signal: AbortSignal;
   /** What is new since the look before; undefined when nothing can come any more, which ends the reading. */
-  look: () => readonly T[] | undefined;
+  look: () => readonly T[] | undefined | Promise<readonly T[] | undefined>;
 }
 
 /** All that `look` finds, now and later, in order. A slow reader costs no memory: the next look waits for it. */
@@ -35,7 +40,7 @@ export async function* follow<T>({ bells, signal, look }: Following<T>): AsyncGe
     while (!ended()) {
       // Armed before the look: what happens during or after it is not slept through.
       const rung = new Promise<void>((resolve) => (wake = resolve));
-      const found = look();
+      const found = await look();
       if (found === undefined) return;
       for (const item of found) {
         if (ended()) return;

@@ -12,6 +12,11 @@ export class JsonText<T> {
     this.#text = JSON.stringify(value);
   }
 
+  /** Characters of the text. */
+  get length(): number {
+    return this.#text.length;
+  }
+
   /** A fresh copy each time. */
   read(): T {
     return this.#parse(this.#text);

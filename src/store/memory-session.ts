@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import { type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
+import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
 import {
   type Append,
   ConflictError,
@@ -13,19 +13,7 @@ import {
 import { Bell } from "./follow.ts";
 import { JsonText } from "./json-text.ts";
 import { MemoryInbox } from "./memory-inbox.ts";
-
-/** Where a session stands in a list. */
-interface Place {
-  readonly updatedAt: number;
-  readonly id: string;
-}
-
-/** Newest first; of equally new ones the greater id, so that a page can go on where the last one ended. */
-export function newestFirst(a: Place, b: Place): number {
-  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
-  if (a.id === b.id) return 0;
-  return a.id < b.id ? 1 : -1;
-}
+import { newestFirst } from "./newest-first.ts";
 
 /** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
 export class MemorySession {
@@ -71,6 +59,15 @@ export class MemorySession {
 
   get status(): SessionStatus {
     return this.#status;
+  }
+
+  get atWork(): boolean {
+    return isAtWork(this.#state.read());
+  }
+
+  /** About what it takes up, in bytes. */
+  get size(): number {
+    return this.#log.reduce((sum, event) => sum + event.length, this.#spec.length + this.#state.length);
   }
 
   get deleted(): boolean {

@@ -15,7 +15,8 @@ import {
   type SessionRecord,
 } from "../engine/ports.ts";
 import { Bell, follow } from "./follow.ts";
-import { MemorySession, newestFirst } from "./memory-session.ts";
+import { MemorySession } from "./memory-session.ts";
+import { newestFirst } from "./newest-first.ts";
 
 /** Events that a tail reads at once. */
 const TAIL_PAGE = 100;
@@ -91,6 +92,19 @@ class MemoryBackend implements SessionBackend {
       const found = [...this.#tables.sessions.values()].filter((session) => session.matches(query));
       const page = found.toSorted(newestFirst).slice(0, query.limit);
       return page.map((session) => this.#record(session));
+    });
+  }
+
+  size(): Promise<number> {
+    return this.#transaction(() => [...this.#tables.sessions.values()].reduce((sum, { size }) => sum + size, 0));
+  }
+
+  abandoned(limit: number): Promise<SessionRecord[]> {
+    return this.#transaction(() => {
+      const found = [...this.#tables.sessions.values()].filter(
+        (session) => session.atWork && !this.#hasLivingOwner(session),
+      );
+      return found.slice(0, limit).map((session) => this.#record(session));
     });
   }
 

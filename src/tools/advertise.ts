@@ -41,7 +41,7 @@ export function advertiseOutput(schema: z.ZodObject): JsonObject {
 
 function lean(schema: unknown): JsonObject {
   if (typeof schema !== "object" || schema === null) return {};
-  const kept = Object.entries(schema).filter(([key, value]) => !UNSAID.has(key) && !isNoBound(value));
+  const kept = Object.entries(schema).filter(([key, value]) => !UNSAID.has(key) && !saysNothing(value));
   return Object.fromEntries(kept.map(([key, value]) => [key, leanPart(key, value)]));
 }
 
@@ -51,7 +51,8 @@ function leanPart(key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, property]) => [name, lean(property)]));
 }
 
-/** What zod says of every integer. */
-function isNoBound(value: unknown): boolean {
-  return value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER;
+/** The bounds of every integer, the fields of an object that has none named. */
+function saysNothing(value: unknown): boolean {
+  if (typeof value === "number") return Math.abs(value) === Number.MAX_SAFE_INTEGER;
+  return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }

@@ -1,11 +1,11 @@
 import type { z } from "zod";
-import { advertiseInput, advertiseOutput } from "./advertise.ts";
-import { parseArguments } from "./arguments/parse.ts";
-import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
+import { advertiseInput, advertiseOutput } from "./advertise.ts";
+import { parseArguments } from "./arguments/parse.ts";
+import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
 export interface Annotations {
@@ -26,13 +26,11 @@ export interface ToolDeps {
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
   readonly log: Pick<Logger, "error">;
-  /** The operator's gate to permission mode bypassPermissions. */
-  allowsBypass(): boolean;
   /** ms since the epoch. */
   now(): number;
 }
 
-/** One call. Whoever makes it, and what the client at the other end can take while it runs. */
+/** One call: who makes it, and what the client at the other end can take while it runs. */
 export interface ToolCall {
   readonly principal: Principal;
   /** Ends the wait, never the turn. */

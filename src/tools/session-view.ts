@@ -57,7 +57,7 @@ export interface ShownEvents {
   readonly events: readonly ShownEvent[];
   /** The first id that was not read. */
   readonly next: number;
-  /** Where the log begins, when its head is gone from under `from`. */
+  /** Where there is something to read, when what `from` points at is gone. */
   readonly resetTo: number | undefined;
 }
 
@@ -73,7 +73,10 @@ export async function readShown(view: SessionView, range: Range, last: LastTurn)
     if (shown) events.push(shown);
     if (events.length === range.maxEvents) break;
   }
-  return { events, next, resetTo: first !== undefined && first > range.from ? first : undefined };
+  const end = range.upTo + 1;
+  if (events.length < range.maxEvents) next = Math.max(next, end);
+  const begin = first ?? Math.max(range.from, end);
+  return { events, next, resetTo: begin > range.from ? begin : undefined };
 }
 
 const PAGE = 200;

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -48,11 +48,14 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["promt", ...start({ promt: "x" })],
     ["advanced.thinkng", ...start({ advanced: { thinkng: { type: "adaptive" } } })],
     ["advanced.thinking", ...start({ advanced: { thinking: { type: "often" } } })],
-    ["advanced.agents.a.colour", ...start({ advanced: { agents: { a: { description: "d", prompt: "p", colour: "red" } } } })],
+    [
+      "advanced.agents.a.colour",
+      ...start({ advanced: { agents: { a: { description: "d", prompt: "p", colour: "red" } } } }),
+    ],
     ["advanced.effort", ...start({ advanced: { effort: "huge" } })],
     ["advanced.additionalDirectories", ...start({ advanced: { additionalDirectories: "/tmp" } })],
     ["additionalDirectories[0]", ...start({ advanced: { additionalDirectories: ["/does/not/exist"] } })],
-    ["pathToClaudeCodeExecutable", ...start({ advanced: { pathToClaudeCodeExecutable: "/etc/hostname" } })],
+    ["pathToClaudeCodeExecutable", ...start({ advanced: { pathToClaudeCodeExecutable: resolve("package.json") } })],
     ["advanced", ...start({ advanced: [] })],
     ["sessionId", "claude_code_reply", { prompt: "x" }],
     ["prompt", "claude_code_reply", { sessionId: UNKNOWN, prompt: "" }],
@@ -70,8 +73,24 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["decision", ...check({ action: "respond_permission", requestId: "r" })],
     ["decision", ...check({ action: "respond_permission", requestId: "r", decision: "maybe" })],
     ["interrupt", ...check({ action: "respond_permission", requestId: "r", decision: "allow", interrupt: true })],
-    ["permissionOptions", ...check({ action: "respond_permission", requestId: "r", decision: "deny", permissionOptions: { updatedInput: {} } })],
-    ["permissionOptions.updatedPermissions", ...check({ action: "respond_permission", requestId: "r", decision: "allow", permissionOptions: { updatedPermissions: [{ type: "grantAll" }] } })],
+    [
+      "permissionOptions",
+      ...check({
+        action: "respond_permission",
+        requestId: "r",
+        decision: "deny",
+        permissionOptions: { updatedInput: {} },
+      }),
+    ],
+    [
+      "permissionOptions.updatedPermissions",
+      ...check({
+        action: "respond_permission",
+        requestId: "r",
+        decision: "allow",
+        permissionOptions: { updatedPermissions: [{ type: "grantAll" }] },
+      }),
+    ],
   ];
 
   it.each(cases)("%s in %s %j", async (field, tool, args) => {
@@ -122,7 +141,12 @@ describe("policies of the operator", () => {
     const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
     const asked = await server.news(sessionId);
     const updatedPermissions = [{ type: "setMode", mode: "bypassPermissions", destination: "session" }];
-    const answer = { action: "respond_permission", sessionId, requestId: asked.actions[0]?.requestId, decision: "allow" };
+    const answer = {
+      action: "respond_permission",
+      sessionId,
+      requestId: asked.actions[0]?.requestId,
+      decision: "allow",
+    };
     const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedPermissions } });
     expect(refused.code).toBe("PERMISSION_DENIED");
     await server.call("claude_code_session", { action: "cancel", sessionId });
@@ -132,7 +156,11 @@ describe("policies of the operator", () => {
     const { symlinkSync } = await import("node:fs");
     const confined = await world.server({ args: ["--allow-dir", cwd] });
     symlinkSync("/etc", join(cwd, "way-out"));
-    for (const args of [{ cwd: "/etc" }, { cwd: join(cwd, "way-out") }, { cwd, advanced: { additionalDirectories: ["/etc"] } }]) {
+    for (const args of [
+      { cwd: "/etc" },
+      { cwd: join(cwd, "way-out") },
+      { cwd, advanced: { additionalDirectories: ["/etc"] } },
+    ]) {
       const { code, text } = await confined.refusal("claude_code", { prompt: "x", ...args });
       expect(code).toBe("INVALID_ARGUMENT");
       expect(text).toContain("--allow-dir");
@@ -169,8 +197,10 @@ describe("prompts of every kind", () => {
     ["a lone surrogate", "a\uD800b"],
   ])("%s comes through or is refused clearly", async (_, odd) => {
     const args = { prompt: `${odd} ${heard}`, cwd, waitMs: 40_000 };
-    const answer = await server.call("claude_code", args).catch((error: unknown) => String(error));
-    if (typeof answer === "string") expect(answer).toMatch(/INVALID_ARGUMENT\]: prompt/);
-    else expect(answer.result).toMatchObject({ result: "heard", isError: false });
+    const heardOrRefused = await server.call("claude_code", args).then(
+      ({ result }) => result?.result ?? "",
+      (error: unknown) => String(error),
+    );
+    expect(heardOrRefused).toMatch(/^heard$|INVALID_ARGUMENT\]: prompt/);
   });
 });

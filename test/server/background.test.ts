@@ -20,7 +20,13 @@ async function watch(sessionId: string, enough: (told: Answer["events"]) => bool
   const told: Answer["events"] = [];
   let cursor = 1;
   for (let polls = 0; polls < 100; polls++) {
-    const answer = await server.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 20_000, until: "event" });
+    const answer = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      cursor,
+      waitMs: 20_000,
+      until: "event",
+    });
     told.push(...answer.events);
     cursor = answer.nextCursor;
     if (enough(told)) return told;
@@ -39,7 +45,11 @@ describe("work that goes on behind the first result", () => {
       { text: "The subagent is done." },
     ]);
     const input = { description: "write", subagent_type: "general-purpose", prompt: `Do it. ${subagent}` };
-    const script = [{ tools: [{ name: "Agent", input }] }, { text: "Launched, waiting." }, { text: "Everything is finished." }];
+    const script = [
+      { tools: [{ name: "Agent", input }] },
+      { text: "Launched, waiting." },
+      { text: "Everything is finished." },
+    ];
     const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
 
     const asked = await server.news(sessionId);
@@ -73,7 +83,10 @@ describe("work that goes on behind the first result", () => {
     writeFileSync(join(cwd, "go"), "");
     const told = await watch(sessionId, (events) => ends(events).length === 2);
     expect(ends(told).map(({ type }) => type)).toEqual(["result", "result"]);
-    expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "The shell has ended.", isError: false } });
+    expect(await server.end(sessionId)).toMatchObject({
+      status: "idle",
+      result: { result: "The shell has ended.", isError: false },
+    });
   });
 });
 
@@ -81,7 +94,10 @@ describe("one prompt at a time", () => {
   it("a second prompt while a turn runs is SESSION_BUSY, and the turn is not harmed", async () => {
     const cwd = world.folder();
     const gate = `busy-${cwd}`;
-    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ gateBefore: gate, text: "first" }]), cwd });
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ gateBefore: gate, text: "first" }]),
+      cwd,
+    });
     const refused = await server.refusal("claude_code_reply", { sessionId, prompt: "second" });
     expect(refused.code).toBe("SESSION_BUSY");
     expect(refused.text).toMatch(/^Error \[SESSION_BUSY\]: .*claude_code_check/);
@@ -95,7 +111,12 @@ describe("one prompt at a time", () => {
     const [one, two] = await Promise.all([server.call("claude_code", start), server.call("claude_code", start)]);
     expect(one.sessionId).toBe(two.sessionId);
     expect((await server.end(one.sessionId)).result?.sessionTotalTurns).toBe(1);
-    const reply = { sessionId: one.sessionId, prompt: scriptTag([{ text: "twice" }]), idempotencyKey: "r", waitMs: 20_000 };
+    const reply = {
+      sessionId: one.sessionId,
+      prompt: scriptTag([{ text: "twice" }]),
+      idempotencyKey: "r",
+      waitMs: 20_000,
+    };
     await server.call("claude_code_reply", reply);
     const again = await server.call("claude_code_reply", reply);
     expect(again.result).toMatchObject({ result: "twice", sessionTotalTurns: 2 });
@@ -113,8 +134,18 @@ describe("cancel", () => {
     const cancelled = await server.call("claude_code_session", { action: "cancel", sessionId });
     expect(cancelled.sessions).toMatchObject([{ sessionId, status: "cancelled" }]);
 
-    const after = await server.call("claude_code_check", { action: "poll", sessionId, cursor: asked.nextCursor, waitMs: 20_000 });
-    expect(after).toMatchObject({ status: "cancelled", actions: [], result: { isError: true }, cancelledSource: "caller" });
+    const after = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      cursor: asked.nextCursor,
+      waitMs: 20_000,
+    });
+    expect(after).toMatchObject({
+      status: "cancelled",
+      actions: [],
+      result: { isError: true },
+      cancelledSource: "caller",
+    });
     expect(after["cancelledAt"]).toEqual(expect.any(String));
     const answers = after.events.filter(({ type }) => type === "permission_result");
     expect(answers).toMatchObject([{ data: { decision: "deny", by: "cancel" } }]);

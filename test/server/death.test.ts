@@ -20,7 +20,9 @@ async function withRunningShell(server: Server): Promise<{ sessionId: string; cw
   const command = `touch started && exec node -e 'setInterval(() => {}, 1000)' ${cwd}`;
   const script = [{ text: "I run it.", tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
   const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] });
-  while (!world.processes().some((process) => process.command.includes(`setInterval`) && process.command.includes(cwd))) {
+  while (
+    !world.processes().some((process) => process.command.includes(`setInterval`) && process.command.includes(cwd))
+  ) {
     await sleep(20);
   }
   return { sessionId, cwd };
@@ -28,7 +30,10 @@ async function withRunningShell(server: Server): Promise<{ sessionId: string; cw
 
 /** The children of a process that run the reaper program. */
 function reapersOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8").trim().split(" ").map(Number);
+  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .map(Number);
   return children.filter((child) => commandOf(child).includes("reaper-process.js"));
 }
 
@@ -40,12 +45,12 @@ function commandOf(pid: number): string {
   }
 }
 
-type Killing = (server: Server) => Promise<void>;
+type Killing = (server: Server) => Promise<void> | void;
 
 const KILLINGS: Record<string, Killing> = {
-  SIGKILL: async ({ pid }) => void process.kill(pid, "SIGKILL"),
-  SIGTERM: async ({ pid }) => void process.kill(pid, "SIGTERM"),
-  SIGINT: async ({ pid }) => void process.kill(pid, "SIGINT"),
+  SIGKILL: ({ pid }) => void process.kill(pid, "SIGKILL"),
+  SIGTERM: ({ pid }) => void process.kill(pid, "SIGTERM"),
+  SIGINT: ({ pid }) => void process.kill(pid, "SIGINT"),
   // The client closes our stdin and waits.
   "stdin end": async (server) => server.close(),
   "a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more": async ({ pid }) => {

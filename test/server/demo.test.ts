@@ -22,8 +22,13 @@ describe("claude-code-mcp demo", () => {
 
   it("--json gives one object a line, the last one the ending", () => {
     const { status, stdout } = demo("--json");
-    const lines = stdout.trim().split("\n").map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(lines.at(-1)).toMatchObject({ ending: { ok: true, fileWritten: true, deniedFileAbsent: true, sameProcess: true } });
+    const lines = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines.at(-1)).toMatchObject({
+      ending: { ok: true, fileWritten: true, deniedFileAbsent: true, sameProcess: true },
+    });
     expect(status).toBe(0);
   });
 

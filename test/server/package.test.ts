@@ -39,6 +39,8 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/configuration.md",
       "docs/decisions.md",
       "docs/scripted-model.md",
+      "docs/states.md",
+      "docs/tools.md",
       "package.json",
     ]
   `);

@@ -38,7 +38,9 @@ describe("no recursion by accident", () => {
   });
 
   it("under another name it starts, and refuses to start a session one deeper", async () => {
-    configure({ mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } } });
+    configure({
+      mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
+    });
     const server = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
     const cwd = world.folder();
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
@@ -118,11 +120,18 @@ describe("a directory that nobody trusts", () => {
 describe("what the agent's shell can see", () => {
   it("is not the server's own settings and secrets", async () => {
     const server = await world.server({
-      env: { CLAUDE_CODE_MCP_RESUME_SECRET: "s3cret-of-the-server", CLAUDECODE: "1", CLAUDE_CODE_ALLOWED_TOOLS: "Bash" },
+      env: {
+        CLAUDE_CODE_MCP_RESUME_SECRET: "s3cret-of-the-server",
+        CLAUDECODE: "1",
+        CLAUDE_CODE_ALLOWED_TOOLS: "Bash",
+      },
     });
     const cwd = world.folder();
     const { sessionId } = await server.call("claude_code", {
-      prompt: scriptTag([{ tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] }, { text: "ok" }]),
+      prompt: scriptTag([
+        { tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] },
+        { text: "ok" },
+      ]),
       cwd,
       allowedTools: ["Bash"],
       advanced: { env: { GIVEN_BY_CALLER: "yes" } },

@@ -67,7 +67,11 @@ export interface Server {
   /** Resolves when the connection to the server is gone. */
   readonly gone: Promise<void>;
   /** Throws when the answer is an error. Checks that text and structuredContent say the same. */
-  call(tool: string, args: Record<string, unknown>, options?: { signal?: AbortSignal; onprogress?: () => void }): Promise<Answer>;
+  call(
+    tool: string,
+    args: Record<string, unknown>,
+    options?: { signal?: AbortSignal; onprogress?: () => void },
+  ): Promise<Answer>;
   /** The error that the call is answered with; throws when it succeeds. */
   refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
   /** Waits until no turn runs. Throws when something is asked meanwhile. */
@@ -96,14 +100,20 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
   transport.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
   const client = newClient(kind);
   await connectClient(client, transport);
-  const gone = new Promise<void>((resolve) => (client.onclose = () => resolve()));
+  const gone = new Promise<void>((resolve) => {
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+    client.onclose = () => resolve();
+  });
   const pid = transport.pid;
   if (pid === null) throw new Error("the server did not start");
 
   const raw = async (tool: string, args: Record<string, unknown>, options: object = {}) => {
     const request = { name: tool, arguments: args };
     const settings = { timeout: 120_000, ...options };
-    const answer = client instanceof V1Client ? await client.callTool(request, undefined, settings) : await client.callTool(request, settings);
+    const answer =
+      client instanceof V1Client
+        ? await client.callTool(request, undefined, settings)
+        : await client.callTool(request, settings);
     return Envelope.parse(answer);
   };
   const server: Server = {
@@ -125,14 +135,22 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
       const answer = await raw(tool, args);
       const text = answer.content[0]?.text ?? "";
       if (!answer.isError) throw new Error(`${tool} was not refused: ${text.slice(0, 500)}`);
-      const { code } = z.looseObject({ isError: z.literal(true), error: z.string(), code: z.string() }).parse(answer.structuredContent);
+      const { code } = z
+        .looseObject({ isError: z.literal(true), error: z.string(), code: z.string() })
+        .parse(answer.structuredContent);
       return { code, text };
     },
     async news(sessionId, cursor) {
       return server.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
     },
     async end(sessionId, cursor) {
-      const answer = await server.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000, until: "end" });
+      const answer = await server.call("claude_code_check", {
+        action: "poll",
+        sessionId,
+        cursor,
+        waitMs: 40_000,
+        until: "end",
+      });
       if (answer.actions.length > 0) throw new Error(`asked: ${JSON.stringify(answer.actions)}`);
       return answer;
     },

@@ -31,7 +31,11 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
     const asked = await server.news(sessionId, started.nextCursor);
     expect(asked.status).toBe("waiting_permission");
     const [action] = asked.actions;
-    expect(action).toMatchObject({ type: "permission", toolName: "Write", input: { file_path: file, content: "hello" } });
+    expect(action).toMatchObject({
+      type: "permission",
+      toolName: "Write",
+      input: { file_path: file, content: "hello" },
+    });
     expect(action?.remainingMs).toBeGreaterThan(50_000);
     expect(action?.remainingMs).toBeLessThanOrEqual(60_000);
     expect(existsSync(file)).toBe(false);
@@ -50,7 +54,9 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
     const ids = [...asked.events, ...done.events].map(({ id }) => id);
     expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
     const kinds = [...asked.events, ...done.events].map(({ type }) => type);
-    expect(kinds).toEqual(expect.arrayContaining(["output", "permission_request", "permission_result", "progress", "result"]));
+    expect(kinds).toEqual(
+      expect.arrayContaining(["output", "permission_request", "permission_result", "progress", "result"]),
+    );
     expect(kinds.at(-1)).toBe("result");
 
     const second = await server.call("claude_code_reply", {
@@ -58,14 +64,27 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
       prompt: `Again. ${scriptTag([{ text: "Second." }])}`,
       waitMs: 30_000,
     });
-    expect(second).toMatchObject({ sessionId, status: "idle", result: { result: "Second.", numTurns: 1, sessionTotalTurns: 3 } });
+    expect(second).toMatchObject({
+      sessionId,
+      status: "idle",
+      result: { result: "Second.", numTurns: 1, sessionTotalTurns: 3 },
+    });
     const first = done.result?.totalCostUsd ?? 0;
     expect(second.result?.sessionTotalCostUsd).toBeCloseTo(first + (second.result?.totalCostUsd ?? 0), 10);
 
     const other = join(cwd, "b.txt");
-    const third = await server.call("claude_code_reply", { sessionId, prompt: scriptTag(write(other)), waitMs: 30_000 });
+    const third = await server.call("claude_code_reply", {
+      sessionId,
+      prompt: scriptTag(write(other)),
+      waitMs: 30_000,
+    });
     expect(third.status).toBe("waiting_permission");
-    const open = await server.call("claude_code_check", { action: "poll", sessionId, cursor: third.nextCursor, waitMs: 0 });
+    const open = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      cursor: third.nextCursor,
+      waitMs: 0,
+    });
     const denied = await server.call("claude_code_check", {
       action: "respond_permission",
       sessionId,
@@ -104,7 +123,10 @@ describe("waiting", () => {
     const server = await world.server();
     const cwd = world.folder();
     const gate = `slow-${cwd}`;
-    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ gateBefore: gate, text: "late" }]), cwd });
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ gateBefore: gate, text: "late" }]),
+      cwd,
+    });
     const early = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 300, until: "end" });
     expect(early.status).toBe("running");
     world.model.release(gate);
@@ -115,12 +137,19 @@ describe("waiting", () => {
     const server = await world.server();
     const cwd = world.folder();
     const gate = `gone-${cwd}`;
-    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ gateBefore: gate, text: "still here" }]), cwd });
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ gateBefore: gate, text: "still here" }]),
+      cwd,
+    });
     const cancel = new AbortController();
-    const waiting = server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, until: "end" }, { signal: cancel.signal });
+    const waiting = server.call(
+      "claude_code_check",
+      { action: "poll", sessionId, waitMs: 40_000, until: "end" },
+      { signal: cancel.signal },
+    );
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
     cancel.abort();
-    await expect(waiting).rejects.toThrow();
+    await expect(waiting).rejects.toThrow(/abort/i);
     world.model.release(gate);
     expect((await server.end(sessionId)).result?.result).toBe("still here");
   });

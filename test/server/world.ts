@@ -43,7 +43,8 @@ export async function createWorld(): Promise<World> {
     async quiet(ms) {
       const deadline = Date.now() + ms;
       while (world.processes().length > 0) {
-        if (Date.now() > deadline) throw new Error(`left over after ${String(ms)} ms: ${JSON.stringify(world.processes())}`);
+        if (Date.now() > deadline)
+          throw new Error(`left over after ${String(ms)} ms: ${JSON.stringify(world.processes())}`);
         await sleep(50);
       }
     },

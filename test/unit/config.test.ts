@@ -7,7 +7,7 @@ import { ConfigError } from "../../src/config/error.ts";
 import { loadConfig, readDepth, unknownVariables } from "../../src/config/load.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { nearest } from "../../src/config/suggest.ts";
+import { nearest } from "../../src/domain/suggest.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
 interface Sources {

@@ -1,8 +1,19 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { Command } from "../../src/domain/command.ts";
-import { statusOf } from "../../src/domain/session.ts";
+import { initialState, statusOf } from "../../src/domain/session.ts";
 import type { WaitRequest } from "../../src/engine/api.ts";
-import { type Between, errorsOf, OPTIONS, type TestNode, twoNodes, type World } from "./step-two-nodes.ts";
+import { walkTo } from "./step-cases.ts";
+import {
+  type Between,
+  errorsOf,
+  Gate,
+  gatedAppend,
+  OPTIONS,
+  SWEEP_MS,
+  type TestNode,
+  twoNodes,
+  type World,
+} from "./step-two-nodes.ts";
+import { T0 } from "./step-walk.ts";
 
 const LEASE_MS = 30_000;
 const never = new AbortController().signal;
@@ -14,56 +25,23 @@ function start(between?: { a?: Between; b?: Between }): World {
 }
 afterEach(() => world.close());
 
-/** A session of the node with a question open. */
-async function asked(node: TestNode): Promise<string> {
-  const id = await node.open();
-  node.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
-  node.runtime.of(id).ask("r1");
-  await node.seen(id, "permission.asked");
-  return id;
-}
-
-/** A gate in an asynchronous way: who comes to it waits until it is opened. */
-class Gate {
-  #open: () => void = () => undefined;
-  #arrive: () => void = () => undefined;
-  readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
-  readonly arrived = new Promise<void>((resolve) => (this.#arrive = resolve));
-  closed = false;
-
-  async pass(): Promise<void> {
-    if (!this.closed) return;
-    this.#arrive();
-    await this.#opened;
-  }
-
-  open(): void {
-    this.closed = false;
-    this.#open();
-  }
-}
-
-const gatedAppend =
-  (gate: Gate): Between =>
-  (backend) => ({ append: async (...args) => gate.pass().then(async () => backend.append(...args)) });
-
 describe("an owner that drains", () => {
   it("records what ran as interrupted, stops it, and gives its session up", async () => {
     const { a, b } = start();
-    const id = await asked(a);
+    const id = await a.asked();
     await a.engine.drain();
-    expect(await b.story(id)).toMatch(/permission\.answered turn\.ended$/);
+    expect(a.runtime.of(id).calls.at(-1)).toBe("stop");
+    expect((await b.backend.get(id))?.owner).toBeUndefined();
+    expect(await b.story(id)).toContain("permission.answered turn.ended");
     expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { by: "shutdown" } });
     expect(await b.seen(id, "turn.ended")).toMatchObject({
       data: { outcome: "interrupted", errorSubtype: "shutdown" },
     });
-    expect(a.runtime.of(id).calls.at(-1)).toBe("stop");
-    expect((await b.engine.get("local", id)).owner).toBeUndefined();
   });
 
   it("leaves its session to the other, which goes on at the next command", async () => {
     const { a, b } = start();
-    const id = await asked(a);
+    const id = await a.asked();
     await a.engine.drain();
     await b.engine.prompt("local", id, { text: "go on" });
     const agent = b.runtime.of(id);
@@ -74,9 +52,12 @@ describe("an owner that drains", () => {
   });
 
   it("takes no more commands, whosever the session is, and says so", async () => {
-    const { a, b } = start();
-    const [own, other] = [await asked(a), await asked(b)];
-    await a.engine.drain();
+    const gate = new Gate();
+    const { a, b } = start({ a: gatedAppend(gate) });
+    const [own, other] = [await a.asked(), await b.asked()];
+    gate.closed = true;
+    const drained = a.engine.drain();
+    await gate.arrived;
     const answer = { requestId: "r1", decision: "allow", by: "caller" } as const;
     const refused = [own, other].flatMap((id) => [
       a.engine.prompt("local", id, { text: "x" }),
@@ -88,19 +69,28 @@ describe("an owner that drains", () => {
     ]);
     const refusal = { code: "INTERNAL", message: expect.stringContaining("shutting down") };
     expect(await errorsOf(refused)).toMatchObject(refused.map(() => refusal));
+    gate.open();
+    await drained;
     expect(b.runtime.of(other).calls).toEqual(["push begin"]);
     expect(a.runtime.processes).toHaveLength(1);
   });
 
   it("opens no more sessions, so that the same call with its key succeeds elsewhere", async () => {
-    const { a, b } = start();
-    await a.engine.drain();
+    const gate = new Gate();
+    const { a, b } = start({ a: gatedAppend(gate) });
+    await a.asked();
+    gate.closed = true;
+    const drained = a.engine.drain();
+    await gate.arrived;
     await expect(a.open("begin", "k")).rejects.toMatchObject({ code: "INTERNAL" });
+    gate.open();
+    await drained;
     const id = await b.open("begin", "k");
     expect(await b.story(id)).toContain("prompt.queued turn.started");
+    expect(await b.engine.list({ principal: "local", limit: 9 })).toHaveLength(2);
   });
 
-  it("starts nothing for a command that reaches it meanwhile, and leaves nobody waiting for an answer", async () => {
+  it("starts nothing for a prompt that reaches it meanwhile, which is refused or run by the next owner", async () => {
     const gate = new Gate();
     let taken: () => void = () => undefined;
     const delivered = new Promise<void>((resolve) => (taken = resolve));
@@ -115,25 +105,47 @@ describe("an owner that drains", () => {
         },
       }),
     });
-    const id = await asked(a);
+    const id = await a.asked();
     gate.closed = true;
     const drained = a.engine.drain();
     await gate.arrived;
-    const prompted = b.engine.prompt("local", id, { text: "too late" }).catch((error: unknown) => error);
+    const prompt = { text: "too late", idempotencyKey: "k" };
+    const accepted = errorsOf([b.engine.prompt("local", id, prompt)]);
     await delivered;
     gate.open();
     await Promise.race([drained, a.runtime.started(2)]);
     expect(a.runtime.processes).toHaveLength(1);
-    expect((await b.engine.get("local", id)).state).toMatchObject({ turn: null, process: { phase: "none" } });
-    const unanswered = world.close().then(() => "nobody answered");
-    expect(await Promise.race([prompted, unanswered])).toMatchObject({ code: "INTERNAL", sessionId: id });
+    await accepted;
+    await b.engine.prompt("local", id, prompt);
+    expect(b.runtime.of(id)).toMatchObject({ first: false, calls: ["push too late"] });
+  });
+});
+
+describe("a session that another server goes on with", () => {
+  it("is refused when that one would use another configuration or another's money, and says which", async () => {
+    const { a, b } = start();
+    const id = await a.asked();
+    await a.engine.drain();
+    for (const other of [{ configFolder: "/elsewhere" }, { paidBy: "Amazon Bedrock" }]) {
+      b.runtime.identity = { ...a.runtime.identity, ...other };
+      const { configFolder, paidBy } = b.runtime.identity;
+      const words = [a.runtime.identity.configFolder, a.runtime.identity.paidBy, configFolder, paidBy].join(".*");
+      await expect(b.engine.prompt("local", id, { text: "x" })).rejects.toMatchObject({
+        code: "PERMISSION_DENIED",
+        message: expect.stringMatching(new RegExp(words)),
+      });
+    }
+    expect(b.runtime.processes).toEqual([]);
+    b.runtime.identity = a.runtime.identity;
+    await b.engine.prompt("local", id, { text: "go on" });
+    expect(b.runtime.of(id).calls).toEqual(["push go on"]);
   });
 });
 
 describe("a session whose owner died", () => {
   async function died(): Promise<World & { id: string }> {
     const { a, clock } = start();
-    const id = await asked(a);
+    const id = await a.asked();
     a.die();
     clock.advance(LEASE_MS);
     return { ...world, id };
@@ -141,17 +153,82 @@ describe("a session whose owner died", () => {
 
   it("is taken over with the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
     const { a, b, id } = await died();
-    expect((await b.engine.get("local", id)).owner).toEqual({ nodeId: "a", alive: false });
-    const before = (await b.log(id)).length;
+    const before = (await b.backend.read(id, 1, 1000)).length;
+    expect((await b.backend.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
     await b.engine.prompt("local", id, { text: "go on" });
     const news = (await b.log(id)).slice(before);
     expect(news.map(({ type }) => type).join(" ")).toMatch(
       /^process\.exited permission\.answered turn\.ended prompt\.queued turn\.started/,
     );
     expect(news[2]).toMatchObject({ data: { outcome: "lost", isError: true } });
-    expect(b.runtime.of(id)).toMatchObject({ first: false, calls: ["push go on"] });
+    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: false, calls: ["push go on"] });
     expect(a.runtime.of(id).gone).toBe(false);
     expect(b.complaints).toContain("took over a session of a server that died");
+  });
+
+  it.each([
+    ["gets", async ({ engine }: TestNode, id: string) => engine.get("local", id)],
+    ["lists", async ({ engine }: TestNode) => (await engine.list({ principal: "local", limit: 1 }))[0]],
+  ])("is never shown as at work to anybody who %s it", async (_, look) => {
+    const { b, id } = await died();
+    const shown = (await look(b, id))!;
+    expect([statusOf(shown.state), shown.state.asks, shown.state.process]).toEqual(["error", [], { phase: "none" }]);
+  });
+
+  it("gets no new process before the one that the dead owner left has ended", async () => {
+    const { b, id } = await died();
+    let end: () => void = () => undefined;
+    b.runtime.mayEnd = new Promise((resolve) => (end = resolve));
+    const prompted = b.engine.prompt("local", id, { text: "go on" });
+    await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
+    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    await b.seen(id, "turn.ended");
+    expect(b.runtime.processes).toEqual([]);
+    end();
+    await prompted;
+    expect(b.runtime.of(id)).toMatchObject({ mark: `${id}:2`, calls: ["push go on"] });
+  });
+
+  it("is recovered too when its owner gave it up without a word", async () => {
+    const { a, b } = start();
+    const { log, state } = walkTo("asking");
+    const session = { id: "s", principal: "local", spec: OPTIONS, state: initialState(T0), at: T0 };
+    await a.backend.heartbeat(LEASE_MS);
+    await a.backend.create(session);
+    const lease = (await a.backend.claim("s"))!;
+    await a.backend.append(lease, { events: log, at: T0, state });
+    await a.backend.release(lease);
+    const shown = await b.engine.get("local", "s");
+    expect([statusOf(shown.state), shown.state.process]).toEqual(["error", { phase: "none" }]);
+  });
+
+  it("is left to others by a server that is itself on its way out", async () => {
+    const { a, clock } = start();
+    const gate = new Gate();
+    const c = world.connect("c", gatedAppend(gate));
+    const id = await a.asked();
+    a.die();
+    await c.asked();
+    await clock.pass(LEASE_MS);
+    gate.closed = true;
+    const drained = c.engine.drain();
+    await gate.arrived;
+    await c.engine.list({ principal: "local", limit: 9 });
+    await c.engine.get("local", id);
+    expect((await world.b.backend.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
+    gate.open();
+    await drained;
+  });
+
+  it("goes on with its turn when it was started so", async () => {
+    const { a, b, clock } = start();
+    const id = await a.open("begin", undefined, { onLost: "resume" });
+    await a.seen(id, "process.started");
+    a.die();
+    clock.advance(LEASE_MS);
+    await b.engine.get("local", id);
+    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: true });
+    expect(await b.story(id)).toContain("process.exited turn.ended turn.started");
   });
 
   it("is taken over once by commands that come at once", async () => {
@@ -174,13 +251,20 @@ describe("a session whose owner died", () => {
     expect(await b.log(id)).toEqual(before);
   });
 
-  it("answers through its new owner what is asked of the old one", async () => {
+  it("is reached at its new owner by the old one, too", async () => {
     const { a, b, id } = await died();
-    await b.engine.interrupt("local", id, "ann");
-    a.runtime.of(id).say({ type: "idle" }, { type: "notice", kind: "warning", message: "still here" });
+    await b.engine.prompt("local", id, { text: "go on" });
+    a.runtime.of(id).say({ type: "notice", kind: "warning", message: "still here" });
     await a.runtime.of(id).called("kill");
-    await a.engine.prompt("local", id, { text: "through a" });
-    expect(b.runtime.of(id).calls).toEqual(["push through a"]);
+    await a.engine.interrupt("local", id, "ann");
+    expect(b.runtime.of(id).calls).toEqual(["push go on", "interrupt"]);
+  });
+
+  it("is taken over by whoever looks after the store, without anybody asking for it", async () => {
+    const { b, clock, id } = await died();
+    await clock.pass(SWEEP_MS);
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
   });
 
   it("wakes who waits for its end when it is taken over", async () => {
@@ -200,89 +284,5 @@ describe("a session whose owner died", () => {
     const { b, id } = await died();
     await b.engine.interrupt("local", id, "ann");
     expect(statusOf((await b.engine.get("local", id)).state)).toBe("error");
-  });
-});
-
-describe("an owner whose store fails", () => {
-  it("acts on nothing that is not stored", async () => {
-    const gate = new Gate();
-    const { a } = start({ a: gatedAppend(gate) });
-    gate.closed = true;
-    const opened = a.open();
-    await gate.arrived;
-    expect(a.runtime.processes).toHaveLength(0);
-    gate.open();
-    expect(a.runtime.of(await opened).calls).toEqual(["push begin"]);
-  });
-
-  it("stops what it cannot record, says so, and goes on with the session when the store works again", async () => {
-    let full = false;
-    const sent: Command[] = [];
-    const { a, b } = start({
-      a: (backend) => ({
-        append: async (...args) => (full ? Promise.reject(new Error("disk full")) : backend.append(...args)),
-        send: async (_, command) => {
-          sent.push(command);
-          return Promise.reject(new Error("a node must not send to itself"));
-        },
-      }),
-    });
-    const id = await asked(a);
-    full = true;
-    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL" });
-    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
-    expect(a.complaints).toEqual(["session actor"]);
-    full = false;
-    await a.engine.prompt("local", id, { text: "again" });
-    expect(sent).toEqual([]);
-    expect(a.runtime.of(id)).toMatchObject({ first: false, calls: ["push again"] });
-    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
-  });
-
-  it("keeps its sessions when one renewal of its lease failed", async () => {
-    let [beats, failing] = [0, false];
-    const { a, clock } = start({
-      a: (backend) => ({
-        heartbeat: async (ttlMs) => {
-          beats += 1;
-          return failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs);
-        },
-      }),
-    });
-    const id = await asked(a);
-    failing = true;
-    clock.advance(LEASE_MS / 3);
-    failing = false;
-    // What the node does next comes after it has noticed the failure.
-    await a.engine.interrupt("local", id, "ann");
-    clock.advance(LEASE_MS / 3);
-    expect(beats).toBe(3);
-    expect((await a.engine.get("local", id)).owner).toEqual({ nodeId: "a", alive: true });
-  });
-
-  it("runs the first prompt of a session at the retry of its start when the store failed in between", async () => {
-    let full = true;
-    const { a, b } = start({
-      a: (backend) => ({
-        append: async (...args) => (full ? Promise.reject(new Error("disk full")) : backend.append(...args)),
-      }),
-    });
-    await expect(a.open("begin", "k")).rejects.toMatchObject({ code: "INTERNAL" });
-    full = false;
-    await a.engine.drain();
-    const id = await b.open("begin", "k");
-    expect(await b.story(id)).toContain("prompt.queued turn.started");
-  });
-
-  it("opens a session although its very first sign of life failed", async () => {
-    let failing = true;
-    const { a } = start({
-      a: (backend) => ({
-        heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs)),
-      }),
-    });
-    await expect(a.engine.open("local", { options: OPTIONS, prompt: "x" })).rejects.toThrow("locked");
-    failing = false;
-    await expect(a.open()).resolves.toEqual(expect.any(String));
   });
 });

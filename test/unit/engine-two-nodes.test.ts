@@ -21,14 +21,6 @@ async function waiting(engine: Engine, sessionId: string, until: WaitUntil, curs
   return (await engine.wait("local", request)).woke;
 }
 
-/** A session of node a with a question open. */
-async function asked(): Promise<string> {
-  const id = await a.open();
-  a.runtime.of(id).ask("r1");
-  await a.seen(id, "permission.asked");
-  return id;
-}
-
 async function finished(): Promise<string> {
   const id = await a.open();
   a.runtime.of(id).finish();
@@ -57,23 +49,23 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("is answered", async () => {
-    const id = await asked();
+    const id = await a.asked();
     const { cursor } = await via().answer("local", id, allow("r1"));
     expect(await via().read("local", id, cursor, 1)).toMatchObject([{ data: { requestId: "r1", by: "caller" } }]);
     expect(a.runtime.of(id).calls).toContain("answer r1 allow");
   });
 
   it("is told that a question was shown, and denies it a minute later", async () => {
-    const id = await asked();
+    const id = await a.asked();
     await via().delivered("local", id, [{ requestId: "r1", whole: true }]);
     expect((await via().get("local", id)).state.asks).toMatchObject([{ seenWhole: true }]);
-    world.clock.advance(POLICY.askDeliveredMs);
+    await world.clock.pass(POLICY.askDeliveredMs);
     expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "timeout" } });
     await a.runtime.of(id).called("answer r1 deny");
   });
 
   it("is interrupted", async () => {
-    const id = await asked();
+    const id = await a.asked();
     const { cursor } = await via().interrupt("local", id, "ann");
     expect(await via().read("local", id, cursor, 1)).toMatchObject([
       { type: "permission.answered", data: { by: "cancel" } },
@@ -84,7 +76,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("is cancelled for good", async () => {
-    const id = await asked();
+    const id = await a.asked();
     await via().cancel("local", id, { by: "ann", reason: "enough" });
     expect(statusOf((await via().get("local", id)).state)).toBe("cancelled");
     await expect(via().prompt("local", id, { text: "x" })).rejects.toMatchObject({ code: "CANCELLED" });
@@ -102,7 +94,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("is read and listed as it is", async () => {
-    const id = await asked();
+    const id = await a.asked();
     const record = await via().get("local", id);
     expect(record).toMatchObject({ id, principal: "local", spec: OPTIONS, owner: { nodeId: "a", alive: true } });
     expect(await via().list({ principal: "local", limit: 9 })).toEqual([record]);
@@ -157,7 +149,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   });
 
   it("is not there for anybody else, whatever he tries", async () => {
-    const id = await asked();
+    const id = await a.asked();
     const before = JSON.stringify([await a.engine.get("local", id), await a.log(id)]);
     const wait: WaitRequest = {
       sessions: [{ sessionId: id, cursor: 1 }],
@@ -185,7 +177,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
 
 describe("two nodes", () => {
   it.each(["ab", "ba"])("give the first answer to Claude Code and name it to the second: %s", async (order) => {
-    const id = await asked();
+    const id = await a.asked();
     const [first, second] = order === "ab" ? [a, b] : [b, a];
     const errors = await errorsOf([
       first.engine.answer("local", id, allow("r1")),
@@ -236,9 +228,9 @@ describe("two nodes", () => {
 
   it("close the process of an idle session when its time has come, and resume it for the next prompt", async () => {
     const id = await finished();
-    world.clock.advance(POLICY.idleProcessMs - SECOND);
+    await world.clock.pass(POLICY.idleProcessMs - SECOND);
     expect(a.runtime.of(id).gone).toBe(false);
-    world.clock.advance(SECOND);
+    await world.clock.pass(SECOND);
     await a.seen(id, "process.exited");
     await a.engine.prompt("local", id, { text: "again" });
     expect(a.runtime.of(id)).toMatchObject({ first: false, gone: false, calls: ["push again"] });

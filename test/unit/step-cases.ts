@@ -6,7 +6,7 @@ import { SECOND, SHELL_TASK, Walk } from "./step-walk.ts";
 
 /** Every kind of state that a session can be in, each reached the way it is reached in life. */
 
-const started: AgentSignal = { type: "started", pid: 4711, resumed: false };
+const started: AgentSignal = { type: "started", pid: 4711, startedAt: "77", resumed: false };
 const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const ended: AgentSignal = { type: "exited", code: 0, signal: null };
 const idle: AgentSignal = { type: "idle" };
@@ -58,6 +58,7 @@ const WALKS = {
   "idle, no process": () => ending().hear(ended),
   "prompt waits for the exit": () => ending().prompt("p2"),
   "prompt waits, stopped": () => ending().prompt("p2").due(),
+  "lost, run on": () => new Walk({ onLost: "resume" }, running()).hear(killed),
   failed: () => running().hear(resultSignal({ ...API_ERROR, promptIds: ["p1"] }), idle),
   "lost, prompt held": () => selfTurn().prompt("p2").hear(killed),
   "interrupted, prompt held": () => selfTurn().prompt("p2").command("interrupt", { by: "caller" }).hear(idle),
@@ -106,7 +107,7 @@ const COMMANDS = {
 
 const SIGNALS = {
   started,
-  "started without pid": { type: "started", pid: undefined, resumed: true },
+  "started without pid": { type: "started", resumed: true },
   ready: { type: "ready" },
   alive: { type: "alive" },
   reported: { type: "reported", model: "opus", permissionMode: "plan" },

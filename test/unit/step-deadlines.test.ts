@@ -158,7 +158,7 @@ describe("an idle process", () => {
 
   it("is closed in time although work in the background went down with the process before it", () => {
     const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
-    walk.later(1).take({ type: "shutdown", at: walk.at }).prompt("p2");
+    walk.later(1).take({ type: "shutdown", at: walk.at }).take({ type: "recovered", at: walk.at }).prompt("p2");
     walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);
     expect(seconds(walk)).toBe(1 + POLICY.idleProcessMs / SECOND);
   });

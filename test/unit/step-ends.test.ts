@@ -65,7 +65,10 @@ describe("a turn that is ended from outside", () => {
     walk.take({ type: "shutdown", at: walk.at });
     expect(walk.told).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
     expect(lastEnd(walk)?.message).toContain("Reply to the session to go on.");
-    expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+    // The next owner makes sure first that nothing of it is left.
+    walk.take({ type: "recovered", at: walk.at });
+    expect([walk.told, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
+    expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 });
 
@@ -75,7 +78,7 @@ describe("a turn that is lost", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true, errorSubtype: "lost" });
     expect(lastEnd(walk)?.message).toMatch(/killed by SIGKILL.*toolu_7.*Reply to the session/);
     expect(walk.status).toBe("error");
-    expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+    expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 
   it("with its background subagent is lost although a first result was seen", () => {
@@ -104,15 +107,65 @@ describe("a turn that is lost", () => {
       expect(lastEnd(walk)).toMatchObject({ outcome: "lost", errorSubtype: "lost" });
       expect(lastEnd(walk)?.message).toContain("The server that ran");
       expect(lastEnd(walk)?.message).not.toContain("code null");
-      expect(walk.prompt("p2").last.effects[0]).toEqual({ type: "start", processId: "2", first: false });
+      expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
     }
   });
 
   it("with its owner leaves the prompts behind it held", () => {
     const idle = running().hear(resultSignal({ promptIds: ["p1"] }), IDLE);
-    const walk = idle.hear({ type: "busy", id: "self" }, resultSignal()).prompt("p2");
+    const walk = idle.hear({ type: "busy", id: "self" }).prompt("p2");
     walk.take({ type: "recovered", at: walk.at });
     expect([walk.state.turn, walk.state.queueHeld, walk.state.queue.length]).toEqual([null, true, 1]);
+  });
+
+  it("names the process that its owner left, so that it can be ended before anything else is done", () => {
+    const walk = new Walk().prompt("p1").hear({ type: "started", pid: 4711, startedAt: "77", resumed: false });
+    walk.take({ type: "recovered", at: walk.at });
+    const leftover = { type: "end-leftover", processId: "1", pid: 4711, startedAt: "77" };
+    expect(walk.last.effects).toEqual([leftover]);
+    expect(walk.log.find(({ type }) => type === "process.started")?.data).toMatchObject({ pid: 4711 });
+  });
+});
+
+describe("a turn that is to be run on when it is lost", () => {
+  const lost = () => new Walk({ onLost: "resume" }, running()).hear(KILLED);
+
+  it("is told as lost, and goes on in a new process as a turn of its own, without its prompt being sent again", () => {
+    const walk = lost();
+    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
+    expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true }]);
+    expect(walk.last.events.at(-1)).toMatchObject({ data: { promptIds: ["p1"] } });
+    expect(walk.last.events.at(-1)?.data).not.toMatchObject({ turnId: "p1" });
+    walk.hear({ type: "started", resumed: true }, { type: "ready" }, resultSignal({ promptIds: ["p1"] }), IDLE);
+    expect(walk.ended.map(({ outcome }) => outcome)).toEqual(["lost", "done"]);
+    expect(walk.status).toBe("idle");
+  });
+
+  it("is given its prompt after all when Claude Code had written nothing down yet", () => {
+    const walk = lost().hear({ type: "started", resumed: false });
+    expect(walk.told).toBe("process.started notice push");
+    expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
+  });
+
+  it("is not tried a third time", () => {
+    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, KILLED);
+    expect([walk.told, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
+  });
+
+  it("is run on too when its owner died, behind what that left", () => {
+    const walk = new Walk({ onLost: "resume" }, running());
+    walk.take({ type: "recovered", at: walk.at });
+    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
+  });
+
+  it.each([
+    ["was interrupted", (walk: Walk) => walk.command("interrupt", { by: "ann" }).hear(KILLED)],
+    ["was cancelled", (walk: Walk) => walk.command("cancel", { by: "ann" }).hear(KILLED)],
+    ["was shut down", (walk: Walk) => walk.take({ type: "shutdown", at: walk.at })],
+    ["never came up", () => new Walk({ onLost: "resume" }).prompt("p1").hear(KILLED)],
+  ])("stays ended when it %s", (_, end) => {
+    const walk = end(new Walk({ onLost: "resume" }, running()));
+    expect([walk.state.turn, walk.ended.length]).toEqual([null, 1]);
   });
 });
 

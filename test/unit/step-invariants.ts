@@ -26,8 +26,8 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     events.every((event) => isDeepStrictEqual(SessionEvent.parse(JSON.parse(JSON.stringify(event))), event)),
   "the state takes at most 16 KiB": ({ after }) => Buffer.byteLength(JSON.stringify(after)) <= STATE_BYTES,
   "the step is the same a second time, from the state as JSON": (the) => {
-    const text = JSON.stringify(the.before);
-    const again = step(JSON.parse(text), the.input, the.policy);
+    const before: SessionState = JSON.parse(JSON.stringify(the.before));
+    const again = step(before, the.input, the.policy);
     return isDeepStrictEqual(again, { state: the.after, events: the.events, effects: the.effects });
   },
   "the last event id grows by the number of events": ({ before, after, events }) =>
@@ -73,7 +73,8 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   },
   "every prompt is run or dropped once, else it waits": ({ before, after, events }) => {
     const queued = [...before.queue.map((each) => each.promptId), ...count(events, ["prompt.queued"]).map(promptId)];
-    const started = events.flatMap((event) => (event.type === "turn.started" ? event.data.promptIds : []));
+    const begun = count(events, ["turn.started"]).map(({ data }) => data);
+    const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
     const gone = [...started, ...count(events, ["prompt.dropped"]).map(promptId)];
     return isDeepStrictEqual(queued, [...gone, ...after.queue.map((each) => each.promptId)]);
   },
@@ -100,13 +101,27 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     return pushes.length <= 1 && pushes.every((push) => takes && runsOn(after, push.promptId));
   },
   "a turn has a process, and one that is not ending unless it waits for its end": ({ after: { process, turn } }) =>
-    turn === null || (process.phase !== "none" && (turn.pending === undefined || process.phase === "ending")),
+    turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
   "a process comes up only for a turn": ({ after }) => after.process.phase !== "starting" || after.turn !== null,
   "no background work without a process": ({ after }) =>
     after.process.phase !== "none" || after.background.length === 0,
-  "whoever takes a session over, or leaves it, leaves nothing running": ({ input, after, effects }) =>
-    (input.type !== "recovered" && input.type !== "shutdown") ||
-    (after.turn === null && after.process.phase === "none" && ofType(effects, "start").length === 0),
+  "whoever leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
+    input.type !== "shutdown" ||
+    (after.turn === null &&
+      (after.process.phase === "none" || after.process.phase === "ending") &&
+      ofType(effects, "start").length === 0 &&
+      ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
+  "whoever takes a session over ends what the dead owner ran before anything else": ({ before, input, effects }) => {
+    const [leftover, ...others] = ofType(effects, "end-leftover");
+    if (input.type !== "recovered" || before.process.phase === "none") return leftover === undefined;
+    const { process } = before;
+    return others.length === 0 && effects[0] === leftover && leftover?.processId === process.id;
+  },
+  "a turn that is lost is run on at most once": ({ before, events }) => {
+    const isAgain = (id: string) =>
+      events.some(({ data }) => "promptIds" in data && data.turnId === id && !data.promptIds.includes(id));
+    return !before.turn?.rerun || !count(events, ["turn.started"]).map(turnId).some(isAgain);
+  },
   "a turn that runs has a bound in time": ({ after, policy }) =>
     after.turn === null || after.turn.stopping?.killed === true || nextDeadline(after, policy) !== undefined,
   "the next deadline is a time or there is none": ({ after, policy }) => {
@@ -139,7 +154,7 @@ function isRepeated({ before, input }: Case): boolean {
 }
 
 function runsOn({ turn }: SessionState, id: string): boolean {
-  return turn?.id === id && turn.stopping === undefined;
+  return turn?.prompt?.promptId === id && turn.stopping === undefined;
 }
 
 function isExit(event: SessionEvent): boolean {

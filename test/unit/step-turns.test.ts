@@ -12,7 +12,7 @@ describe("a turn", () => {
   it("runs from the prompt to the idle that follows its result, and adds up what it took", () => {
     const walk = new Walk().prompt("p1").later(1);
     expect(walk.last.effects.slice(0, 2)).toEqual([
-      { type: "start", processId: "1", first: true },
+      { type: "start", processId: "1", first: true, rerun: false },
       { type: "push", promptId: "p1", eventId: 1 },
     ]);
     walk.hear(...UP, { type: "busy", id: "b" }, { type: "reported", model: "opus", permissionMode: "default" });
@@ -169,7 +169,7 @@ describe("a prompt", () => {
     expect(walk.told).toBe("prompt.queued turn.started(prompt) ok");
     walk.hear({ type: "exited", code: 0, signal: null });
     expect(walk.last.effects).toEqual([
-      { type: "start", processId: "2", first: false },
+      { type: "start", processId: "2", first: false, rerun: false },
       { type: "push", promptId: "p2", eventId: walk.log.findLast(({ type }) => type === "prompt.queued")!.id },
     ]);
     walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);
@@ -210,14 +210,11 @@ describe("a prompt", () => {
 
 describe("the state", () => {
   it("stays within 16 KiB whatever Claude Code runs in the background", () => {
-    running().hear({
-      type: "background",
-      tasks: Array.from({ length: 40 }, (_, n) => ({
-        id: `t${String(n)}`,
-        type: "local_bash",
-        description: "x".repeat(2000),
-      })),
-    });
+    const description = "x".repeat(2000);
+    const tasks = Array.from({ length: 40 }, (_, n) => ({ id: `t${String(n)}`, type: "local_bash", description }));
+    const walk = running().hear({ type: "background", tasks });
+    expect(walk.last.events).toMatchObject([{ data: { tasks } }]);
+    expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
   });
 
   it("stays within 16 KiB when the last twenty prompts had keys as long as they may be", () => {

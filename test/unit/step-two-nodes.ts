@@ -1,13 +1,19 @@
 import { randomUUID } from "node:crypto";
+import type { SessionOptions } from "../../src/domain/options.ts";
+import type { Identity } from "../../src/domain/session.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import { createEngine } from "../../src/engine/engine.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../../src/engine/ports.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Leftover } from "../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { askOf, POLICY, resultSignal, T0 } from "./step-walk.ts";
+import { ManualClock } from "./step-clock.ts";
+import { askOf, POLICY, resultSignal } from "./step-walk.ts";
 
 /** Engines on one memory store, a clock that a test moves, and a Claude Code that says what the test says. */
+
+/** How often a node looks for what dead ones have left. */
+export const SWEEP_MS = 3_600_000;
 
 export const OPTIONS = { cwd: "/repo" };
 
@@ -32,52 +38,31 @@ class Moments {
   }
 }
 
-export class ManualClock implements Clock {
-  #now = T0;
-  readonly #alarms = new Set<{ time: number; callback: () => void }>();
-
-  now = (): number => this.#now;
-
-  at = (time: number, callback: () => void): (() => void) => {
-    const alarm = { time, callback };
-    this.#alarms.add(alarm);
-    return () => this.#alarms.delete(alarm);
-  };
-
-  advance(ms: number): void {
-    const end = this.#now + ms;
-    const next = () => [...this.#alarms].filter(({ time }) => time <= end).toSorted((a, b) => a.time - b.time)[0];
-    for (let alarm = next(); alarm; alarm = next()) {
-      this.#alarms.delete(alarm);
-      this.#now = Math.max(this.#now, alarm.time);
-      alarm.callback();
-    }
-    this.#now = end;
-  }
-}
-
 export class ScriptedProcess implements AgentProcess {
   readonly calls: string[] = [];
   readonly moments = new Moments();
   readonly first: boolean;
+  readonly rerun: boolean;
+  readonly mark: string;
   readonly sessionId: string;
   readonly #onSignal: (signal: AgentSignal) => void;
   promptId = "";
   gone = false;
 
-  constructor({ first, onSignal, sessionId }: AgentStart) {
+  constructor({ first, mark, onSignal, rerun, sessionId }: AgentStart) {
     this.first = first;
+    this.rerun = rerun;
+    this.mark = mark;
     this.sessionId = sessionId;
     this.#onSignal = onSignal;
-    queueMicrotask(() => this.say({ type: "started", pid: 4711, resumed: !first }, { type: "ready" }));
+    queueMicrotask(() => this.say({ type: "started", pid: 4711, startedAt: "77", resumed: !first }, { type: "ready" }));
   }
 
   push = (promptId: string, text: string): void => {
     this.promptId = promptId;
     this.#note(`push ${text}`);
   };
-  answer = (requestId: string, decision: { behavior: string }): void =>
-    this.#note(`answer ${requestId} ${decision.behavior}`);
+  answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
   interrupt = (): void => this.#note("interrupt");
   stop = (): void => this.#end("stop", { code: 0, signal: null });
   kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
@@ -117,7 +102,18 @@ export class ScriptedRuntime implements AgentRuntime {
   readonly processes: ScriptedProcess[] = [];
   readonly moments = new Moments();
 
+  /** What a dead owner left, as it was to be ended; `mayEnd` says when that has succeeded. */
+  readonly leftovers: Leftover[] = [];
+  mayEnd: Promise<void> = Promise.resolve();
+  identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
+
   check = async (): Promise<void> => Promise.resolve();
+  identify = async (): Promise<Identity> => Promise.resolve(this.identity);
+  endLeftover = async (leftover: Leftover): Promise<void> => {
+    this.leftovers.push(leftover);
+    this.moments.ring();
+    await this.mayEnd;
+  };
   reserve = async (): Promise<string> => Promise.resolve(randomUUID());
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);
@@ -161,6 +157,7 @@ export class TestNode {
       log: { debug: silent, info: silent, warn: complain, error: complain },
       limits: POLICY,
       initMs: POLICY.initMs,
+      retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1 },
     });
   }
@@ -170,9 +167,22 @@ export class TestNode {
     this.#dead = true;
   }
 
-  async open(prompt = "begin", idempotencyKey?: string): Promise<string> {
-    const request = { options: OPTIONS, prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
+  async open(prompt = "begin", idempotencyKey?: string, over: Partial<SessionOptions> = {}): Promise<string> {
+    const request = {
+      options: { ...OPTIONS, ...over },
+      prompt,
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    };
     return (await this.engine.open("local", request)).sessionId;
+  }
+
+  /** A session of this node that has called a tool and asks whether it may. */
+  async asked(): Promise<string> {
+    const id = await this.open();
+    this.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+    this.runtime.of(id).ask("r1");
+    await this.seen(id, "permission.asked");
+    return id;
   }
 
   async log(sessionId: string): Promise<StoredEvent[]> {
@@ -208,22 +218,52 @@ export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unkn
 /** What a test puts between an engine and its store. */
 export type Between = (backend: SessionBackend) => Partial<SessionBackend>;
 
+/** While it is closed, whoever comes waits until it is opened. */
+export class Gate {
+  #open: () => void = () => undefined;
+  #arrive: () => void = () => undefined;
+  readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
+  readonly arrived = new Promise<void>((resolve) => (this.#arrive = resolve));
+  closed = false;
+
+  async pass(): Promise<void> {
+    if (!this.closed) return;
+    this.#arrive();
+    await this.#opened;
+  }
+
+  open(): void {
+    this.closed = false;
+    this.#open();
+  }
+}
+
+/** Nothing is stored while the gate is closed. */
+export const gatedAppend =
+  (gate: Gate): Between =>
+  (backend) => ({ append: async (...args) => gate.pass().then(async () => backend.append(...args)) });
+
 export interface World {
   readonly clock: ManualClock;
   readonly a: TestNode;
   readonly b: TestNode;
+  /** One more node. */
+  connect(nodeId: string, between?: Between): TestNode;
   close(): Promise<void>;
 }
 
 export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   const clock = new ManualClock();
   const store = createMemoryStore(clock);
-  const connect = (nodeId: "a" | "b"): TestNode => {
+  const nodes: TestNode[] = [];
+  const connect = (nodeId: string, stands: Between = () => ({})): TestNode => {
     const backend = store.connect(nodeId);
-    return new TestNode(put(between[nodeId]?.(backend) ?? {}, backend), clock);
+    const node = new TestNode(put(stands(backend), backend), clock);
+    nodes.push(node);
+    return node;
   };
-  const [a, b] = [connect("a"), connect("b")];
-  return { clock, a, b, close: async () => void (await Promise.all([a.backend.close(), b.backend.close()])) };
+  const close = async () => void (await Promise.all(nodes.map(async ({ backend }) => backend.close())));
+  return { clock, a: connect("a", between.a), b: connect("b", between.b), connect, close };
 }
 
 /** The backend with some of its methods replaced. */

@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import assert from "node:assert/strict";
 import type { Command, CommandKind, CommandOf } from "../../src/domain/command.ts";
 import type { SessionEvent, StoredEvent } from "../../src/domain/event.ts";
 import type { Ask } from "../../src/domain/permission.ts";
@@ -15,6 +15,7 @@ export const T0 = 1_800_000_000_000;
 export const SECOND = 1000;
 
 export const POLICY: Policy = {
+  onLost: "report",
   askMs: undefined,
   askDeliveredMs: 60 * SECOND,
   askMaxMs: 1800 * SECOND,
@@ -75,7 +76,7 @@ export class Walk {
   take(input: Input): this {
     const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
     this.last = step(before, input, this.policy);
-    expect(faultsOf(before, input, this.policy, this.last), `faults of ${input.type}`).toEqual([]);
+    assert.deepEqual(faultsOf(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
     for (const event of this.last.events) this.log.push({ ...event, id: this.log.length + 1, at: input.at });
     this.state = this.last.state;
     return this;
@@ -114,7 +115,7 @@ export class Walk {
     const due = this.deadline!;
     this.at = due - 1;
     this.tick();
-    expect(this.told, "too early").toBe("");
+    assert.equal(this.told, "", "something happened before its time");
     this.at = due;
     return this.tick();
   }
@@ -160,24 +161,16 @@ function tellEvent(event: SessionEvent): string {
 }
 
 function detailsOf(event: SessionEvent): (string | undefined)[] {
-  switch (event.type) {
-    case "turn.started":
-      return [event.data.origin];
-    case "turn.ended": {
-      const { code, errorSubtype, outcome } = event.data;
-      return [outcome, errorSubtype === outcome ? undefined : errorSubtype, code];
-    }
-    case "permission.answered":
-    case "question.answered":
-      return [event.data.behavior, event.data.by];
-    case "process.exited":
-      return event.data.expected ? ["expected"] : [];
-    case "prompt.dropped":
-    case "session.closed":
-      return [event.data.reason];
-    default:
-      return [];
+  if (event.type === "turn.started") return [event.data.origin];
+  if (event.type === "turn.ended") {
+    const { code, errorSubtype, outcome } = event.data;
+    return [outcome, errorSubtype === outcome ? undefined : errorSubtype, code];
   }
+  if (event.type === "permission.answered" || event.type === "question.answered") {
+    return [event.data.behavior, event.data.by];
+  }
+  if (event.type === "process.exited") return event.data.expected ? ["expected"] : [];
+  return event.type === "prompt.dropped" || event.type === "session.closed" ? [event.data.reason] : [];
 }
 
 function tellEffect(effect: Effect): string {

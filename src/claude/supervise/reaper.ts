@@ -1,4 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
+import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 
 /**
@@ -31,6 +32,6 @@ function start(): ChildProcess {
   child.stdin.on("error", () => undefined);
   child.unref();
   // A pipe that is held open for as long as we live must not be what keeps us alive.
-  if ("unref" in child.stdin && typeof child.stdin.unref === "function") child.stdin.unref();
+  if (child.stdin instanceof Socket) child.stdin.unref();
   return child;
 }

@@ -27,7 +27,13 @@ export class Spawner {
     const [command, args] = this.#guarded(request);
     const { cwd, env } = request;
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
-    const child = spawn(command, args, { cwd, env, stdio: "pipe", detached: process.platform !== "win32", windowsHide: true });
+    const child = spawn(command, args, {
+      cwd,
+      env,
+      stdio: "pipe",
+      detached: process.platform !== "win32",
+      windowsHide: true,
+    });
     // Its exit is read from `exit`; a spawn error must not bring the server down.
     child.on("error", () => undefined);
     child.stdin.on("error", () => undefined);

@@ -51,14 +51,16 @@ export async function killMarked(variable: string): Promise<void> {
   for (const pid of await findMarked(variable)) signal(pid, "SIGKILL");
 }
 
-async function findMarked(variable: string): Promise<number[]> {
+export async function findMarked(variable: string): Promise<number[]> {
   if (process.platform === "win32") return [];
   if (process.platform === "linux") {
     const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
     const marks = await Promise.all(pids.map(async (pid) => hasVariable(pid, variable)));
     return pids.filter((_, index) => marks[index]);
   }
-  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: PS_MAX }).catch(() => ({ stdout: "" }));
+  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: PS_MAX }).catch(() => ({
+    stdout: "",
+  }));
   const lines = stdout.split("\n").filter((line) => line.includes(` ${variable}`));
   return lines.map((line) => Number.parseInt(line, 10)).filter((pid) => pid > 0);
 }

@@ -2,9 +2,11 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
-import { endTurn, runNext, type Ending } from "./turn.ts";
+import { endTurn, holdQueue, runNext, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
+/** Keeps the state small. */
+const QUEUE_MAX = 50;
 
 export function onCommand(draft: Draft, command: Command): void {
   switch (command.kind) {
@@ -31,17 +33,20 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
   }
-  const seen = state.recentKeys.find(({ key }) => key === idempotencyKey);
+  // The same command can come twice as well, when its first owner died before it could say that it was done.
+  const key = idempotencyKey ?? promptId;
+  const seen = state.recentKeys.find((recent) => recent.key === key);
   if (seen) return accept(draft, command, seen.cursor);
   if (state.turn?.origin === "prompt") {
     const advice = "Wait for its end with claude_code_check (until: end), or cancel the session.";
     return refuse(draft, command, "SESSION_BUSY", `The session is busy with another prompt. ${advice}`);
   }
+  if (state.queue.length >= QUEUE_MAX) {
+    return refuse(draft, command, "SESSION_BUSY", `${String(QUEUE_MAX)} prompts are waiting already. Wait for some.`);
+  }
   // Claude Code may be in a turn of its own (a background task ended): then the prompt waits in the queue.
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text } });
-  if (idempotencyKey !== undefined) {
-    state.recentKeys = [...state.recentKeys, { key: idempotencyKey, cursor: eventId }].slice(-KEYS_KEPT);
-  }
+  state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   state.queue.push({ promptId, eventId });
   state.queueHeld = false;
   runNext(draft);
@@ -70,6 +75,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
     state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, killed: false };
+    holdQueue(draft);
   }
   accept(draft, command, state.lastEventId);
 }
@@ -80,6 +86,7 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   const { by } = command.data;
   const cursor = state.lastEventId + 1;
   if (turn && !turn.stopping) {
+    holdQueue(draft);
     settleAllAsks(draft, "cancel");
     turn.stopping = { reason: "interrupt", by, at, killed: false };
     if (turn.pending) endTurn(draft, turn, interruptedBy(by));

@@ -3,6 +3,7 @@ import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
 import { settleAsk } from "./asks.ts";
 import type { Draft } from "./draft.ts";
+import { endTurn, stoppedEnding } from "./turn.ts";
 
 type Deadline =
   | { at: number; kind: "ask"; ask: OpenAsk }
@@ -24,7 +25,8 @@ function deadlines(state: SessionState, policy: Policy): Deadline[] {
 function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
   const { stopping } = turn;
   if (stopping) return stopping.killed ? [] : [{ at: stopping.at + policy.stopGraceMs, kind: "kill", turn }];
-  if (process.phase === "starting") return [{ at: process.since + policy.initMs, kind: "turn", turn, reason: "init_timeout" }];
+  if (process.phase === "starting")
+    return [{ at: process.since + policy.initMs, kind: "turn", turn, reason: "init_timeout" }];
   // The clock of a turn stands still while somebody is asked.
   if (asks.length > 0) return [];
   return [
@@ -67,7 +69,10 @@ function expire(draft: Draft, ask: OpenAsk): void {
 }
 
 function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
-  if (turn.stopping) return;
+  // Of several limits that are passed at once the first has ended it.
+  if (turn.stopping || draft.state.turn !== turn) return;
+  // Nobody has seen its prompt yet: there is nothing to stop.
+  if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
   turn.stopping = { reason, by: "server", at: draft.at, killed: false };
   // A process that did not come up hears no interrupt.
   if (reason === "init_timeout") kill(draft, turn);

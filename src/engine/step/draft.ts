@@ -17,7 +17,9 @@ export type Input =
 
 /** What the actor does once state and events are stored. */
 export type Effect =
-  | { type: "start"; processId: string; first: boolean }
+  | { type: "start"; processId: string; first: boolean; rerun: boolean }
+  /** End what a dead owner left running; what follows waits until it is gone. */
+  | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
   /** The text of the prompt stands in the event. */
   | { type: "push"; promptId: string; eventId: number }
   | { type: "answer"; requestId: string; decision: Decision }

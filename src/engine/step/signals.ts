@@ -1,83 +1,127 @@
+import type { BackgroundTask } from "../../domain/event.ts";
 import type { SessionState, Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openAsk, settleAsk } from "./asks.ts";
 import { emit, type Draft } from "./draft.ts";
-import { addResult, beginTurn, endTurn, finishTurn, push, type Ending } from "./turn.ts";
+import { addResult, beginTurn, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
+
+/** Of background work, in the state: tasks, and characters of each word about them. */
+const TASKS_KEPT = 20;
+const WORD_KEPT = 100;
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 
 /** What Claude Code told. Signals of an earlier process never reach this function. */
 export function onSignal(draft: Draft, signal: AgentSignal): void {
-  const { at, state } = draft;
-  if (signal.type === "exited") return onExited(draft, signal);
-  // A closed session's log is final but for the exit of its process.
-  if (state.closed) return;
-  if (state.turn && signal.type !== "started") state.turn.lastActivityAt = at;
+  if (!isNews(draft, signal)) return;
   switch (signal.type) {
     case "started":
       return onStarted(draft, signal);
     case "ready":
-      if (state.process.phase === "starting") state.process = { ...state.process, phase: "live" };
-      return;
-    case "alive":
-      return;
+      return onReady(draft);
     case "reported":
       return onReported(draft, signal);
     case "busy":
-      // Claude Code begins a turn by itself when background work has ended.
-      if (!state.turn && state.process.phase !== "ending") beginTurn(draft, signal.id);
-      return;
+      return onBusy(draft, signal);
     case "idle":
-      if (state.turn && state.turn.awaiting.length === 0) finishTurn(draft, state.turn);
-      return;
-    case "asked":
-      if (!state.turn) beginTurn(draft, signal.ask.requestId);
-      return openAsk(draft, signal.ask);
-    case "withdrawn": {
-      const ask = state.asks.find(({ requestId }) => requestId === signal.requestId);
-      if (ask) settleAsk(draft, ask, { behavior: "deny", by: "withdrawn" });
-      return;
-    }
-    default:
-      return onNews(draft, signal);
-  }
-}
-
-type News = SignalOf<"message" | "result" | "prompt-settled" | "background" | "notice">;
-
-/** Signals that say how the work goes on, without a say in who runs or waits. */
-function onNews(draft: Draft, signal: News): void {
-  const { at, state } = draft;
-  switch (signal.type) {
+      return onIdle(draft);
     case "message":
-      emit(draft, { type: "message", data: { message: signal.message } });
-      if (signal.toolUseId !== undefined) state.lastToolUseId = signal.toolUseId;
-      return;
+      return onMessage(draft, signal);
     case "result":
       return addResult(draft, signal.result, emit(draft, { type: "message", data: { message: signal.message } }));
     case "prompt-settled":
-      if (state.turn) state.turn.awaiting = state.turn.awaiting.filter((id) => id !== signal.promptId);
-      return;
+      return onPromptSettled(draft, signal);
     case "background":
-      state.background = signal.tasks;
-      state.idleSince = at;
-      emit(draft, { type: "background.changed", data: { tasks: signal.tasks } });
-      return;
-    case "notice": {
-      const { kind, message, details } = signal;
-      emit(draft, { type: "notice", data: { kind, message, ...(details && { details }) } });
-    }
+      return onBackground(draft, signal);
+    case "asked":
+      return onAsked(draft, signal);
+    case "withdrawn":
+      return onWithdrawn(draft, signal);
+    case "notice":
+      return onNotice(draft, signal);
+    case "exited":
+      return onExited(draft, signal);
   }
 }
 
-function onStarted(draft: Draft, { pid, resumed }: SignalOf<"started">): void {
-  const { process } = draft.state;
-  if (process.phase === "none") return;
-  if (pid !== undefined) process.pid = pid;
-  emit(draft, {
-    type: "process.started",
-    data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) },
+/** A closed session's log is final but for the exit of its process. Whatever comes in a turn is a sign of life. */
+function isNews({ at, state }: Draft, signal: AgentSignal): signal is Exclude<AgentSignal, SignalOf<"alive">> {
+  if (state.closed) return signal.type === "exited";
+  // What an ending process still says is not the work of the turn that waits for its exit.
+  if (state.turn && !state.turn.pending) state.turn.lastActivityAt = at;
+  return signal.type !== "alive";
+}
+
+function onReady({ state }: Draft): void {
+  if (state.process.phase === "starting") state.process = { ...state.process, phase: "live" };
+}
+
+/** Claude Code begins a turn by itself when background work has ended. */
+function onBusy(draft: Draft, { id }: SignalOf<"busy">): void {
+  const { process, turn } = draft.state;
+  if (!turn && process.phase !== "ending") beginTurn(draft, id);
+}
+
+function onIdle(draft: Draft): void {
+  const { turn } = draft.state;
+  if (turn?.awaiting.length === 0) finishTurn(draft, turn);
+}
+
+function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): void {
+  emit(draft, { type: "message", data: { message } });
+  if (toolUseId === undefined) return;
+  const { state } = draft;
+  state.lastToolUseId = toolUseId;
+  if (state.turn && !state.turn.pending) state.turn.lastToolUseId = toolUseId;
+}
+
+function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settled">): void {
+  if (state.turn) state.turn.awaiting = state.turn.awaiting.filter((id) => id !== promptId);
+}
+
+function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
+  draft.state.background = inShort(tasks);
+  draft.state.idleSince = draft.at;
+  emit(draft, { type: "background.changed", data: { tasks } });
+}
+
+/** The state holds what is decided by; all of it is in the event. */
+function inShort(tasks: readonly BackgroundTask[]): BackgroundTask[] {
+  return tasks.slice(0, TASKS_KEPT).map(({ description, id, type }) => {
+    return { id: id.slice(0, WORD_KEPT), type: type.slice(0, WORD_KEPT), description: description.slice(0, WORD_KEPT) };
   });
+}
+
+function onAsked(draft: Draft, { ask }: SignalOf<"asked">): void {
+  if (draft.state.process.phase === "ending") {
+    const message = "The session's process is being closed.";
+    draft.effects.push({ type: "answer", requestId: ask.requestId, decision: { behavior: "deny", message } });
+    return;
+  }
+  if (!draft.state.turn) beginTurn(draft, ask.requestId);
+  openAsk(draft, ask);
+}
+
+function onWithdrawn(draft: Draft, { requestId }: SignalOf<"withdrawn">): void {
+  const ask = draft.state.asks.find((open) => open.requestId === requestId);
+  if (ask) settleAsk(draft, ask, { behavior: "deny", by: "withdrawn" });
+}
+
+function onNotice(draft: Draft, { details, kind, message }: SignalOf<"notice">): void {
+  emit(draft, { type: "notice", data: { kind, message, ...(details && { details }) } });
+}
+
+function onStarted(draft: Draft, { pid, resumed, startedAt }: SignalOf<"started">): void {
+  const { process, turn } = draft.state;
+  if (process.phase === "none") return;
+  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+  Object.assign(process, known);
+  emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
+  if (resumed || draft.state.processCount === 1) return;
+  const message = "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
+  emit(draft, { type: "notice", data: { kind: "warning", message } });
+  // There is no turn that Claude Code could go on with: the prompt never ran.
+  if (turn?.rerun && turn.prompt && !turn.stopping) push(draft, turn.prompt);
 }
 
 function onReported(draft: Draft, { model, permissionMode }: SignalOf<"reported">): void {
@@ -101,45 +145,52 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
     data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
   });
   state.process = { phase: "none" };
+  const { turn } = state;
+  const finished = turn !== null && isFinished(turn, state);
   if (state.background.length > 0) {
     state.background = [];
-    emit(draft, { type: "background.changed", data: { tasks: [] } });
+    if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
   }
-  const { turn } = state;
-  if (turn?.pending) {
-    const { pending } = turn;
-    delete turn.pending;
-    push(draft, pending);
-  } else if (turn) {
-    const finished = turn.stopping !== undefined || (turn.last !== undefined && turn.awaiting.length === 0);
-    if (finished) finishTurn(draft, turn);
-    else endTurn(draft, turn, diedEnding(before.phase, state, { code, signal, error }));
-  }
+  if (!turn) return;
+  if (finished) finishTurn(draft, turn);
+  else if (turn.pending) runPending(draft, turn);
+  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error }));
+}
+
+/** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
+function isFinished(turn: Turn, { asks, background }: SessionState): boolean {
+  if (turn.stopping) return true;
+  return turn.last !== undefined && turn.awaiting.length === 0 && asks.length === 0 && background.length === 0;
 }
 
 type Death = { code: number | null; signal: string | null; error: string | undefined };
 
+function howItEnded({ code, signal }: Death): string {
+  if (signal !== null) return `was killed by ${signal}`;
+  return code === null ? "ended" : `exited with code ${String(code)}`;
+}
+
 /** Nobody asked it to end: either it never came up, or it was lost in the middle of its work. */
-function diedEnding(phase: SessionState["process"]["phase"], state: SessionState, death: Death): Ending {
-  const how = death.signal ? `was killed by ${death.signal}` : `exited with code ${String(death.code)}`;
+function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
+  const how = howItEnded(death);
   const why = death.error === undefined ? "" : ` ${death.error}`;
   if (phase === "starting") {
     const message = `Claude Code did not start: it ${how}.${why}`;
     return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
   }
-  const last = state.lastToolUseId ? ` The last tool call seen is ${state.lastToolUseId}; its outcome may be unknown.` : "";
+  const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";
   const message = `Claude Code ${how} in the middle of the turn.${why}${last} Reply to the session to go on.`;
   return { outcome: "lost", errorSubtype: "lost", message };
 }
 
-/** This node took the session over: whatever the dead owner ran is gone. */
+/** This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. */
 export function onRecovered(draft: Draft): void {
-  const { state } = draft;
-  const error = "The server that ran it has died.";
-  if (state.process.phase !== "none") onExited(draft, { type: "exited", code: null, signal: null, error });
-  if (state.turn && !state.closed) endRecovered(draft, state.turn);
-}
-
-function endRecovered(draft: Draft, turn: Turn): void {
-  endTurn(draft, turn, { outcome: "lost", errorSubtype: "lost", message: "The server that ran the turn has died." });
+  const { process } = draft.state;
+  if (process.phase === "none") return;
+  const { id, pid, startedAt } = process;
+  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+  draft.effects.push({ type: "end-leftover", processId: id, ...known });
+  // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
+  if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
+  onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
 }

@@ -1,14 +1,9 @@
 import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
-import type { StopReason, Turn } from "../../domain/session.ts";
+import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 import { settleAllAsks } from "./asks.ts";
 import { emit, type Draft } from "./draft.ts";
-
-export interface QueuedPrompt {
-  promptId: string;
-  eventId: number;
-}
 
 /** How a turn ends, before the numbers are added. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
@@ -21,6 +16,9 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
     origin: prompt ? "prompt" : "self",
     startedAt: at,
     awaiting: promptIds,
+    ...(prompt && { prompt }),
+    pending: false,
+    rerun: false,
     lastActivityAt: at,
     waitedMs: 0,
     durationApiMs: 0,
@@ -35,38 +33,65 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
 /** Begins the turn of a prompt and hands it to Claude Code, starting a process where there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   const turn = beginTurn(draft, prompt.promptId, prompt);
-  if (draft.state.process.phase === "ending") turn.pending = prompt;
-  else push(draft, prompt);
+  if (draft.state.process.phase === "ending") turn.pending = true;
+  else startAndPush(draft, prompt);
 }
 
-export function push(draft: Draft, prompt: QueuedPrompt): void {
-  const { at, effects, state } = draft;
-  if (state.process.phase === "none") {
-    state.processCount += 1;
-    const id = String(state.processCount);
-    state.process = { phase: "starting", id, since: at };
-    effects.push({ type: "start", processId: id, first: state.processCount === 1 });
-  }
-  effects.push({ type: "push", promptId: prompt.promptId, eventId: prompt.eventId });
+/** The process that was ending is gone: its successor gets the prompt that waited. */
+export function runPending(draft: Draft, turn: Turn): void {
+  turn.pending = false;
+  if (turn.rerun) startProcess(draft, true);
+  else if (turn.prompt) startAndPush(draft, turn.prompt);
+}
+
+/** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
+export function rerun(draft: Draft, prompt: QueuedPrompt): void {
+  const turn = beginTurn(draft, `${prompt.promptId}.rerun`, prompt);
+  turn.rerun = true;
+  startProcess(draft, true);
+}
+
+function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
+  if (draft.state.process.phase === "none") startProcess(draft, false);
+  push(draft, prompt);
+}
+
+export function push(draft: Draft, { eventId, promptId }: QueuedPrompt): void {
+  draft.effects.push({ type: "push", promptId, eventId });
+}
+
+function startProcess({ at, effects, state }: Draft, isRerun: boolean): void {
+  state.processCount += 1;
+  const id = String(state.processCount);
+  state.process = { phase: "starting", id, since: at };
+  effects.push({ type: "start", processId: id, first: state.processCount === 1, rerun: isRerun });
 }
 
 /** Adds one result of Claude Code to the running turn. The turn goes on until Claude Code is idle. */
 export function addResult(draft: Draft, result: AgentResult, eventId: number): void {
   const { state } = draft;
-  // Claude Code counts cost over the session, also after a resume; a smaller total means that it began anew (/clear).
-  const spent = result.costUsdTotal - state.reportedCostUsd;
-  const costUsd = spent >= 0 ? spent : result.costUsdTotal;
-  state.reportedCostUsd = result.costUsdTotal;
+  const costUsd = newCost(state, result);
   state.totals.turns += result.numTurns;
   state.totals.costUsd += costUsd;
   const { turn } = state;
-  if (!turn) return;
+  if (!turn || turn.pending) return;
   turn.numTurns += result.numTurns;
   turn.costUsd += costUsd;
   turn.durationApiMs += result.durationApiMs;
   turn.awaiting = turn.awaiting.filter((promptId) => !result.promptIds.includes(promptId));
   if (result.text !== "" || turn.resultEventId === undefined) turn.resultEventId = eventId;
   turn.last = outcomeOf(result);
+}
+
+/**
+ * Claude Code counts cost over the session, also after a resume. A smaller total means that it began anew (/clear); a
+ * failure that reports none at all, such as one at start-up, says nothing about what was spent.
+ */
+function newCost(state: SessionState, { costUsdTotal, isError }: AgentResult): number {
+  if (isError && costUsdTotal === 0) return 0;
+  const spent = costUsdTotal - state.reportedCostUsd;
+  state.reportedCostUsd = costUsdTotal;
+  return spent >= 0 ? spent : costUsdTotal;
 }
 
 function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
@@ -121,8 +146,19 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   state.turn = null;
   state.lastOutcome = ending.outcome;
   state.idleSince = at;
-  if (ending.outcome !== "done" && ending.outcome !== "failed") state.queueHeld = state.queue.length > 0;
+  if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt);
+  if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);
+}
+
+/** A turn that is lost twice is not tried a third time: what it does may be what kills Claude Code. */
+function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
+  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed;
+}
+
+/** What waited when something was stopped or lost runs only when the caller says so, with the next prompt. */
+export function holdQueue({ state }: Draft): void {
+  state.queueHeld = state.queue.length > 0;
 }
 
 /** Runs the first prompt of the queue if nothing runs and nothing holds it. */

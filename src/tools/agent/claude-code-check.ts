@@ -102,7 +102,7 @@ export const claudeCodeCheck = defineTool({
       const answered = await respond(view, args, call, deps);
       return { answer: await answerCheck(view, { ...request, ...answered }, call, deps) };
     }
-    const stray = ANSWER_FIELDS.find((field) => args[field] !== undefined);
+    const stray = ANSWER_FIELDS.find((field) => args[field] !== undefined && args[field] !== false);
     if (stray !== undefined) throw invalidArgument(stray, "is only for action respond_permission.");
     return { answer: await answerCheck(view, request, call, deps) };
   },
@@ -127,10 +127,8 @@ function answerOf(args: Input): AnswerRequest {
   const { requestId, decision, denyMessage, interrupt, permissionOptions } = args;
   if (requestId === undefined) throw invalidArgument("requestId", "is required to respond; see actions[] of a poll.");
   if (decision === undefined) throw invalidArgument("decision", "is required: one of allow, deny, allow_for_session.");
-  if (decision !== "deny" && denyMessage !== undefined)
-    throw invalidArgument("denyMessage", "goes only with decision deny.");
-  if (decision !== "deny" && interrupt !== undefined)
-    throw invalidArgument("interrupt", "goes only with decision deny.");
+  const forDeny = denyMessage === undefined ? interrupt && "interrupt" : "denyMessage";
+  if (decision !== "deny" && forDeny) throw invalidArgument(forDeny, "goes only with decision deny.");
   if (decision !== "allow" && permissionOptions !== undefined) {
     throw invalidArgument("permissionOptions", "goes only with decision allow.");
   }
@@ -139,7 +137,7 @@ function answerOf(args: Input): AnswerRequest {
     decision,
     by: "caller",
     ...(denyMessage !== undefined && { denyMessage }),
-    ...(interrupt !== undefined && { interrupt }),
+    ...(interrupt && { interrupt }),
     ...permissionOptions,
   };
 }

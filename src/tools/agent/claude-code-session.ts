@@ -4,6 +4,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { statusOf } from "../../domain/session.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { inUsd } from "../present/result.ts";
 import { SessionId } from "../prompt.ts";
 
 const LISTED = 50;
@@ -54,7 +55,7 @@ function present({ id, spec, state, createdAt, updatedAt }: SessionRecord): Json
     ...(model !== undefined && { model }),
     permissionMode: state.reported.permissionMode ?? spec.permissionMode ?? "default",
     totalTurns: state.totals.turns,
-    totalCostUsd: state.totals.costUsd,
+    totalCostUsd: inUsd(state.totals.costUsd),
     ...(state.lastOutcome && { lastOutcome: state.lastOutcome }),
     pending: state.asks.length,
     processStarts: state.processCount,

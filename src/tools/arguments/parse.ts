@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
-import { problemsOf } from "./problems.ts";
-import { refuseOddText } from "./odd-text.ts";
 import { oneLine } from "../present/size.ts";
+import { refuseOddText } from "./odd-text.ts";
+import { problemsOf } from "./problems.ts";
 
 /**
  * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,

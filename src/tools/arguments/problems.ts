@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../../domain/suggest.ts";
 
 /** From zod's findings to sentences that begin behind "field: ". */
 
@@ -101,13 +101,15 @@ function mustBe(kind: string, input: unknown): string {
 }
 
 /** What Claude Code once took and no longer does. */
-const GONE: Readonly<Record<string, string>> = { delegate: " That permission mode no longer exists in Claude Code." };
+const GONE: ReadonlyMap<string, string> = new Map([
+  ["delegate", " That permission mode no longer exists in Claude Code."],
+]);
 
 function wrongWord(values: readonly string[], input: unknown): string {
   const one = values.length === 1 ? String(values[0]) : `one of ${values.join(", ")}`;
   if (input === undefined) return `is required: ${one}.`;
   const word = typeof input === "string" ? input : "";
-  return `must be ${one}${given(input)}.${GONE[word] ?? didYouMean(word, values)}`;
+  return `must be ${one}${given(input)}.${GONE.get(word) ?? didYouMean(word, values)}`;
 }
 
 function unknownName(name: string, names: readonly string[]): string {

@@ -29,9 +29,9 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     durationMs: ended.durationMs,
     durationApiMs: ended.durationApiMs,
     numTurns: ended.numTurns,
-    totalCostUsd: ended.costUsd,
+    totalCostUsd: inUsd(ended.costUsd),
     sessionTotalTurns: ended.sessionTurns,
-    sessionTotalCostUsd: ended.sessionCostUsd,
+    sessionTotalCostUsd: inUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
     code: ended.code,
@@ -41,6 +41,11 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     modelUsage: own.modelUsage,
     permissionDenials: own.permission_denials?.length === 0 ? undefined : own.permission_denials,
   });
+}
+
+/** Sums of small fractions, without the digits that only the summing made. */
+export function inUsd(sum: number): number {
+  return Number(sum.toFixed(9));
 }
 
 /** Seeds 001 and 002 call a turn that broke down an error; one that somebody ended has a result all the same. */

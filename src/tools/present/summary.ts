@@ -23,7 +23,7 @@ const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
 
 /** One line that a person understands: "Bash: npm test", "Write /path/file (1.2 KB)". */
 export function summaryOf(toolName: string, input: JsonObject): string {
-  const about = ABOUT[toolName];
+  const about = Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName] : undefined;
   const subject = about === undefined ? undefined : input[about.key];
   if (about === undefined || typeof subject !== "string") return oneLine(unknownTool(toolName, input), SUMMARY_MAX);
   const size = typeof input["content"] === "string" ? ` (${readableBytes(Buffer.byteLength(input["content"]))})` : "";

@@ -1,0 +1,161 @@
+import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
+import { AppError, type Refusal } from "../domain/error.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { isAtWork } from "../domain/session.ts";
+import { SessionActor, type ActorContext } from "./actor.ts";
+import type { Policy } from "./policy.ts";
+import { NoAnswerError, type Lease, type SessionRecord } from "./ports.ts";
+
+/** A node that has not renewed its lease for so long loses its sessions, ms. */
+const LEASE_MS = 30_000;
+/** A renewal that failed is tried again well before the lease runs out, ms. */
+const RENEW_AGAIN_MS = 2_000;
+/** How long a command to another node's session is tried, and a single try of it, ms. */
+const COMMAND_MS = 15_000;
+const SEND_MS = 1_000;
+/** Sessions that a sweep takes over at a time. */
+const SWEEP = 50;
+
+export interface OwnershipOptions extends ActorContext {
+  readonly limits: Omit<Policy, "askMs" | "initMs" | "onLost">;
+  /** Default of sessionInitTimeoutMs, ms. */
+  readonly initMs: number;
+}
+
+/** Which sessions this node owns, and the way to those that others do. */
+export class Ownership {
+  readonly #options: OwnershipOptions;
+  readonly #actors = new Map<string, SessionActor>();
+  readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
+  #lease: Promise<void> | undefined;
+  #cancelHeartbeat: (() => void) | undefined;
+  #draining = false;
+
+  constructor(options: OwnershipOptions) {
+    this.#options = options;
+  }
+
+  /** Why the log of a session that this node owns cannot be written at present. */
+  trouble(sessionId: string): Refusal | undefined {
+    return this.#actors.get(sessionId)?.trouble;
+  }
+
+  /** To the owner: this node's actor, another node's inbox, or this node after it has claimed a session nobody owns. */
+  async command(command: Command, record: SessionRecord): Promise<CommandReply> {
+    if (this.#draining) throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
+    const actor = this.#actors.get(record.id) ?? (await this.#claim(record));
+    const answered = actor && (await actor.command(command));
+    // An actor that has just retired leaves the session to whoever asks next.
+    return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
+  }
+
+  /** Records what runs as interrupted and gives all sessions up. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    this.#cancelHeartbeat?.();
+    await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
+  }
+
+  /** Nothing is shown as running that is not: the session of a dead owner is taken over before anybody reads it. */
+  async recover(record: SessionRecord): Promise<SessionRecord> {
+    const actor = await this.#claim(record);
+    await actor?.settled();
+    return (await this.#options.backend.get(record.id)) ?? record;
+  }
+
+  /** What dead servers have left running is ended without anybody having to ask for it. */
+  async recoverAbandoned(): Promise<void> {
+    for (const record of await this.#options.backend.abandoned(SWEEP)) {
+      if (!this.#draining && !this.#actors.has(record.id)) await this.recover(record);
+    }
+  }
+
+  /** The node's lease begins with the first session it has to do with: starting up takes none. */
+  async beAlive(): Promise<void> {
+    this.#lease ??= this.#heartbeat().catch((error: unknown) => {
+      this.#lease = undefined;
+      throw error;
+    });
+    await this.#lease;
+  }
+
+  async #send(command: Command, sessionId: string): Promise<CommandReply> {
+    const deadline = this.#options.clock.now() + COMMAND_MS;
+    for (;;) {
+      const reply = await this.#sendOnce(command, sessionId);
+      if (reply) return reply;
+      // The owner may have died, or given the session up, before it read the command.
+      const record = await this.#options.backend.get(sessionId);
+      const actor = record && (await this.#claim(record));
+      if (actor) return actor.command(command);
+      if (this.#options.clock.now() >= deadline) {
+        throw new AppError("TIMEOUT", "The server that owns the session did not answer. Try again.", { sessionId });
+      }
+    }
+  }
+
+  /** Undefined when nobody has answered by then; the command is withdrawn and may be sent again under its id. */
+  async #sendOnce(command: Command, sessionId: string): Promise<CommandReply | undefined> {
+    try {
+      return await this.#options.backend.send(sessionId, command, SEND_MS);
+    } catch (error) {
+      if (error instanceof NoAnswerError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Two commands at once make one claim. */
+  async #claim(record: SessionRecord): Promise<SessionActor | undefined> {
+    const running = this.#claims.get(record.id);
+    if (running) return running;
+    const claim = this.#tryClaim(record).finally(() => this.#claims.delete(record.id));
+    this.#claims.set(record.id, claim);
+    return claim;
+  }
+
+  async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
+    const { backend, log } = this.#options;
+    const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
+    if (isForeign || this.#draining) return undefined;
+    await this.beAlive();
+    const lease = await backend.claim(record.id);
+    const current = lease && (await backend.get(record.id));
+    if (!lease || !current) return undefined;
+    if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
+    return this.#own(lease, current);
+  }
+
+  #own(lease: Lease, { spec, state }: SessionRecord): SessionActor {
+    const session = { lease, spec, state, policy: this.#policyOf(spec) };
+    const actor = new SessionActor(this.#options, session, () => this.#actors.delete(lease.sessionId));
+    this.#actors.set(lease.sessionId, actor);
+    return actor;
+  }
+
+  #policyOf(spec: SessionOptions): Policy {
+    const { initMs, limits } = this.#options;
+    const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
+    return { ...limits, askMs, initMs: sessionInitTimeoutMs, onLost };
+  }
+
+  async #heartbeat(): Promise<void> {
+    await this.#options.backend.heartbeat(LEASE_MS);
+    this.#renewIn(LEASE_MS / 3);
+  }
+
+  #renewIn(ms: number): void {
+    const { clock, log } = this.#options;
+    this.#cancelHeartbeat = clock.at(clock.now() + ms, () => {
+      if (this.#draining) return;
+      this.#heartbeat().catch((error: unknown) => {
+        log.warn("lease not renewed", { error: String(error) });
+        this.#renewIn(RENEW_AGAIN_MS);
+      });
+    });
+  }
+}
+
+/** Recorded as at work by an owner that is dead, or that gave it up without saying so. */
+export function isAbandoned({ owner, state }: SessionRecord): boolean {
+  return owner?.alive !== true && isAtWork(state);
+}

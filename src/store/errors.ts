@@ -1,0 +1,36 @@
+import { AppError } from "../domain/error.ts";
+
+/** What can be wrong with a store, and the message for it: what is wrong, then what to do. */
+const MESSAGES = {
+  busy: (file: string) =>
+    `The store ${file} is locked by another process. End what holds it (a backup, a database tool, a stopped server) and try again.`,
+  corrupt: (file: string) =>
+    `The store ${file} is damaged. Restore it from a backup, or move it away together with its -wal and -shm files: then a new one is begun.`,
+  driver: (file: string) =>
+    `The store ${file} cannot be opened: this installation has no SQLite. Use Node 22.13 or later, or install without --omit=optional.`,
+  failed: (file: string) => `The store ${file} could not be read or written. Check the disk and try again.`,
+  foreign: (file: string) =>
+    `${file} is a database of another program. Name another file with --store or CLAUDE_CODE_MCP_STORE.`,
+  full: (file: string) => `The disk of the store ${file} is full: nothing was saved. Free some space and try again.`,
+  moved: (file: string) =>
+    `The store ${file} was moved or deleted while it was in use. What it held is where it went; from now on a new one is used.`,
+  network: (file: string) =>
+    `The store ${file} is on a network file system, where it cannot be kept safely. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`,
+  newer: (file: string) =>
+    `The store ${file} was changed by a newer claude-code-mcp than this one can work with. Update claude-code-mcp.`,
+  readonly: (file: string) =>
+    `The store ${file} cannot be written. Make the file and its folder writable, or name another file with --store or CLAUDE_CODE_MCP_STORE.`,
+} as const;
+
+export type StoreFault = keyof typeof MESSAGES;
+
+/** The store cannot do what was asked of it, and has not done half of it. */
+export class StoreError extends AppError {
+  readonly fault: StoreFault;
+
+  constructor(fault: StoreFault, file: string, cause?: unknown) {
+    const why = cause instanceof Error ? ` (${cause.message})` : "";
+    super("INTERNAL", MESSAGES[fault](file) + why, { cause });
+    this.fault = fault;
+  }
+}

@@ -1,0 +1,37 @@
+import { homedir } from "node:os";
+import { posix, resolve, win32 } from "node:path";
+import type { Logger, SessionBackend } from "../engine/ports.ts";
+import { createMemoryStore } from "./memory.ts";
+import { Access } from "./sqlite/access.ts";
+import { SqliteBackend } from "./sqlite/backend.ts";
+import type { Self } from "./sqlite/leases.ts";
+import { openConnection } from "./sqlite/open.ts";
+
+/** Sessions end with the process. */
+export const IN_MEMORY = "memory:";
+
+export interface StoreOptions extends Self {
+  readonly log: Logger;
+}
+
+/** The store at `location`, a file or "memory:". The file is opened, and made where there is none, with the first call. */
+export function openStore(location: string, { log, ...self }: StoreOptions): SessionBackend {
+  if (location === IN_MEMORY) return createMemoryStore(self.clock).connect(self.nodeId);
+  const file = resolve(location);
+  return new SqliteBackend(self, new Access(file, async () => openConnection(file, log)));
+}
+
+const FILE = ["claude-code-mcp", "store.db"] as const;
+
+/** In the user's state folder, where each system has it. */
+export function defaultStorePath(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
+  if (platform === "win32") {
+    const local = env["LOCALAPPDATA"] ?? win32.join(env["USERPROFILE"] ?? homedir(), "AppData", "Local");
+    return win32.join(local, ...FILE);
+  }
+  const home = env["HOME"] ?? homedir();
+  if (platform === "darwin") return posix.join(home, "Library", "Application Support", ...FILE);
+  const state = env["XDG_STATE_HOME"];
+  // A relative path there is to be ignored, as the specification has it.
+  return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), ...FILE);
+}

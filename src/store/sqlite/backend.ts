@@ -1,0 +1,226 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Command, CommandReply } from "../../domain/command.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
+import type { Append, InboxItem, Lease, NewSession, SessionQuery, SessionRecord } from "../../engine/ports.ts";
+import type { Access } from "./access.ts";
+import { Changes } from "./changes.ts";
+import type { Connection } from "./connection.ts";
+import { isBarrier, readEvents, toAppend } from "./events.ts";
+import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
+import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
+import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
+import { recordOf, type SessionRow } from "./rows.ts";
+import { abandonedSessions, getSession, hasSession, listSessions, toCreate, toUpdate } from "./sessions.ts";
+import { type Urgency, Writer } from "./writer.ts";
+
+/** Events that a tail holds at once, however slow its reader. */
+const TAIL_PAGE = 32;
+
+const UNKNOWN_COMMAND: CommandReply = {
+  ok: false,
+  refusal: { code: "INTERNAL", message: "The server that owns the session is older than this one. Update it." },
+};
+
+/** A node on an SQLite file. Nothing is opened, locked or written before the first call. */
+export class SqliteBackend implements SessionBackend {
+  readonly nodeId: string;
+  readonly #self: Self;
+  readonly #access: Access;
+  readonly #writer: Writer;
+  readonly #changes: Changes;
+  #closing: Promise<void> | undefined;
+
+  constructor(self: Self, access: Access) {
+    this.nodeId = self.nodeId;
+    this.#self = self;
+    this.#access = access;
+    this.#writer = new Writer(access);
+    this.#changes = new Changes(access);
+  }
+
+  async heartbeat(ttlMs: number): Promise<void> {
+    this.#assertOpen();
+    await this.#access.assertInPlace();
+    await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
+  }
+
+  async create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }> {
+    const { created, row } = await this.#change(session.id, "barrier", toCreate(session));
+    return { record: await this.#record(row), created };
+  }
+
+  async get(id: string): Promise<SessionRecord | undefined> {
+    const row = await this.#read((db) => getSession(db, id));
+    return row && this.#record(row);
+  }
+
+  async update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
+    return this.#record(await this.#change(id, "barrier", toUpdate(id, rev, patch)));
+  }
+
+  async list(query: SessionQuery): Promise<SessionRecord[]> {
+    const rows = await this.#read((db) => listSessions(db, query));
+    return this.#records(rows);
+  }
+
+  async claim(id: string): Promise<Lease | undefined> {
+    const owner = (await this.get(id))?.owner;
+    const dead = owner?.alive === false ? owner.nodeId : undefined;
+    return this.#change(id, "barrier", (db) => claimSession(db, id, this.#self, dead));
+  }
+
+  async release(lease: Lease): Promise<void> {
+    await this.#change(lease.sessionId, "barrier", (db) => releaseSession(db, lease));
+  }
+
+  async append(lease: Lease, change: Append): Promise<void> {
+    const urgency = isBarrier(change.events) ? "barrier" : "grouped";
+    await this.#change(lease.sessionId, urgency, toAppend(lease, change), change.events.length);
+  }
+
+  async read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
+    return this.#read((db) => readEvents(db, id, from, limit));
+  }
+
+  async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
+    this.#assertOpen();
+    let next = from;
+    const look = async (): Promise<StoredEvent[] | undefined> => {
+      const page = await this.#read((db) => {
+        const events = readEvents(db, id, next, TAIL_PAGE);
+        return events.length > 0 || hasSession(db, id) ? events : undefined;
+      });
+      next = (page?.at(-1)?.id ?? next - 1) + 1;
+      // A long log must not keep everything else in this process from its turn.
+      if (page?.length === TAIL_PAGE) await nextTurn();
+      return page;
+    };
+    yield* this.#changes.follow({ sessionId: id, signal, look });
+  }
+
+  async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
+    const now = this.#self.clock.now();
+    const posting = { sessionId: id, id: command.id, data: JSON.stringify(command), expiresAt: now + timeoutMs };
+    const reply = (db: Connection): CommandReply | undefined => {
+      if (!hasSession(db, id)) throw new NoAnswerError(`there is no session ${id} to answer`);
+      return replyTo(db, id, command.id);
+    };
+    const known = await this.#change(id, "prompt", (db) => reply(db) ?? postCommand(db, posting, now));
+    const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
+    if (answer) return answer;
+    // An answer that came at the last moment is one.
+    const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
+    if (late) return late;
+    throw new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`);
+  }
+
+  async *inbox(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
+    this.#assertOpen();
+    const { sessionId } = lease;
+    const inHand = new Set<string>();
+    // One at a time: while the owner worked on the last one, the next may have been withdrawn or the session lost.
+    const look = async () =>
+      this.#read((db) => {
+        if (!isHeld(db, lease)) return undefined;
+        const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
+        return next ? [next] : [];
+      });
+    for await (const { command, id } of this.#changes.follow({ sessionId, signal, look })) {
+      inHand.add(id);
+      const ack = async (reply: CommandReply): Promise<void> => {
+        const text = JSON.stringify(reply);
+        await this.#change(sessionId, "prompt", (db) => answerCommand(db, lease, id, text));
+        inHand.delete(id);
+      };
+      if (command) yield { command, ack };
+      else await ack(UNKNOWN_COMMAND);
+    }
+  }
+
+  async purge({ before, limit, statuses }: Parameters<SessionBackend["purge"]>[0]): Promise<number> {
+    const living = await this.#livingNodes();
+    const found = await this.#read((db) => endedSessions(db, { before, limit, living, statuses }));
+    const deleted = await Promise.all(
+      found.map(async (ended) => this.#change(ended.id, "prompt", (db) => deleteSession(db, ended))),
+    );
+    while (await this.#writer.write("prompt", clearStep));
+    while (await this.#writer.write("prompt", shrinkStep));
+    return deleted.filter(Boolean).length;
+  }
+
+  async size(): Promise<number> {
+    return this.#read(usedBytes);
+  }
+
+  async abandoned(limit: number): Promise<SessionRecord[]> {
+    const living = await this.#livingNodes();
+    return this.#records(await this.#read((db) => abandonedSessions(db, living, limit)));
+  }
+
+  /** What this node owns stays its own: releasing is the engine's, which knows what still runs. */
+  async close(): Promise<void> {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#changes.close();
+    await this.#writer.flush();
+    await this.#access.close();
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw new Error(`node ${this.nodeId}: the store is closed`);
+  }
+
+  async #read<T>(work: (db: Connection) => T): Promise<T> {
+    this.#assertOpen();
+    return this.#access.use(work);
+  }
+
+  /** Writes, and wakes who waits for the session. */
+  async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T, events = 1): Promise<T> {
+    this.#assertOpen();
+    const result = await this.#writer.write(urgency, work, events);
+    this.#changes.ring(sessionId);
+    return result;
+  }
+
+  async #awaitReply(
+    sessionId: string,
+    timeoutMs: number,
+    reply: (db: Connection) => CommandReply | undefined,
+  ): Promise<CommandReply | undefined> {
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
+    const look = async (): Promise<CommandReply[]> => {
+      const found = await this.#read(reply);
+      return found ? [found] : [];
+    };
+    try {
+      for await (const found of this.#changes.follow({ sessionId, signal: timeout.signal, look })) return found;
+      return undefined;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #records(rows: readonly SessionRow[]): Promise<SessionRecord[]> {
+    const census = new Census(this.#self);
+    return Promise.all(rows.map(async (row) => this.#record(row, census)));
+  }
+
+  async #record(row: SessionRow, census = new Census(this.#self)): Promise<SessionRecord> {
+    const { nodeId } = row;
+    return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await census.isAlive({ ...row, nodeId }) });
+  }
+
+  async #livingNodes(): Promise<string[]> {
+    const census = new Census(this.#self);
+    const leased = await this.#read((db) => leasedNodes(db, this.#self.clock.now()));
+    const alive = await Promise.all(leased.map(async (node) => census.isAlive(node)));
+    return leased.filter((_, index) => alive[index]).map(({ nodeId }) => nodeId);
+  }
+}

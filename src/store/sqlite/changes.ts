@@ -1,0 +1,116 @@
+import { type FSWatcher, watch } from "node:fs";
+import { z } from "zod";
+import { Bell, follow } from "../follow.ts";
+import type { Access } from "./access.ts";
+
+/**
+ * What other processes write is found by asking SQLite, which knows in microseconds without a look at the data. That
+ * the file changes is a hint to ask soon: it comes before the commit is done, or not at all.
+ */
+const [FIRST_MS, LONGEST_MS] = [1, 50];
+
+const sql = { version: "PRAGMA data_version" } as const;
+const Version = z.object({ data_version: z.int() });
+
+export interface Watched<T> {
+  readonly sessionId: string;
+  readonly signal: AbortSignal;
+  /** As `Following.look`. */
+  readonly look: () => Promise<readonly T[] | undefined>;
+}
+
+/** Wakes those who wait for a session, whoever changed it. Asks nobody while nobody waits. */
+export class Changes {
+  readonly #access: Access;
+  readonly #bells = new Map<string, Bell>();
+  readonly #closing = new Bell();
+  #closed = false;
+  #asking = false;
+  #delay = FIRST_MS;
+  #hurry = (): void => undefined;
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  /** All that `look` finds in a session, now and with each change, until `signal` aborts or the store is closed. */
+  async *follow<T>({ sessionId, signal, look }: Watched<T>): AsyncGenerator<T, void> {
+    const bell = this.#bells.get(sessionId) ?? new Bell();
+    this.#bells.set(sessionId, bell);
+    void this.#ask();
+    try {
+      yield* follow({ bells: [bell, this.#closing], signal, look: () => this.#unlessClosed(look) });
+    } finally {
+      if (bell.isSilent && this.#bells.get(sessionId) === bell) this.#bells.delete(sessionId);
+    }
+  }
+
+  /** This process has changed the session. */
+  ring(sessionId: string): void {
+    this.#bells.get(sessionId)?.ring();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#closing.ring();
+    this.#hurry();
+  }
+
+  async #unlessClosed<T>(look: () => Promise<T | undefined>): Promise<T | undefined> {
+    const ended = (): boolean => this.#closed;
+    try {
+      return ended() ? undefined : await look();
+    } catch (error) {
+      if (ended()) return undefined;
+      throw error;
+    }
+  }
+
+  async #ask(): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
+    // The log to watch is there once the store has been opened. What came before this was found is looked for below.
+    await this.#readVersion();
+    const watcher = this.#watch();
+    let last: number | undefined;
+    while (this.#bells.size > 0 && !this.#closed) {
+      await this.#sleep();
+      const version = await this.#readVersion();
+      if (version !== undefined && version === last) continue;
+      last = version;
+      // When the store cannot be asked, those who wait must learn of it: they look, and fail as it does.
+      for (const bell of this.#bells.values()) bell.ring();
+    }
+    watcher?.close();
+    this.#asking = false;
+  }
+
+  async #readVersion(): Promise<number | undefined> {
+    return this.#access.use((db) => db.get(sql.version, Version)?.data_version).catch(() => undefined);
+  }
+
+  #watch(): FSWatcher | undefined {
+    try {
+      const watcher = watch(`${this.#access.file}-wal`, { persistent: false }, () => this.#hurry());
+      watcher.on("error", () => watcher.close());
+      return watcher;
+    } catch {
+      // No such file without a write-ahead log, or no watcher to be had: asking is enough.
+      return undefined;
+    }
+  }
+
+  /** Longer each time, until something happens. */
+  #sleep(): Promise<void> {
+    return new Promise((resolve) => {
+      let timer = setTimeout(resolve, this.#delay).unref();
+      this.#delay = Math.min(2 * this.#delay, LONGEST_MS);
+      this.#hurry = () => {
+        this.#hurry = () => undefined;
+        this.#delay = FIRST_MS;
+        clearTimeout(timer);
+        timer = setTimeout(resolve, FIRST_MS).unref();
+      };
+    });
+  }
+}

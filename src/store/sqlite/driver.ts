@@ -1,0 +1,66 @@
+import { z } from "zod";
+
+/**
+ * The one file that knows which SQLite is used: the one built into Node (22.13 and later), else @photostructure/sqlite,
+ * which has the same interface. Loaded with the first use of a store.
+ */
+
+export type SqlValue = string | number | null;
+/** By the names of `$name` in the statement. */
+export type SqlValues = Readonly<Record<string, SqlValue>>;
+
+export interface Statement {
+  run(values: SqlValues): { changes: number | bigint };
+  get(values: SqlValues): unknown;
+  all(values: SqlValues): unknown[];
+}
+
+/** No method waits: each blocks until SQLite is done, or has been busy for the time of its `busy_timeout`. */
+export interface Database {
+  exec(sql: string): void;
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+type Driver = { DatabaseSync: new (file: string) => Database };
+
+export async function openDatabase(file: string): Promise<Database> {
+  const driver: Driver = builtIn() ?? (await import("@photostructure/sqlite"));
+  return new driver.DatabaseSync(file);
+}
+
+const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);
+
+function builtIn(): Driver | undefined {
+  // Node 22 warns of its own module on stderr, where clients show it to people who can do nothing about it.
+  const warn = process.emitWarning.bind(process);
+  process.emitWarning = () => undefined;
+  try {
+    return BuiltIn.safeParse(process.getBuiltinModule("node:sqlite")).data;
+  } finally {
+    process.emitWarning = warn;
+  }
+}
+
+const SqliteError = z.object({ code: z.literal("ERR_SQLITE_ERROR"), errcode: z.number() });
+
+/** SQLite's extended result code, with both drivers; undefined for an error that is not SQLite's. */
+export function sqliteCode(error: unknown): number | undefined {
+  return SqliteError.safeParse(error).data?.errcode;
+}
+
+const BUSY = 5;
+/** Too long, against a constraint, of the wrong type: the statement's own fault. */
+const OF_STATEMENT: ReadonlySet<number> = new Set([18, 19, 20]);
+
+/** SQLite could not do what it should have done, and nothing else would have fared better. */
+export function isOfStore(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code !== undefined && !OF_STATEMENT.has(code & 0xff);
+}
+
+/** Another connection is in the way: what was tried has not happened and can be tried again. */
+export function isBusy(error: unknown): boolean {
+  const code = sqliteCode(error);
+  return code !== undefined && (code & 0xff) === BUSY;
+}

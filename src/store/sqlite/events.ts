@@ -1,0 +1,55 @@
+import { z } from "zod";
+import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
+import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
+import type { Connection } from "./connection.ts";
+import { EventRow } from "./rows.ts";
+import { sought, stateColumns } from "./sessions.ts";
+
+const sql = {
+  advance: `UPDATE sessions SET state = $state, status = $status, at_work = $atWork, last_event = $last,
+      updated_at = $at, rev = rev + 1
+    WHERE id = $id AND owner = $owner AND epoch = $epoch AND last_event = $before`,
+  head: "SELECT owner, epoch, last_event FROM sessions WHERE id = $id",
+  insert: "INSERT INTO events(session_id, id, at, type, data) VALUES($sessionId, $id, $at, $type, $data)",
+  firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
+  read: `SELECT id, at, type, data FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
+} as const;
+
+/** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
+const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
+
+/** A change of the state alone is one as well. */
+export function isBarrier(events: readonly SessionEvent[]): boolean {
+  return events.length === 0 || events.some(({ type }) => !RELAXED.has(type));
+}
+
+/** The texts are made now, whenever the work is done. The work throws FencedError. */
+export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, state }: Append): (db: Connection) => void {
+  const before = state.lastEventId - events.length;
+  const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
+  const rows = events.map(({ data, type }, index) => {
+    return { sessionId, id: before + 1 + index, at, type, data: JSON.stringify(data) };
+  });
+  const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
+  return (db) => {
+    if (db.run(sql.advance, head) === 0) throw refusal(db, head);
+    for (const row of rows) db.run(sql.insert, row);
+    if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: sought(prompt) });
+  };
+}
+
+const Head = z.object({ owner: z.string().nullable(), epoch: z.int(), last_event: z.int() });
+
+/** Why a session could not be advanced. */
+function refusal(db: Connection, to: { id: string; owner: string; epoch: number; before: number }): Error {
+  const head = db.get(sql.head, Head, { id: to.id });
+  if (!head) return new FencedError(`session ${to.id} is gone`);
+  if (head.owner !== to.owner || head.epoch !== to.epoch)
+    return new FencedError(`session ${to.id} is no longer owned by ${to.owner}`);
+  const ids = `the log ends with event ${String(head.last_event)}, the change begins after ${String(to.before)}`;
+  return new Error(`session ${to.id}: state and log disagree: ${ids}`);
+}
+
+export function readEvents(db: Connection, sessionId: string, from: number, limit: number): StoredEvent[] {
+  return db.all(sql.read, EventRow, { sessionId, from: Math.max(from, 1), limit });
+}

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { Command, type CommandReply } from "../../domain/command.ts";
+import type { Lease } from "../../engine/ports.ts";
+import type { Connection } from "./connection.ts";
+import { isHeld } from "./leases.ts";
+import { ReplyRow } from "./rows.ts";
+
+/** How many answers a session remembers, so that a command sent again is answered again and not run again. */
+const REPLIES_KEPT = 1000;
+
+const sql = {
+  reply: "SELECT reply FROM commands WHERE session_id = $sessionId AND id = $id",
+  post: `INSERT INTO commands(session_id, id, data, expires_at) VALUES($sessionId, $id, $data, $expiresAt)
+    ON CONFLICT(session_id, id) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at) WHERE reply IS NULL`,
+  expire: "DELETE FROM commands WHERE session_id = $sessionId AND reply IS NULL AND expires_at < $before",
+  withdraw: `DELETE FROM commands
+    WHERE session_id = $sessionId AND id = $id AND reply IS NULL AND expires_at <= $expiresAt`,
+  open: `SELECT id, data FROM commands
+    WHERE session_id = $sessionId AND reply IS NULL AND expires_at > $now ORDER BY n LIMIT $limit`,
+  answer: `INSERT INTO commands(session_id, id, data, expires_at, reply) VALUES($sessionId, $id, '', 0, $reply)
+    ON CONFLICT(session_id, id) DO UPDATE SET reply = excluded.reply WHERE reply IS NULL`,
+  forget: `DELETE FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL AND n <=
+    (SELECT n FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL ORDER BY n DESC LIMIT 1 OFFSET ${String(REPLIES_KEPT)})`,
+} as const;
+
+/** Who waits for which answer, and until when. */
+export interface Posting {
+  readonly sessionId: string;
+  readonly id: string;
+  readonly data: string;
+  readonly expiresAt: number;
+}
+
+/** What a sender that died has left is cleared away when it is so long past its time, ms. */
+const EXPIRED_MS = 60_000;
+
+/** For an owner to find; one that is there already waits for the last of its senders. */
+export function postCommand(db: Connection, posting: Posting, now: number): void {
+  db.run(sql.expire, { sessionId: posting.sessionId, before: now - EXPIRED_MS });
+  db.run(sql.post, { ...posting });
+}
+
+/** The sender has given up: nobody need do it any more, unless another sender waits longer. */
+export function withdrawCommand(db: Connection, { expiresAt, id, sessionId }: Posting): void {
+  db.run(sql.withdraw, { sessionId, id, expiresAt });
+}
+
+export function replyTo(db: Connection, sessionId: string, id: string): CommandReply | undefined {
+  return db.get(sql.reply, ReplyRow, { sessionId, id })?.reply ?? undefined;
+}
+
+const OpenRow = z.object({ id: z.string(), data: z.string() });
+
+/** What an owner has to do next. A newer server may have sent what this one does not know: then it has an id only. */
+export interface NextCommand {
+  readonly id: string;
+  readonly command: Command | undefined;
+}
+
+/** The oldest unanswered command that is not in hand. Its sender may have died: then its time is what ends it. */
+export function nextCommand(
+  db: Connection,
+  sessionId: string,
+  now: number,
+  inHand: ReadonlySet<string>,
+): NextCommand | undefined {
+  const rows = db.all(sql.open, OpenRow, { sessionId, now, limit: inHand.size + 1 });
+  const row = rows.find(({ id }) => !inHand.has(id));
+  return row && { id: row.id, command: Command.safeParse(JSON.parse(row.data)).data };
+}
+
+/** The first answer stands. It is kept although the sender has given up: he may ask again. */
+export function answerCommand(db: Connection, lease: Lease, id: string, reply: string): void {
+  const { sessionId } = lease;
+  if (!isHeld(db, lease)) return;
+  db.run(sql.answer, { sessionId, id, reply });
+  db.run(sql.forget, { sessionId });
+}

@@ -1,0 +1,59 @@
+import { z } from "zod";
+import type { CommandReply } from "../../domain/command.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { SessionRecord } from "../../engine/ports.ts";
+
+/**
+ * Rows as they come from the database. What stands in them as JSON is not checked against today's schemas: a newer
+ * server may have written more than this one knows, and an unknown event is kept rather than refused.
+ */
+
+/** Text that a store has written: what comes out has the type of what went in. */
+function json<T>() {
+  const parse: (text: string) => T = JSON.parse;
+  return z.string().transform((text) => parse(text));
+}
+
+/** A node, as far as it takes to tell whether it is alive. */
+export const NodeRow = z.object({
+  nodeId: z.string(),
+  host: z.string().nullable(),
+  pid: z.int().nullable(),
+  startedAt: z.string().nullable(),
+  expiresAt: z.int().nullable(),
+});
+export type NodeRow = z.infer<typeof NodeRow>;
+
+/** A session with the node that owns it; null throughout where nobody does. */
+export const SessionRow = z.object({
+  ...NodeRow.shape,
+  nodeId: z.string().nullable(),
+  id: z.string(),
+  principal: json<string>(),
+  spec: json<SessionOptions>(),
+  state: json<SessionState>(),
+  title: json<string>().nullable(),
+  createdAt: z.int(),
+  updatedAt: z.int(),
+  rev: z.int(),
+});
+export type SessionRow = z.infer<typeof SessionRow>;
+
+export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): SessionRecord {
+  const { id, principal, spec, state, title, createdAt, updatedAt, rev } = row;
+  return { id, principal, spec, state, title: title ?? undefined, createdAt, updatedAt, rev, owner };
+}
+
+/** The parts are put together as text, so that the whole is parsed once. */
+function storedEvent({ id, at, type, data }: { id: number; at: number; type: string; data: string }): StoredEvent {
+  const parse: (text: string) => StoredEvent = JSON.parse;
+  return parse(`{"id":${String(id)},"at":${String(at)},"type":${JSON.stringify(type)},"data":${data}}`);
+}
+
+export const EventRow = z
+  .object({ id: z.int(), at: z.int(), type: z.string(), data: z.string() })
+  .transform((row) => storedEvent(row));
+
+export const ReplyRow = z.object({ reply: json<CommandReply>().nullable() });

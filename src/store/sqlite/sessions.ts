@@ -1,0 +1,119 @@
+import { z } from "zod";
+import type { SessionOptions } from "../../domain/options.ts";
+import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
+import { ConflictError, type NewSession, type SessionQuery } from "../../engine/ports.ts";
+import { newestFirst } from "../newest-first.ts";
+import type { Connection } from "./connection.ts";
+import type { SqlValue } from "./driver.ts";
+import { SessionRow } from "./rows.ts";
+
+const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
+    d.spec, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
+  FROM sessions s JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
+
+const sql = {
+  byId: `${select} WHERE s.id = $id`,
+  byKey: `${select} WHERE s.principal = $principal AND s.idempotency_key = $key`,
+  exists: "SELECT id FROM sessions WHERE id = $id",
+  abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
+    ORDER BY s.updated_at LIMIT $limit`,
+  insert: `INSERT INTO sessions(id, principal, idempotency_key, cwd, state, status, at_work,
+      last_event, rev, epoch, created_at, updated_at)
+    VALUES($id, $principal, $key, $cwd, $state, $status, $atWork, 0, 1, 0, $at, $at)`,
+  describe: "INSERT INTO descriptions(session_id, spec, sought_cwd) VALUES($id, $spec, $soughtCwd)",
+  touch: "UPDATE sessions SET rev = rev + 1 WHERE id = $id AND rev = $rev",
+  setTitle: "UPDATE descriptions SET title = $title, sought_title = $soughtTitle WHERE session_id = $id",
+  setSpec: "UPDATE descriptions SET spec = $spec, sought_cwd = $soughtCwd WHERE session_id = $id",
+  setCwd: "UPDATE sessions SET cwd = $cwd WHERE id = $id",
+} as const;
+
+/** The columns that follow from a state. Throws for what has no JSON: before the transaction, that is. */
+export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
+  return { state: JSON.stringify(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
+}
+
+/** Text as it is searched. NUL, which not every driver takes, is in none that anybody looks for. */
+export function sought(text: string): string {
+  return text.toLowerCase().replaceAll("\0", "\ufffd");
+}
+
+/** Text as it is compared; migrations.ts says why as JSON. */
+function exact(text: string): string {
+  return JSON.stringify(text);
+}
+
+export function getSession(db: Connection, id: string): SessionRow | undefined {
+  return db.get(sql.byId, SessionRow, { id });
+}
+
+export function hasSession(db: Connection, id: string): boolean {
+  return db.get(sql.exists, z.unknown(), { id }) !== undefined;
+}
+
+/** Those at work that none of the living nodes owns. */
+export function abandonedSessions(db: Connection, living: readonly string[], limit: number): SessionRow[] {
+  return db.all(sql.abandoned, SessionRow, { living: JSON.stringify(living), limit });
+}
+
+/** The text of a session is made now, whenever the work that is returned is done: the caller may go on to change it. */
+export function toCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
+  const { at, id, idempotencyKey, spec, state } = session;
+  if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
+  const [principal, key] = [exact(session.principal), idempotencyKey === undefined ? null : exact(idempotencyKey)];
+  const columns = { id, principal, key, cwd: exact(spec.cwd), at, ...stateColumns(state) };
+  const description = { id, spec: JSON.stringify(spec), soughtCwd: sought(spec.cwd) };
+  return (db) => {
+    const known = getSession(db, id) ?? (key === null ? undefined : db.get(sql.byKey, SessionRow, { principal, key }));
+    if (known) return { row: known, created: false };
+    db.run(sql.insert, columns);
+    db.run(sql.describe, description);
+    return { row: written(db, id), created: true };
+  };
+}
+
+/** The work throws ConflictError when the session is not at `rev` any more. */
+export function toUpdate(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }) {
+  const { spec, title } = patch;
+  const newSpec = spec && { cwd: exact(spec.cwd), spec: JSON.stringify(spec), soughtCwd: sought(spec.cwd) };
+  return (db: Connection): SessionRow => {
+    if (db.run(sql.touch, { id, rev }) === 0) throw new ConflictError(`session ${id} has changed since it was read`);
+    if (title !== undefined) db.run(sql.setTitle, { id, title: exact(title), soughtTitle: sought(title) });
+    if (newSpec) {
+      db.run(sql.setSpec, { id, spec: newSpec.spec, soughtCwd: newSpec.soughtCwd });
+      db.run(sql.setCwd, { id, cwd: newSpec.cwd });
+    }
+    return written(db, id);
+  };
+}
+
+function written(db: Connection, id: string): SessionRow {
+  const row = getSession(db, id);
+  if (!row) throw new Error(`session ${id} is not there although it was just written`);
+  return row;
+}
+
+/** Each status is read along its own index and no further than the page: one that is rare is found at once. */
+export function listSessions(db: Connection, query: SessionQuery): SessionRow[] {
+  const statuses = query.statuses && [...new Set(query.statuses)];
+  const pages = db.snapshot(() => (statuses ?? [undefined]).map((status) => readPage(db, query, status)));
+  return pages.flat().toSorted(newestFirst).slice(0, query.limit);
+}
+
+function readPage(db: Connection, query: SessionQuery, status: string | undefined): SessionRow[] {
+  const { before, cwd, limit, principal, since, text } = query;
+  const where = ["s.principal = $principal"];
+  const values: Record<string, SqlValue> = { principal: exact(principal), limit };
+  const filter = (condition: string, over: Record<string, SqlValue>): void => {
+    where.push(condition);
+    Object.assign(values, over);
+  };
+  if (status !== undefined) filter("s.status = $status", { status });
+  if (cwd !== undefined) filter("s.cwd = $cwd", { cwd: exact(cwd) });
+  if (since !== undefined) filter("s.updated_at >= $since", { since });
+  if (before) filter("(s.updated_at, s.id) < ($at, $id)", { at: before.updatedAt, id: before.id });
+  if (text !== undefined) filter(`(${MENTIONS})`, { text: sought(text) });
+  const order = "ORDER BY s.updated_at DESC, s.id DESC LIMIT $limit";
+  return db.all(`${select} WHERE ${where.join(" AND ")} ${order}`, SessionRow, values);
+}
+
+const MENTIONS = ["title", "cwd", "prompt"].map((field) => `instr(d.sought_${field}, $text) > 0`).join(" OR ");

@@ -1,0 +1,113 @@
+import type { Access } from "./access.ts";
+import type { Connection } from "./connection.ts";
+import { isOfStore } from "./driver.ts";
+
+/**
+ * `barrier`: on the disk before it is acknowledged, with all that was written before it. `prompt`: written at once, and
+ * survives the process but not the machine. `grouped`: as `prompt`, and may wait a little for others to share its cost.
+ */
+export type Urgency = "barrier" | "prompt" | "grouped";
+
+/**
+ * Grouped writes wait so many times as long as the last commit took, so that commits take up a tenth of the time at
+ * most; but never longer than that, and not when so many events wait. The first after a pause does not wait.
+ */
+const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [9, 50, 64];
+/** Jobs in one transaction, so that none holds up everything else for long. */
+const TRANSACTION_JOBS = 64;
+
+interface Job {
+  readonly urgency: Urgency;
+  /** Does the work; what it returns tells the caller, once that is stored. */
+  readonly run: (db: Connection) => () => void;
+  readonly fail: (error: unknown) => void;
+}
+
+/** All writes of this process, in the order they were asked for, several to a transaction. */
+export class Writer {
+  readonly #access: Access;
+  readonly #queue: Job[] = [];
+  #waitingEvents = 0;
+  /** When the next grouped write need not wait. */
+  #quietUntil = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #draining: Promise<void> | undefined;
+
+  constructor(access: Access) {
+    this.#access = access;
+  }
+
+  /**
+   * Resolves when the work is stored, and rejects when nothing of it is. `work` may run more than once, and must do
+   * nothing but read and write the database.
+   */
+  async write<T>(urgency: Urgency, work: (db: Connection) => T, events = 1): Promise<T> {
+    this.#access.assertOpen();
+    return new Promise((resolve, reject) => {
+      const run = (db: Connection) => {
+        const result = work(db);
+        return () => resolve(result);
+      };
+      this.#queue.push({ urgency, run, fail: reject });
+      this.#waitingEvents += events;
+      this.#schedule(urgency);
+    });
+  }
+
+  /** Resolves when nothing waits any more. */
+  async flush(): Promise<void> {
+    this.#drainSoon();
+    await this.#draining;
+  }
+
+  #schedule(urgency: Urgency): void {
+    const wait = this.#quietUntil - performance.now();
+    if (urgency !== "grouped" || this.#waitingEvents >= GROUP_EVENTS || wait <= 0) this.#drainSoon();
+    else this.#timer ??= setTimeout(() => this.#drainSoon(), wait);
+  }
+
+  #drainSoon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#draining ??= this.#drain();
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0) {
+      // What else arrives in this turn of the event loop shares the transaction, and others get theirs in between.
+      await new Promise(setImmediate);
+      const jobs = this.#queue.splice(0, TRANSACTION_JOBS);
+      if (this.#queue.length === 0) this.#waitingEvents = 0;
+      await this.#commit(jobs);
+    }
+    this.#draining = undefined;
+  }
+
+  /** One transaction. When the store fails, all of it has failed; when one job fails, the others have not. */
+  async #commit(jobs: readonly Job[]): Promise<void> {
+    try {
+      const settled = await this.#access.use((db) => this.#transact(db, jobs));
+      for (const settle of settled) settle();
+    } catch (error) {
+      for (const { fail } of jobs) fail(error);
+    }
+  }
+
+  #transact(db: Connection, jobs: readonly Job[]): (() => void)[] {
+    const begin = performance.now();
+    const durability = jobs.some(({ urgency }) => urgency === "barrier") ? "full" : "normal";
+    const settled = db.transaction(durability, () => jobs.map((job) => runOne(db, job)));
+    const end = performance.now();
+    this.#quietUntil = end + Math.min(GROUP_COSTS * (end - begin), GROUP_MS);
+    return settled;
+  }
+}
+
+function runOne(db: Connection, job: Job): () => void {
+  try {
+    return db.attempt(() => job.run(db));
+  } catch (error) {
+    if (isOfStore(error)) throw error;
+    return () => job.fail(error);
+  }
+}

@@ -1,0 +1,185 @@
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { claudeRuntime, type ClaudeRuntimeOptions } from "../../src/claude/runtime.ts";
+import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/trust.ts";
+import type { SessionOptions } from "../../src/domain/options.ts";
+
+let root = "";
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "folders-")));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const at = (...path: string[]): string => join(root, ...path);
+
+function folder(...path: string[]): string {
+  mkdirSync(at(...path), { recursive: true });
+  return at(...path);
+}
+
+function file(path: string, text = ""): string {
+  folder(path, "..");
+  writeFileSync(at(path), text);
+  return at(path);
+}
+
+function link(path: string, target: string): string {
+  symlinkSync(target, at(path), "junction");
+  return at(path);
+}
+
+describe("a start is refused beforehand", () => {
+  async function check(options: Partial<SessionOptions>, config: Partial<ClaudeRuntimeOptions> = {}): Promise<void> {
+    const runtime = claudeRuntime({
+      environment: {},
+      depth: 0,
+      mayNest: false,
+      ownCommands: [],
+      allowDirs: [],
+      trustDirs: [],
+      claudePath: process.execPath,
+      forceReaper: false,
+      mask: (text) => text,
+      ...config,
+    });
+    await runtime.check({ cwd: root, ...options });
+  }
+  const refusal = (field: string, problem: string) => ({
+    code: "INVALID_ARGUMENT",
+    message: expect.stringMatching(new RegExp(`^${field.replaceAll(/[[\]]/g, "\\$&")}: .*${problem}`)),
+  });
+
+  it("in a folder that is not there, or is none", async () => {
+    await expect(check({ cwd: at("gone") })).rejects.toMatchObject(refusal("cwd", "does not exist"));
+    await expect(check({ cwd: file("a.txt") })).rejects.toMatchObject(refusal("cwd", "is a file"));
+    const additionalDirectories = [root, at("gone")];
+    await expect(check({ additionalDirectories })).rejects.toMatchObject(
+      refusal("additionalDirectories[1]", "not exist"),
+    );
+    await expect(check({ additionalDirectories: [root] })).resolves.toBeUndefined();
+  });
+
+  const allowDirs = () => [folder("unused"), folder("root")];
+
+  it.each([
+    ["beside it", () => folder("other")],
+    ["beside it, with the same beginning", () => folder("root-b")],
+    ["above it", () => root],
+    ["above it, said in a roundabout way", () => `${at("root")}/..`],
+    ["a link in it that leaves it", () => link("root/out", folder("other"))],
+    ["below such a link", () => join(link("root/out", folder("other")), folder("other", "a").slice(-1))],
+  ])("outside the folder that is allowed: %s", async (_, place) => {
+    const config = { allowDirs: allowDirs() };
+    const cwd = place();
+    await expect(check({ cwd }, config)).rejects.toMatchObject(refusal("cwd", "outside the folders"));
+    const more = { cwd: at("root"), additionalDirectories: [at("root"), cwd] };
+    await expect(check(more, config)).rejects.toMatchObject(refusal("additionalDirectories[1]", "outside the folders"));
+  });
+
+  it.each([
+    ["the folder itself", () => at("root")],
+    ["below it", () => folder("root", "a", "b")],
+    ["below it, with dots for a name", () => folder("root", "..a")],
+    ["below it, said in a roundabout way", () => `${folder("root", "a")}/../a`],
+    ["a link from outside into it", () => link("in", folder("root", "a"))],
+  ])("never where the folder is allowed: %s", async (_, place) => {
+    const config = { allowDirs: allowDirs() };
+    const cwd = place();
+    await expect(check({ cwd, additionalDirectories: [cwd] }, config)).resolves.toBeUndefined();
+  });
+
+  it("unless the allowed folder is itself a link to where the session runs", async () => {
+    const real = folder("real", "a");
+    await expect(check({ cwd: real }, { allowDirs: [link("root", at("real"))] })).resolves.toBeUndefined();
+    await expect(check({ cwd: real }, { allowDirs: [at("gone")] })).rejects.toMatchObject(refusal("cwd", "outside"));
+  });
+
+  it.skipIf(process.platform === "win32")("with an executable that cannot be executed", async () => {
+    const pathToClaudeCodeExecutable = file("claude");
+    const refused = refusal("pathToClaudeCodeExecutable", "is no executable file");
+    await expect(check({ pathToClaudeCodeExecutable })).rejects.toMatchObject(refused);
+    await expect(check({ pathToClaudeCodeExecutable: root })).rejects.toMatchObject(refused);
+    await expect(check({ pathToClaudeCodeExecutable: at("gone") })).rejects.toMatchObject(refused);
+    chmodSync(pathToClaudeCodeExecutable, 0o755);
+    await expect(check({ pathToClaudeCodeExecutable })).resolves.toBeUndefined();
+  });
+});
+
+describe("a folder is trusted", () => {
+  const environment = () => ({ CLAUDE_CONFIG_DIR: folder("config") });
+  const record = (projects: unknown, text = JSON.stringify({ projects })) => file("config/.claude.json", text);
+  const trusted = async (cwd: string, trustDirs: string[] = []) => isTrusted(cwd, trustDirs, environment());
+
+  it("when Claude Code has recorded so, of itself or of a folder above it", async () => {
+    record({ [at("repo")]: { hasTrustDialogAccepted: true, other: 1 } });
+    expect(await trusted(folder("repo"))).toBe(true);
+    expect(await trusted(folder("repo", "a", "b"))).toBe(true);
+    expect(await trusted(folder("repo-b"))).toBe(false);
+    expect(await trusted(root)).toBe(false);
+  });
+
+  it.each([
+    ["nothing is recorded", "{}"],
+    ["the record says no", '{"projects":{"HERE":{"hasTrustDialogAccepted":false}}}'],
+    ["the record does not say", '{"projects":{"HERE":{}}}'],
+    ["the record is garbled", '{"projects":{"HERE":{"hasTrustDialogAccepted":true}'],
+    ["the record is not what it was", '{"projects":{"HERE":{"hasTrustDialogAccepted":"true"}}}'],
+  ])("never when %s", async (_, text) => {
+    const cwd = folder("repo");
+    record({}, text.replace("HERE", cwd.replaceAll("\\", "\\\\")));
+    expect(await trusted(cwd)).toBe(false);
+    rmSync(at("config"), { recursive: true });
+    expect(await isTrusted(cwd, [], { CLAUDE_CONFIG_DIR: at("config") })).toBe(false);
+  });
+
+  it("when the operator says so, by whatever way one comes there", async () => {
+    expect(await trusted(folder("repo", "a"), [at("repo")])).toBe(true);
+    expect(await trusted(link("way", at("repo", "a")), [at("repo")])).toBe(true);
+    expect(await trusted(at("repo", "a"), [link("here", at("repo"))])).toBe(true);
+    expect(await trusted(folder("other"), [at("repo"), at("gone")])).toBe(false);
+    expect(await trusted(link("repo/out", at("other")), [at("repo")])).toBe(false);
+  });
+});
+
+describe("what an untrusted folder would run", () => {
+  it("is named from the folder up to its repository's root, and not beyond", () => {
+    folder("repo", ".git");
+    const outside = file(".mcp.json");
+    const files = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"].map((name) =>
+      file(`repo/${name}`),
+    );
+    const inner = file("repo/a/b/.mcp.json");
+    file("repo/c/.mcp.json");
+    file("repo/a/CLAUDE.md");
+    expect(whatWouldRun(folder("repo", "a", "b"))).toEqual([inner, ...files]);
+    expect(whatWouldRun(at("repo"))).toEqual(files);
+    expect(files).not.toContain(outside);
+  });
+
+  it("outside a repository is what lies in the folder itself", () => {
+    file(".mcp.json");
+    expect(whatWouldRun(folder("a"))).toEqual([]);
+    const own = file("a/.mcp.json");
+    expect(whatWouldRun(at("a"))).toEqual([own]);
+  });
+
+  it("is named too when one comes there by a link", () => {
+    folder("repo", ".git");
+    const shared = file("repo/.mcp.json");
+    expect(whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
+  });
+});
+
+describe("the project that stands in for an untrusted one", () => {
+  it("is empty, lies in the user's own configuration, and is nobody else's to write", async () => {
+    const environment = { CLAUDE_CONFIG_DIR: folder("config") };
+    const stand = await emptyProject(environment);
+    expect(stand).toBe(at("config", "claude-code-mcp", "untrusted"));
+    expect(await emptyProject(environment)).toBe(stand);
+    expect(whatWouldRun(stand)).toEqual([]);
+    const modes = [stand, join(stand, "..")].map((each) => statSync(each).mode & 0o077);
+    expect(modes).toEqual(process.platform === "win32" ? [0o066, 0o066] : [0, 0]);
+  });
+});

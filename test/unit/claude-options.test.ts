@@ -1,0 +1,169 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { describe, expect, it } from "vitest";
+import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
+import { toSdkOptions } from "../../src/claude/options.ts";
+import { SessionOptions } from "../../src/domain/options.ts";
+
+const preset = { type: "preset", preset: "claude_code" } as const;
+const bare: Options = {
+  cwd: "/repo",
+  systemPrompt: preset,
+  settingSources: ["user", "project", "local"],
+  mcpServersDelivery: "initialize",
+};
+
+/** A value of every option; a new option does not compile until it stands here. */
+const EVERY: Required<SessionOptions> = {
+  cwd: "/elsewhere",
+  allowedTools: ["Read", "Bash(git *)"],
+  disallowedTools: ["WebFetch"],
+  maxTurns: 7,
+  model: "opus",
+  systemPrompt: "Be short.",
+  permissionMode: "plan",
+  permissionRequestTimeoutMs: 5000,
+  tools: ["Bash"],
+  agents: {
+    scout: {
+      description: "looks around",
+      prompt: "Look around.",
+      tools: ["Read"],
+      disallowedTools: ["Bash"],
+      model: "haiku",
+      skills: ["maps"],
+      maxTurns: 3,
+      background: true,
+      permissionMode: "dontAsk",
+    },
+  },
+  agent: "scout",
+  additionalDirectories: ["/more"],
+  effort: "high",
+  thinking: { type: "enabled", budgetTokens: 2048 },
+  fallbackModel: "sonnet",
+  mcpServers: {
+    local: { command: "serve", args: ["--x"], env: { A: "1" } },
+    remote: { type: "http", url: "https://mcp.example/x", headers: { B: "2" } },
+  },
+  strictMcpConfig: true,
+  outputFormat: { type: "json_schema", schema: { type: "object" } },
+  settingSources: ["user"],
+  env: { KEY: "value" },
+  onLost: "resume",
+  pathToClaudeCodeExecutable: "/bin/claude",
+  sessionInitTimeoutMs: 3000,
+};
+
+/** Not for the SDK's options: three are the engine's, the environment is put together elsewhere. */
+const ELSEWHERE = new Set<string>(["env", "onLost", "permissionRequestTimeoutMs", "sessionInitTimeoutMs"]);
+
+const keys = SessionOptions.keyof().options;
+
+describe("the options of a session", () => {
+  it("are the ones this test knows, with values that may be given", () => {
+    expect(Object.keys(EVERY).toSorted()).toEqual([...keys].toSorted());
+    expect(SessionOptions.parse(EVERY)).toEqual(EVERY);
+  });
+
+  it.each(keys.map((key) => [key, ELSEWHERE.has(key) ? {} : { [key]: EVERY[key] }] as const))(
+    "reach Claude Code one by one and change nothing else: %s",
+    (key, expected) => {
+      expect(toSdkOptions({ cwd: "/repo", [key]: EVERY[key] })).toEqual({ ...bare, ...expected });
+    },
+  );
+
+  it("reach Claude Code all together", () => {
+    const known = Object.entries(EVERY).filter(([key]) => !ELSEWHERE.has(key));
+    expect(toSdkOptions(EVERY)).toEqual({ mcpServersDelivery: "initialize", ...Object.fromEntries(known) });
+  });
+
+  it("have Claude Code's own prompt and all its settings when nothing is said of them", () => {
+    expect(toSdkOptions({ cwd: "/repo" })).toEqual(bare);
+  });
+
+  it.each([
+    ["replaces Claude Code's prompt", "Be a parrot.", "Be a parrot."],
+    ["is added to it", { ...preset, append: "And rhyme." }, { ...preset, append: "And rhyme." }],
+    ["is it when nothing is added", preset, preset],
+  ] as const)("with a system prompt: it %s", (_, systemPrompt, expected) => {
+    expect(toSdkOptions({ cwd: "/repo", systemPrompt }).systemPrompt).toEqual(expected);
+  });
+
+  it("can say that there are no tools and no settings at all", () => {
+    expect(toSdkOptions({ cwd: "/repo", tools: [], settingSources: [] })).toMatchObject({
+      tools: [],
+      settingSources: [],
+    });
+  });
+});
+
+describe("the environment of Claude Code", () => {
+  const own = { PATH: "/bin", HOME: "/home/ann", ANTHROPIC_API_KEY: "key", EMPTY: "", GONE: undefined };
+  const child = { depth: 0, mark: "m" };
+  const always = {
+    MCP_TIMEOUT: "10000",
+    CLAUDE_CODE_MCP_DEPTH: "1",
+    CLAUDE_CODE_MCP_PROCESS: "m",
+    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
+    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
+  };
+
+  it("is the server's own, and what every session has", () => {
+    const { GONE: _, ...kept } = own;
+    expect(childEnvironment(own, child)).toEqual({ ...kept, ...always });
+  });
+
+  it.each([
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_MCP_HTTP_TOKEN",
+    "CLAUDE_CODE_MCP_ALLOW_BYPASS",
+    "CLAUDE_CODE_ENABLE",
+    "CLAUDE_CODE_DEFAULT_CWD",
+    "CLAUDE_CODE_DEFAULT_MODEL",
+    "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
+    "CLAUDE_CODE_MAX_TURNS",
+    "CLAUDE_CODE_MAX_MESSAGES",
+    "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
+    "CLAUDE_CODE_ALLOWED_TOOLS",
+    "CLAUDE_CODE_MAX_EXECUTION_TIME",
+  ])("has nothing of an outer session or of the server itself: %s", (name) => {
+    expect(childEnvironment({ ...own, [name]: "secret" }, child)).toEqual(childEnvironment(own, child));
+  });
+
+  it("keeps settings that are Claude Code's own", () => {
+    const settings = {
+      CLAUDE_CODE_MAX_RETRIES: "1",
+      CLAUDE_CODE_USE_BEDROCK: "1",
+      CLAUDE_CONFIG_DIR: "/c",
+      MCP_TIMEOUT: "5",
+    };
+    expect(childEnvironment(settings, child)).toMatchObject(settings);
+  });
+
+  it("has what a session adds, above the server's own", () => {
+    expect(childEnvironment(own, { ...child, added: { PATH: "/opt", NEW: "1" } })).toMatchObject({
+      PATH: "/opt",
+      NEW: "1",
+    });
+  });
+
+  it("says how deep it is and which process it is of, whatever anybody adds", () => {
+    const lie = {
+      CLAUDE_CODE_MCP_DEPTH: "0",
+      CLAUDE_CODE_MCP_PROCESS: "?",
+      CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0",
+    };
+    const environment = childEnvironment({ ...own, ...lie }, { depth: 2, mark: "m", added: lie });
+    expect(environment).toMatchObject({ ...always, CLAUDE_CODE_MCP_DEPTH: "3" });
+  });
+
+  it("says where Claude Code keeps its things", () => {
+    expect([configFolder({ HOME: "/h" }), stateFile({ HOME: "/h" })]).toEqual(["/h/.claude", "/h/.claude.json"]);
+    const moved = { HOME: "/h", CLAUDE_CONFIG_DIR: "/c" };
+    expect([configFolder(moved), stateFile(moved)]).toEqual(["/c", "/c/.claude.json"]);
+  });
+});

@@ -1,0 +1,89 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { afterEach, describe, expect, it } from "vitest";
+import { isAlive, killMarked, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
+
+/** A shell in a process group of its own that tells its pid and that of a sleeper, and waits for it. */
+const SHELL = "sleep 300 & echo $$ $!; wait";
+const NODE = `
+  const { spawn } = require("node:child_process");
+  spawn("sh", ["-c", ${JSON.stringify(SHELL)}], { stdio: ["ignore", "inherit", "inherit"], detached: true });
+  setInterval(() => undefined, 1000);
+`;
+
+interface Tree {
+  readonly root: ChildProcessByStdio<null, Readable, null>;
+  readonly pid: number;
+  /** The node, its shell and the shell's sleeper. */
+  readonly pids: number[];
+  /** Resolves when nobody of the tree is left: each of them holds the other end of one pipe. */
+  readonly gone: Promise<unknown>;
+}
+
+const trees: Tree[] = [];
+afterEach(async () => {
+  for (const { pids } of trees) for (const pid of pids) signal(pid, "SIGKILL");
+  await Promise.all(trees.splice(0).map(({ gone }) => gone));
+});
+
+async function grow(mark = ""): Promise<Tree> {
+  const env = { PATH: process.env["PATH"], ...(mark !== "" && { MARK: mark }) };
+  const root = spawn(process.execPath, ["-e", NODE], { stdio: ["ignore", "pipe", "inherit"], env });
+  const gone = once(root, "close");
+  const [line]: string[] = await once(createInterface({ input: root.stdout }), "line");
+  const pid = root.pid!;
+  const tree = { root, pid, pids: [pid, ...line!.split(" ").map(Number)], gone };
+  trees.push(tree);
+  return tree;
+}
+
+const running = async ({ pids }: Tree) => (await Promise.all(pids.map(startTime))).map((time) => time !== undefined);
+
+describe.skipIf(process.platform === "win32")("a process tree", () => {
+  it("is killed whole, shells in groups of their own and what they started included, and nothing else", async () => {
+    const [tree, other] = [await grow(), await grow()];
+    expect(await running(tree)).toEqual([true, true, true]);
+    await killTree(tree.pid);
+    await tree.gone;
+    expect(await running(tree)).toEqual([false, false, false]);
+    expect(tree.root.signalCode).toBe("SIGKILL");
+    expect(await running(other)).toEqual([true, true, true]);
+  });
+
+  it("begins at another time than we did", async () => {
+    expect(await startTime((await grow()).pid)).not.toBe(await startTime(process.pid));
+  });
+
+  it("that is gone already is no trouble", async () => {
+    const tree = await grow();
+    await killTree(tree.pid);
+    await tree.gone;
+    await expect(killTree(tree.pid)).resolves.toBeUndefined();
+    expect(await startTime(tree.pid)).toBeUndefined();
+  });
+
+  it("is found by its mark when its root has died before", async () => {
+    const [tree, other] = [await grow("one"), await grow("one-and-more")];
+    signal(tree.pid, "SIGKILL");
+    await once(tree.root, "exit");
+    expect(await running(tree)).toEqual([false, true, true]);
+    await killMarked("MARK=one");
+    await tree.gone;
+    expect(await running(tree)).toEqual([false, false, false]);
+    expect(await running(other)).toEqual([true, true, true]);
+  });
+});
+
+describe("a process", () => {
+  it("is told from others by its start time, which stays", async () => {
+    const own = await startTime(process.pid);
+    expect(own).toEqual(expect.any(String));
+    expect(await startTime(process.pid)).toBe(own);
+  });
+
+  it("is alive, or is not", () => {
+    expect([isAlive(process.pid), isAlive(2 ** 22 + 1)]).toEqual([true, false]);
+  });
+});

@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { type Between, Gate, gatedAppend, OPTIONS, twoNodes, type World } from "./step-two-nodes.ts";
+
+const LEASE_MS = 30_000;
+const RETRY_MS = 1000;
+
+let world: World;
+function start(between?: { a?: Between; b?: Between }): World {
+  world = twoNodes(between);
+  return world;
+}
+afterEach(() => world.close());
+
+describe("an owner whose store fails", () => {
+  it("acts on nothing that is not stored", async () => {
+    const gate = new Gate();
+    const { a } = start({ a: gatedAppend(gate) });
+    gate.closed = true;
+    const opened = a.open();
+    await gate.arrived;
+    expect(a.runtime.processes).toHaveLength(0);
+    gate.open();
+    expect(a.runtime.of(await opened).calls).toEqual(["push begin"]);
+  });
+
+  const filling = (disk: { full: boolean; tries: number }): Between => {
+    return (backend) => ({
+      append: async (...args) => {
+        disk.tries += 1;
+        return disk.full ? Promise.reject(new Error("disk full")) : backend.append(...args);
+      },
+    });
+  };
+
+  it("stops what it cannot record, says so, and goes on with the session when the store works again", async () => {
+    const disk = { full: false, tries: 0 };
+    const { a, b, clock } = start({ a: filling(disk) });
+    const id = await a.asked();
+    disk.full = true;
+    const why = { code: "INTERNAL", message: expect.stringContaining("disk full") };
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject(why);
+    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+    await expect(a.engine.get("local", id)).rejects.toMatchObject(why);
+    await expect(b.engine.prompt("local", id, { text: "x" })).rejects.toMatchObject(why);
+    disk.full = false;
+    clock.advance(RETRY_MS);
+    await b.seen(id, "turn.ended");
+    await a.engine.prompt("local", id, { text: "again" });
+    expect(a.runtime.of(id)).toMatchObject({ first: false, calls: ["push again"] });
+    expect(a.complaints).toEqual(["session actor"]);
+  });
+
+  it("does not do later what it has refused for that reason", async () => {
+    const disk = { full: false, tries: 0 };
+    const { a, clock } = start({ a: filling(disk) });
+    const id = await a.open();
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.ended");
+    disk.full = true;
+    await expect(a.engine.prompt("local", id, { text: "refused" })).rejects.toMatchObject({ code: "INTERNAL" });
+    disk.full = false;
+    clock.advance(RETRY_MS);
+    // Its process was killed for safety: with that in the log the trouble is over.
+    await a.seen(id, "process.exited");
+    await a.engine.prompt("local", id, { text: "again" });
+    const prompts = (await a.log(id)).flatMap((event) => (event.type === "prompt.queued" ? [event.data.text] : []));
+    expect(prompts).toEqual(["begin", "again"]);
+  });
+
+  it("can leave all the same", async () => {
+    const disk = { full: false, tries: 0 };
+    const { a, clock } = start({ a: filling(disk) });
+    await a.asked();
+    disk.full = true;
+    const drained = a.engine.drain().then(() => "left");
+    const tried = disk.tries;
+    // Each try that fails lets the next one come: a node that went on trying would try for ever.
+    const trying = a.runtime.moments.until(() => disk.tries > tried + 20).then(() => "still trying");
+    const onward = setInterval(() => {
+      clock.advance(RETRY_MS);
+      a.runtime.moments.ring();
+    });
+    expect(await Promise.race([drained, trying])).toBe("left");
+    clearInterval(onward);
+  });
+
+  it("runs the first prompt of a session once when its start is tried again", async () => {
+    const disk = { full: true, tries: 0 };
+    const { a, b, clock } = start({ a: filling(disk) });
+    await expect(a.open("begin", "k")).rejects.toMatchObject({ code: "INTERNAL" });
+    disk.full = false;
+    clock.advance(RETRY_MS);
+    const id = await b.open("begin", "k");
+    await b.seen(id, "process.started");
+    expect((await b.story(id)).match(/prompt\.queued/g)).toHaveLength(1);
+    expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
+  });
+
+  it("keeps its sessions when one renewal of its lease failed", async () => {
+    let [beats, failing] = [0, false];
+    const { a, clock } = start({
+      a: (backend) => ({
+        heartbeat: async (ttlMs) => {
+          beats += 1;
+          return failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs);
+        },
+      }),
+    });
+    const id = await a.asked();
+    failing = true;
+    await clock.pass(LEASE_MS / 3);
+    failing = false;
+    const failed = beats;
+    await clock.pass(LEASE_MS);
+    expect(beats).toBeGreaterThan(failed);
+    expect((await a.engine.get("local", id)).owner).toEqual({ nodeId: "a", alive: true });
+  });
+
+  it("opens a session although its very first sign of life failed", async () => {
+    let failing = true;
+    const { a } = start({
+      a: (backend) => ({
+        heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs)),
+      }),
+    });
+    await expect(a.engine.open("local", { options: OPTIONS, prompt: "x" })).rejects.toThrow("locked");
+    failing = false;
+    await expect(a.open()).resolves.toEqual(expect.any(String));
+  });
+});

@@ -1,0 +1,66 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LineGuard, type LongLine } from "../../src/mcp/line-guard.ts";
+
+interface Passed {
+  lines: string[];
+  long: LongLine[];
+}
+
+/** What comes out when this text goes in, in pieces of these sizes. */
+async function pass(text: string, most: number, sizes: readonly number[] = [65_536]): Promise<Passed> {
+  const long: LongLine[] = [];
+  const lines: string[] = [];
+  const guard = new LineGuard(most, (line) => long.push(line));
+  guard.on("data", (line: Buffer) => lines.push(line.toString()));
+  const bytes = Buffer.from(text);
+  for (let at = 0, piece = 0; at < bytes.length; piece += 1) {
+    const size = Math.max(1, sizes[piece % sizes.length] ?? 1);
+    guard.write(bytes.subarray(at, at + size));
+    at += size;
+  }
+  guard.end();
+  await new Promise((resolve) => guard.once("end", resolve));
+  return { lines, long };
+}
+
+describe("the line guard", () => {
+  it("passes every line that is short enough in one piece, however it comes, and tells of the others", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.string({ unit: "grapheme", maxLength: 60 }).map((line) => line.replaceAll("\n", " ")),
+          { minLength: 1 },
+        ),
+        fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1 }),
+        async (lines, sizes) => {
+          const { lines: passed, long } = await pass(lines.map((line) => `${line}\n`).join(""), 64, sizes);
+          const size = (line: string) => Buffer.byteLength(line) + 1;
+          expect(passed).toEqual(lines.filter((line) => size(line) <= 64).map((line) => `${line}\n`));
+          expect(long.map(({ bytes }) => bytes)).toEqual(lines.map(size).filter((bytes) => bytes > 64));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  const text = "x".repeat(100_000);
+  it.each<[string, object | string, string | number | undefined]>([
+    ["before the parameters", { jsonrpc: "2.0", id: 7, method: "tools/call", params: { text } }, 7],
+    ["after the method", { method: "tools/call", jsonrpc: "2.0", id: "a-7", params: { text } }, "a-7"],
+    ["at the end", { method: "tools/call", params: { text, id: 1 }, jsonrpc: "2.0", id: 8 }, 8],
+    ["before the version at the end", { method: "tools/call", params: { text }, id: 9, jsonrpc: "2.0" }, 9],
+    ["nowhere: a notification", { jsonrpc: "2.0", method: "notifications/x", params: { id: 5, text } }, undefined],
+    [
+      "nowhere: an id inside the parameters at the end",
+      { jsonrpc: "2.0", method: "notifications/x", params: { text, id: 5 } },
+      undefined,
+    ],
+    ["nowhere: no JSON", text, undefined],
+  ])("finds the id of a long message %s", async (_, message, id) => {
+    const line = typeof message === "string" ? message : JSON.stringify(message);
+    const { lines, long } = await pass(`${line}\n{"after":1}\n`, 50_000);
+    expect(long).toEqual([{ bytes: line.length + 1, id }]);
+    expect(lines).toEqual(['{"after":1}\n']);
+  });
+});

@@ -1,0 +1,214 @@
+import { Client } from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { describe, expect, it } from "vitest";
+import { Wire } from "./mcp-wire.ts";
+
+interface Connected {
+  wire: Wire;
+  client: Client | OldClient;
+}
+
+interface Reply {
+  content: [{ type: "text"; text: string }];
+  structuredContent: { sessionId: string; nextCursor: number };
+  isError?: true;
+}
+
+const info = { name: "test", version: "1.0.0" };
+
+/** Every kind of client that there is: the old SDK, and the new one in both protocol eras. */
+const clients: [string, string, (wire: Wire) => Promise<Client | OldClient>][] = [
+  [
+    "the v1 SDK",
+    "2025-11-25",
+    async (wire) => {
+      const client = new OldClient(info);
+      await client.connect(wire);
+      return client;
+    },
+  ],
+  [
+    "the v2 SDK, 2025 era",
+    "2025-11-25",
+    async (wire) => {
+      const client = new Client(info);
+      await client.connect(wire);
+      return client;
+    },
+  ],
+  [
+    "the v2 SDK, 2026 era",
+    "2026-07-28",
+    async (wire) => {
+      const client = new Client(info, { versionNegotiation: { mode: "auto" } });
+      await client.connect(wire);
+      return client;
+    },
+  ],
+];
+
+describe.each(clients)("with %s", (_, era, connectTo) => {
+  async function connect(): Promise<Connected> {
+    const wire = new Wire();
+    return { wire, client: await connectTo(wire) };
+  }
+
+  async function answered(
+    { client }: Connected,
+    name: string,
+    args: Record<string, unknown>,
+    options: { onprogress?: (news: object) => void; signal?: AbortSignal } = {},
+  ): Promise<Reply> {
+    const request = { name, arguments: args };
+    const reply =
+      client instanceof Client ? client.callTool(request, options) : client.callTool(request, undefined, options);
+    return (await reply) as unknown as Reply;
+  }
+
+  it("introduces itself and makes nothing before it is needed", async () => {
+    const { wire, client } = await connect();
+    expect(client.getServerVersion()).toEqual({
+      name: "claude-code-mcp",
+      title: "Claude Code as a background agent",
+      version: "1.2.3",
+    });
+    expect(client.getInstructions()).toContain("claude_code_check");
+    expect(client.getServerCapabilities()).toEqual({ tools: { listChanged: false } });
+    await client.listTools();
+    expect(wire.depsMade).toBe(0);
+    await client.close();
+  });
+
+  it("lists its tools within the byte budget", async () => {
+    const { wire, client } = await connect();
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      "claude_code",
+      "claude_code_reply",
+      "claude_code_check",
+      "claude_code_session",
+    ]);
+    const line = wire.lines.find((each) => each.includes('"tools":[{'));
+    expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
+    expect(Buffer.byteLength(line ?? "")).toBeGreaterThan(4_000);
+    await client.close();
+  });
+
+  it("runs a session: start, request, answer, result, reply", async () => {
+    const connected = await connect();
+    const { engine } = connected.wire;
+    engine.onPrompt = (session) => void setTimeout(() => session.asks(), 5);
+    engine.onAnswer = (session) => void setTimeout(() => session.ends("All done."), 5);
+    const started = await answered(connected, "claude_code", { prompt: "Fix it", waitMs: 5_000 });
+    expect(started.content).toEqual([{ type: "text", text: JSON.stringify(started.structuredContent) }]);
+    expect(started.isError ?? false).toBe(false);
+    const { sessionId, nextCursor } = started.structuredContent;
+    const polled = await answered(connected, "claude_code_check", { action: "poll", sessionId, cursor: nextCursor });
+    expect(polled.structuredContent).toMatchObject({ status: "waiting_permission", actions: [{ requestId: "r1" }] });
+    const request = { sessionId, requestId: "r1", decision: "allow", cursor: polled.structuredContent.nextCursor };
+    const done = await answered(connected, "claude_code_check", { action: "respond_permission", ...request });
+    expect(done.structuredContent).toMatchObject({ status: "idle", result: { result: "All done." } });
+    engine.onPrompt = (session) => session.ends("Again.");
+    const again = await answered(connected, "claude_code_reply", { sessionId, prompt: "Once more", waitMs: 100 });
+    expect(again.structuredContent).toMatchObject({ result: { result: "Again." } });
+    const listed = await answered(connected, "claude_code_session", { action: "list" });
+    expect(listed.structuredContent).toMatchObject({ sessions: [{ sessionId, status: "idle" }] });
+    expect(connected.wire.depsMade).toBe(1);
+    await connected.client.close();
+  });
+
+  it("says what is wrong with arguments, complete in the text", async () => {
+    const connected = await connect();
+    const reply = await answered(connected, "claude_code", { prompt: "x", advanced: { thinkng: {} } });
+    expect(reply.isError).toBe(true);
+    expect(reply.content[0].text).toMatch(
+      /^Error \[INVALID_ARGUMENT\]: advanced\.thinkng: unknown option\. Did you mean thinking\?/,
+    );
+    expect(reply.structuredContent).toEqual({ isError: true, error: reply.content[0].text, code: "INVALID_ARGUMENT" });
+    const missing = await answered(connected, "claude_code_check", { action: "poll", sessionId: "nobody" });
+    expect(missing.structuredContent).toMatchObject({ code: "SESSION_NOT_FOUND", sessionId: "nobody" });
+    await connected.client.close();
+  });
+
+  it("hands on every odd character, and refuses half ones", async () => {
+    const connected = await connect();
+    const prompt = "a\0b\u2028 👩‍👩‍👧 \u0001\ufeff\\n";
+    await answered(connected, "claude_code", { prompt });
+    expect(connected.wire.engine.opened[0]?.prompt).toBe(prompt);
+    const half = await answered(connected, "claude_code", { prompt: "\udc00" });
+    expect(half.content[0].text).toContain("prompt: has half of a surrogate pair at position 0");
+    await connected.client.close();
+  });
+
+  it("takes a megabyte of the worst characters", async () => {
+    const connected = await connect();
+    const prompt = "\u0001".repeat(1_048_576);
+    const reply = await answered(connected, "claude_code", { prompt });
+    expect(reply.isError ?? false).toBe(false);
+    expect(connected.wire.engine.opened[0]?.prompt === prompt).toBe(true);
+    await connected.client.close();
+  });
+
+  it("tells a waiting client what goes on, and none of it is lost", async () => {
+    const connected = await connect();
+    const { engine } = connected.wire;
+    const session = engine.add();
+    session.run();
+    session.says("I look around");
+    engine.wait = () => Promise.resolve({ woke: undefined });
+    const news: object[] = [];
+    await answered(
+      connected,
+      "claude_code_check",
+      { action: "poll", sessionId: "s1", waitMs: 16_000 },
+      { onprogress: (each) => news.push(each) },
+    );
+    expect(news).toEqual([1, 2, 3].map((progress) => ({ progress, message: "I look around" })));
+    const before = connected.wire.lines.length;
+    await answered(connected, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 16_000 });
+    expect(connected.wire.lines.length).toBe(before + 1);
+    await connected.client.close();
+  });
+
+  it("lets a call be cancelled without touching the turn", async () => {
+    const connected = await connect();
+    connected.wire.engine.add().run();
+    const controller = new AbortController();
+    const call = answered(
+      connected,
+      "claude_code_check",
+      { action: "poll", sessionId: "s1", waitMs: 30_000 },
+      { signal: controller.signal },
+    );
+    const { engine } = connected.wire;
+    await expect.poll(() => engine.waits.length).toBe(1);
+    controller.abort();
+    await expect(call).rejects.toThrow(/abort/i);
+    await expect.poll(() => engine.waits[0]?.signal.aborted).toBe(true);
+    expect(engine.sessions.get("s1")?.state.turn).not.toBeNull();
+    await connected.client.close();
+  });
+
+  it("says so when it cannot start what runs sessions, and tries again", async () => {
+    let attempts = 0;
+    const wire: Wire = new Wire({
+      deps: () => {
+        attempts += 1;
+        return attempts === 1 ? Promise.reject(new Error("disk /home/secret is full")) : Promise.resolve(wire.deps);
+      },
+    });
+    const client = await connectTo(wire);
+    const first = await answered({ wire, client }, "claude_code_session", { action: "list" });
+    expect(first.content[0].text).toMatch(/^Error \[INTERNAL\]: The server failed \(fault [0-9a-f]{8}\)/);
+    expect(wire.warnings).toMatchObject([{ error: new Error("disk /home/secret is full") }]);
+    const second = await answered({ wire, client }, "claude_code_session", { action: "list" });
+    expect(second.structuredContent).toEqual({ sessions: [] });
+    await client.close();
+  });
+
+  it(`speaks ${era}`, async () => {
+    const { wire, client } = await connect();
+    expect(wire.lines[0]).toContain(era);
+    await client.close();
+  });
+});

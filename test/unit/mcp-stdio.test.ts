@@ -1,0 +1,206 @@
+import { describe, expect, it } from "vitest";
+import { Wire } from "./mcp-wire.ts";
+
+const initialize = {
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } },
+};
+const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
+const modern = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const discover = { jsonrpc: "2.0", id: 0, method: "server/discover", params: { _meta: modern } };
+const list = (id: number, params: object = {}) => ({ jsonrpc: "2.0", id, method: "tools/list", params });
+const call = (id: number, name: string, args: object) => ({
+  jsonrpc: "2.0",
+  id,
+  method: "tools/call",
+  params: { name, arguments: args },
+});
+
+const settled = () => new Promise((resolve) => setTimeout(resolve, 30));
+const answerTo = (wire: Wire, id: number) => wire.heard((message) => message["id"] === id);
+
+async function opened(): Promise<Wire> {
+  const wire = new Wire();
+  await wire.send(initialize);
+  await answerTo(wire, 1);
+  await wire.send(initialized);
+  return wire;
+}
+
+describe("the end of a connection", () => {
+  it.each<[string, () => Promise<Wire>]>([
+    ["that never began", () => Promise.resolve(new Wire())],
+    ["of the 2025 era", opened],
+    [
+      "of the 2026 era",
+      async () => {
+        const wire = new Wire();
+        await wire.send(list(3, { _meta: modern }));
+        await answerTo(wire, 3);
+        return wire;
+      },
+    ],
+    [
+      "that changed its era after a probe",
+      async () => {
+        const wire = new Wire();
+        await wire.send(discover);
+        await answerTo(wire, 0);
+        await wire.send(initialize);
+        await answerTo(wire, 1);
+        await wire.send(list(2));
+        await answerTo(wire, 2);
+        return wire;
+      },
+    ],
+  ])("%s is told once, when the client is gone and not before", async (_, open) => {
+    const wire = await open();
+    await settled();
+    expect(wire.closes).toBe(0);
+    wire.stdin.end();
+    await expect.poll(() => wire.closes).toBe(1);
+    await settled();
+    expect(wire.closes).toBe(1);
+  });
+
+  it("is told when nobody reads any more", async () => {
+    const wire = await opened();
+    wire.stdout.destroy(new Error("EPIPE"));
+    await expect.poll(() => wire.closes).toBe(1);
+  });
+
+  it("is told when stdin breaks", async () => {
+    const wire = await opened();
+    wire.stdin.destroy(new Error("EIO"));
+    await expect.poll(() => wire.closes).toBe(1);
+  });
+
+  it("is not told to the one who asked for it", async () => {
+    const wire = await opened();
+    await wire.server.close();
+    await settled();
+    expect(wire.closes).toBe(0);
+  });
+
+  it("ends the waits of calls, and leaves the turns", async () => {
+    const wire = await opened();
+    wire.engine.add().run();
+    await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
+    await expect.poll(() => wire.engine.waits.length).toBe(1);
+    wire.stdin.end();
+    await expect.poll(() => wire.engine.waits[0]?.signal.aborted).toBe(true);
+    expect(wire.engine.sessions.get("s1")?.state.turn).not.toBeNull();
+  });
+});
+
+describe("on the wire", () => {
+  it("a message that is too long is answered, and the next one too", async () => {
+    const wire = await opened();
+    const prompt = "x".repeat(34_000_000);
+    await wire.send(call(6, "claude_code", { prompt }));
+    const { error } = await answerTo(wire, 6);
+    expect(error).toEqual({
+      code: -32_600,
+      message: expect.stringMatching(
+        /^The message has 34\d{6} bytes; at most 33554432 are taken\. Send less at once\.$/,
+      ),
+    });
+    await wire.send(list(7));
+    expect(await answerTo(wire, 7)).toHaveProperty("result");
+    expect(wire.warnings).toEqual([{ bytes: expect.any(Number), id: 6 }]);
+    wire.stdin.end();
+  });
+
+  it("what is no message is passed over", async () => {
+    const wire = await opened();
+    wire.stdin.write('not json\n\n{"half":\n[]\n{"jsonrpc":"2.0"}\n\u0000\n');
+    await wire.send(list(7));
+    expect(await answerTo(wire, 7)).toHaveProperty("result");
+    expect(wire.closes).toBe(0);
+    wire.stdin.end();
+  });
+
+  it("there is one JSON object a line and nothing else", async () => {
+    const wire = await opened();
+    await wire.send(call(5, "claude_code", { prompt: "two\nlines\u2028" }));
+    await answerTo(wire, 5);
+    for (const line of wire.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+    wire.stdin.end();
+  });
+
+  it("calls that come together are answered each on its own", async () => {
+    const wire = await opened();
+    wire.engine.add().run();
+    await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
+    await wire.send(call(6, "claude_code_session", { action: "list" }));
+    expect(await answerTo(wire, 6)).toMatchObject({
+      result: { structuredContent: { sessions: [{ sessionId: "s1" }] } },
+    });
+    wire.engine.sessions.get("s1")?.ends("done");
+    expect(await answerTo(wire, 5)).toMatchObject({ result: { structuredContent: { status: "idle" } } });
+    expect(wire.depsMade).toBe(1);
+    wire.stdin.end();
+  });
+
+  it.each([
+    ["a tool that is not there", { name: "claude", arguments: {} }],
+    ["arguments that are no object", { name: "claude_code", arguments: "hi" }],
+  ])("%s is an error, and the connection goes on", async (_, params) => {
+    const wire = await opened();
+    await wire.send({ jsonrpc: "2.0", id: 5, method: "tools/call", params });
+    expect(await answerTo(wire, 5)).toHaveProperty("error");
+    await wire.send(list(7));
+    expect(await answerTo(wire, 7)).toHaveProperty("result");
+    wire.stdin.end();
+  });
+});
+
+describe("what a client can take", () => {
+  const call2026 = (id: number, meta: object) => ({
+    jsonrpc: "2.0",
+    id,
+    method: "tools/call",
+    params: { name: "probe", arguments: {}, _meta: { ...modern, ...meta } },
+  });
+
+  it.each([
+    ["nothing", {}, { elicitation: false, tasks: false }],
+    ["forms, said in short", { elicitation: {} }, { elicitation: true, tasks: false }],
+    ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false }],
+    ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false }],
+    ["tasks", { extensions: { "io.modelcontextprotocol/tasks": {} } }, { elicitation: false, tasks: true }],
+  ])("reaches the tool: %s", async (_, capabilities, client) => {
+    const seen: object[] = [];
+    const [first] = [...new Set((await import("./tools-run.ts")).tools.values())];
+    const probe = {
+      ...first!,
+      name: "probe",
+      invoke: (_raw: unknown, { client: abilities }: { client: object }) => {
+        seen.push(abilities);
+        return Promise.resolve({ answer: {} });
+      },
+    };
+    const old = new Wire({ tools: [probe] });
+    await old.send({ ...initialize, params: { ...initialize.params, capabilities } });
+    await answerTo(old, 1);
+    await old.send(initialized);
+    await old.send(call(2, "probe", {}));
+    await answerTo(old, 2);
+    const recent = new Wire({ tools: [probe] });
+    const meta = {
+      "io.modelcontextprotocol/clientCapabilities": capabilities,
+      "io.modelcontextprotocol/logLevel": "info",
+    };
+    await recent.send(call2026(3, meta));
+    await answerTo(recent, 3);
+    expect(seen).toEqual([client, { ...client, logLevel: "info" }]);
+    old.stdin.end();
+    recent.stdin.end();
+  });
+});

@@ -1,0 +1,82 @@
+import { PassThrough } from "node:stream";
+import { createInterface } from "node:readline";
+import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
+import { toolsOf } from "../../src/tools/toolsets.ts";
+import { depsOf, FakeEngine } from "./tools-fake-engine.ts";
+
+type Message = Record<string, unknown>;
+
+/** A server in this process behind two streams, and the client's end of them as a transport of either SDK. */
+export class Wire {
+  readonly stdin = new PassThrough();
+  readonly stdout = new PassThrough();
+  readonly engine = new FakeEngine();
+  readonly deps = depsOf(this.engine);
+  /** Every line that the server wrote. */
+  readonly lines: string[] = [];
+  readonly warnings: object[] = [];
+  readonly #arrived: string[] = [];
+  closes = 0;
+  depsMade = 0;
+  readonly server: { close(): Promise<void> };
+
+  // oxlint-disable-next-line typescript/no-explicit-any -- the two SDKs have different types for the same message
+  onmessage?: (message: any) => void;
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+
+  constructor(options: Partial<StdioOptions> = {}) {
+    const lines = createInterface({ input: this.stdout });
+    lines.on("error", () => undefined);
+    lines.on("line", (line) => {
+      this.lines.push(line);
+      this.#arrived.push(line);
+      // As out of a pipe: what was written together arrives in one chunk and is handled in one go.
+      setImmediate(() => {
+        for (const each of this.#arrived.splice(0)) this.onmessage?.(JSON.parse(each));
+      });
+    });
+    this.server = serveOverStdio({
+      tools: toolsOf(["agent"]),
+      limits: { maxWaitMs: 45_000 },
+      deps: () => {
+        this.depsMade += 1;
+        return Promise.resolve(this.deps);
+      },
+      info: { name: "claude-code-mcp", version: "1.2.3" },
+      log: {
+        error: (_, fields) => void this.warnings.push(fields ?? {}),
+        warn: (_, fields) => void this.warnings.push(fields ?? {}),
+      },
+      onClose: () => {
+        this.closes += 1;
+      },
+      streams: { stdin: this.stdin, stdout: this.stdout },
+      ...options,
+    });
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  send(message: object): Promise<void> {
+    this.stdin.write(`${JSON.stringify(message)}\n`);
+    return Promise.resolve();
+  }
+
+  close(): Promise<void> {
+    this.stdin.end();
+    this.onclose?.();
+    return Promise.resolve();
+  }
+
+  /** Resolves with the first message written by the server that fits. */
+  async heard(fits: (message: Message) => boolean): Promise<Message> {
+    for (;;) {
+      const found = this.lines.map((line) => JSON.parse(line) as Message).find(fits);
+      if (found) return found;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+}

@@ -1,0 +1,124 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { SessionStatus } from "../../src/domain/session.ts";
+import { TurnOutcome } from "../../src/domain/turn.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { typeOfEnd } from "../../src/tools/present/result.ts";
+import { inputFor, STATE_NAMES, walkTo } from "./step-cases.ts";
+import { ABORTED, API_ERROR, askOf, resultSignal, SECOND, tellStep, Walk } from "./step-walk.ts";
+
+/** docs/states.md says what is so: each of its tables is compared with what step and statusOf do. */
+
+const PAGE = readFileSync(new URL("../../docs/states.md", import.meta.url), "utf8");
+
+/** The rows of the table whose head begins with these words; cells without their backticks. */
+function table(...head: string[]): string[][] {
+  const lines = PAGE.split("\n").map((line) => line.split("|").slice(1, -1));
+  const rows = lines.map((cells) => cells.map((cell) => cell.trim().replaceAll("`", "")));
+  const start = rows.findIndex((cells) => head.every((word, n) => cells[n] === word));
+  const after = rows.slice(start + 2);
+  return after.slice(
+    0,
+    after.findIndex((cells) => cells.length === 0),
+  );
+}
+
+const IDLE: AgentSignal = { type: "idle" };
+const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const running = (policy = {}) => new Walk(policy).prompt("p1").hear({ type: "ready" });
+const result = (over = {}) => resultSignal({ promptIds: ["p1"], ...over });
+const at = (walk: Walk, type: "recovered" | "shutdown") => walk.take({ type, at: walk.at });
+
+/** From a running turn to its end, by what the page says of it. */
+const ENDS: Readonly<Record<string, (walk: Walk) => Walk>> = {
+  "Claude Code is idle after a good result": (walk) => walk.hear(result(), IDLE),
+  "a caller interrupted it": (walk) =>
+    walk.command("interrupt", { by: "caller" }).hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
+  "the server was shut down": (walk) => at(walk, "shutdown"),
+  "the session was closed": (walk) => walk.command("close", { by: "caller" }),
+  "Claude Code died": (walk) => walk.hear(KILLED),
+  "the server that ran it died": (walk) => at(walk, "recovered"),
+  "the session was cancelled": (walk) => walk.command("cancel", { by: "caller" }),
+};
+
+const CAUSES: Readonly<Record<string, () => Walk>> = {
+  ...Object.fromEntries(Object.entries(ENDS).map(([because, end]) => [because, () => end(running())])),
+  "the API answered with an error, here 401": () => running().hear(result(API_ERROR), IDLE),
+  "the prompt took more than maxTurns": () =>
+    running().hear(result({ isError: true, subtype: "error_max_turns", category: "limit" }), IDLE),
+  "the turn took longer than the server allows": () =>
+    running({ turnMaxMs: 2 * SECOND })
+      .due()
+      .hear(result(), IDLE),
+  "Claude Code gave no sign of life": () => running().due().due().hear(KILLED),
+  "Claude Code did not come up within sessionInitTimeoutMs": () => new Walk().prompt("p1").due().hear(KILLED),
+  "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
+  "a request was denied with interrupt": () => {
+    const decision = { behavior: "deny", message: "no", interrupt: true } as const;
+    const asking = running().hear({ type: "asked", ask: askOf("a1") });
+    const answered = asking.command("answer", { requestId: "a1", decision, by: "caller", forSession: false });
+    return answered.hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE);
+  },
+};
+
+describe("docs/states.md", () => {
+  it("says how a turn ends", () => {
+    const rows = table("because", "outcome");
+    expect(new Set(rows.map(([because]) => because))).toEqual(new Set(Object.keys(CAUSES)));
+    const real = rows.map(([because = ""]) => {
+      const walk = CAUSES[because]!();
+      expect(walk.ended).toHaveLength(1);
+      const [end] = walk.ended;
+      const { category, code, errorSubtype, isError, outcome } = end!;
+      const words = [outcome, walk.status, typeOfEnd(end!), String(isError), errorSubtype, category, code];
+      return [because, ...words.map((word) => word ?? "")];
+    });
+    expect(rows).toEqual(real);
+    expect(new Set(rows.map(([, outcome]) => outcome))).toEqual(new Set(TurnOutcome.options));
+  });
+
+  it("says what the end of a turn does to open requests and to prompts that wait", () => {
+    const rows = table("because", "open requests are denied by");
+    const real = Object.entries(ENDS).map(([because, end]) => {
+      const asking = end(running().hear({ type: "asked", ask: askOf("a1") }));
+      const by = asking.log.flatMap((event) => (event.type === "permission.answered" ? [event.data.by] : []));
+      const self = running().hear(result(), IDLE, { type: "busy", id: "self" });
+      return [because, by.join(), fateOf(end(self.prompt("p2")), "p2")];
+    });
+    expect(rows).toEqual(rows.map(([because]) => real.find(([end]) => end === because)));
+    expect(rows).toHaveLength(real.length);
+  });
+
+  it("says what each status means", () => {
+    const rows = table("status", "a turn runs");
+    expect(rows.map(([status]) => status)).toEqual(SessionStatus.options);
+    const yes = (is: boolean) => (is ? "yes" : "no");
+    const ofPrompts = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin !== "self");
+    for (const row of rows) {
+      const walks = ofPrompts.filter((walk) => walk.status === row[0]);
+      expect(walks.length).toBeGreaterThan(0);
+      const real = walks.map((walk) => {
+        const { asks, closed, turn } = walk.state;
+        const told = tellStep(walk.take(inputFor(walk, "prompt")).last);
+        const prompt = told.startsWith("prompt.queued turn.started") ? "run" : told;
+        return [row[0], yes(turn !== null), yes(asks.length > 0), prompt, closed ? "closed" : "open"];
+      });
+      expect(real).toEqual(walks.map(() => row));
+    }
+  });
+
+  it("says that a prompt in a turn of Claude Code's own waits", () => {
+    expect(PAGE).toContain("A prompt that comes in such a turn is not refused: it waits, and runs after it.");
+    const self = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin === "self");
+    expect(self.length).toBeGreaterThan(0);
+    expect(self.map((walk) => tellStep(walk.take(inputFor(walk, "prompt")).last))).toEqual(
+      self.map(() => "prompt.queued ok"),
+    );
+  });
+});
+
+function fateOf({ log, state }: Walk, promptId: string): string {
+  if (state.turn?.id === promptId) return "run";
+  if (state.queueHeld && state.queue.some((each) => each.promptId === promptId)) return "are held";
+  return log.some((event) => event.type === "prompt.dropped" && event.data.promptId === promptId) ? "are dropped" : "?";
+}

@@ -1,0 +1,233 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { StoreError } from "../../src/store/errors.ts";
+import { Access } from "../../src/store/sqlite/access.ts";
+import { SqliteBackend } from "../../src/store/sqlite/backend.ts";
+import { type Database, openDatabase } from "../../src/store/sqlite/driver.ts";
+import { asStoreError } from "../../src/store/sqlite/faults.ts";
+import { isNetworkPath } from "../../src/store/sqlite/network.ts";
+import { openConnection } from "../../src/store/sqlite/open.ts";
+import { StoreFile } from "./store-files.ts";
+import { claimed, iterator, never, notice, numbers, session, TTL, write } from "./store-world.ts";
+
+const Journal = z.object({ journal_mode: z.string() });
+const isRoot = process.getuid?.() === 0;
+
+describe("store: sqlite, what can go wrong", () => {
+  let store: StoreFile;
+  let node: SessionBackend;
+
+  beforeEach(async () => {
+    store = await StoreFile.make();
+    node = store.connect("node");
+  });
+  afterEach(async () => store.close());
+
+  const faultOf = async (call: Promise<unknown>): Promise<string> =>
+    call.then(
+      () => "none",
+      (error: unknown) => {
+        if (!(error instanceof StoreError)) throw error;
+        expect(error.code).toBe("INTERNAL");
+        expect(error.message).toContain(store.file);
+        return error.fault;
+      },
+    );
+  const works = async (): Promise<void> => {
+    await node.heartbeat(TTL);
+    expect(await node.create(session())).toMatchObject({ created: true });
+  };
+
+  it("says that the file is damaged, and works when it was moved away", async () => {
+    await mkdir(join(store.folder, "made"));
+    await writeFile(store.file, "no database ".repeat(1000));
+    expect(await faultOf(node.heartbeat(TTL))).toBe("corrupt");
+    expect(await faultOf(node.list({ principal: "local", limit: 1 }))).toBe("corrupt");
+    await rename(store.file, `${store.file}.damaged`);
+    await works();
+  });
+
+  it("says so when damage is found later, to every reader, and never hands out what is not there", async () => {
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session())).record;
+    await write(
+      node,
+      await claimed(node, id),
+      numbers(1, 2000).map((n) => notice(`${String(n)} ${"x".repeat(100)}`)),
+    );
+    await node.close();
+    const { size } = await stat(store.file);
+    const file = await open(store.file, "r+");
+    for (let page = 20; page * 4096 < size; page++) await file.write("damage".repeat(100), page * 4096);
+    await file.close();
+    node = store.connect("next");
+    expect(await faultOf(node.read(id, 1, 2000))).toBe("corrupt");
+    expect(await faultOf(iterator(node.tail(id, 1, never)).next())).toBe("corrupt");
+  });
+
+  it("leaves the database of another program alone", async () => {
+    await mkdir(join(store.folder, "made"));
+    const other = await openDatabase(store.file);
+    other.exec("CREATE TABLE theirs(x)");
+    other.close();
+    const before = await readFile(store.file);
+    expect(await faultOf(node.heartbeat(TTL))).toBe("foreign");
+    expect(await readFile(store.file)).toEqual(before);
+  });
+
+  it("says so where nothing can be written, and works when that was mended", async () => {
+    await writeFile(join(store.folder, "made"), "a file where the folder should be");
+    expect(await faultOf(node.heartbeat(TTL))).toBe("readonly");
+    await rm(join(store.folder, "made"));
+    await works();
+  });
+
+  it("notices that the file was deleted under it, and begins a new one", async () => {
+    await works();
+    await rm(join(store.folder, "made"), { recursive: true });
+    expect(await faultOf(node.heartbeat(TTL))).toBe("moved");
+    expect(await node.list({ principal: "local", limit: 9 })).toEqual([]);
+    await works();
+  });
+
+  describe.runIf(isRoot && process.platform === "linux")("on a small file system of its own", () => {
+    const made = (): string => join(store.folder, "made");
+    const mount = (options: string): void => void execFileSync("mount", ["-t", "tmpfs", "-o", options, "none", made()]);
+
+    beforeEach(async () => {
+      await mkdir(made());
+      mount("size=1m");
+    });
+    afterEach(async () => {
+      await node.close();
+      execFileSync("umount", ["--lazy", made()]);
+    });
+
+    it("tells whoever writes that the disk is full, loses nothing it had said to have stored, and goes on", async () => {
+      await node.heartbeat(TTL);
+      const { id } = (await node.create(session())).record;
+      const lease = await claimed(node, id);
+      let acknowledged = 0;
+      const fill = async (): Promise<never> => {
+        for (;;) {
+          await write(node, lease, [notice("x".repeat(50_000))]);
+          acknowledged++;
+        }
+      };
+      expect(await faultOf(fill())).toBe("full");
+      expect(acknowledged).toBeGreaterThan(3);
+      for (const _ of numbers(1, 3)) expect(await faultOf(fill())).toBe("full");
+      expect(await node.read(id, 1, 1000)).toHaveLength(acknowledged);
+      expect((await node.get(id))!.state.lastEventId).toBe(acknowledged);
+      execFileSync("mount", ["-o", "remount,size=8m", made()]);
+      await write(node, lease, [notice("after")]);
+      expect(await store.connect("other").read(id, 1, 1000)).toHaveLength(acknowledged + 1);
+    });
+
+    it("says that a file system is read-only, whenever it becomes so, and works when it no longer is", async () => {
+      await works();
+      await node.close();
+      execFileSync("mount", ["-o", "remount,ro", made()]);
+      node = store.connect("next");
+      expect(await faultOf(node.heartbeat(TTL))).toBe("readonly");
+      execFileSync("mount", ["-o", "remount,rw", made()]);
+      await works();
+    });
+  });
+
+  it("says that there is no SQLite, or that somebody holds the file, and leaves what is not its own", () => {
+    const missing = Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
+    expect(asStoreError(missing, "f")).toMatchObject({ fault: "driver" });
+    const busy = Object.assign(new Error("database is locked"), { code: "ERR_SQLITE_ERROR", errcode: 261 });
+    expect(asStoreError(busy, "f")).toMatchObject({
+      fault: "busy",
+      message: expect.stringContaining("locked") as string,
+    });
+    expect(asStoreError(new TypeError("ours"), "f")).toBeUndefined();
+  });
+
+  it.each([
+    ["/home/ann/store", true],
+    ["/home/bob", false],
+    ["/home/ann2", false],
+    ["/mnt/my disk/x", true],
+    ["/mnt/ssh", true],
+    ["/", false],
+  ])("knows by the mounts that %s is on a network: %s", (folder, network) => {
+    const mounts = [
+      "22 27 0:21 / / rw,relatime - ext4 /dev/vda rw",
+      "23 22 0:22 / /home rw shared:1 - xfs /dev/vdb rw",
+      "24 23 0:23 / /home/ann rw,nosuid shared:2 master:3 - nfs4 server:/ann rw,vers=4.2",
+      "25 22 0:24 / /mnt/my\\040disk rw - cifs //server/disk rw",
+      "26 22 0:25 / /mnt/ssh rw - ext4 /dev/vdc rw",
+      "27 26 0:26 / /mnt/ssh rw - fuse.sshfs ann@server: rw",
+    ];
+    expect(isNetworkPath(folder, mounts.join("\n"))).toBe(network);
+  });
+});
+
+describe("store: sqlite, an SQLite that is too old for a write-ahead log", () => {
+  let store: StoreFile;
+
+  beforeEach(async () => (store = await StoreFile.make()));
+  afterEach(async () => store.close());
+
+  /** The real one, which says that it is another. */
+  const connectAs =
+    (version: string) =>
+    async (file: string): Promise<Database> => {
+      const database = await openDatabase(file);
+      const prepare = (sql: string) => database.prepare(sql.replace("sqlite_version()", `'${version}'`));
+      return { exec: (sql) => database.exec(sql), prepare, close: () => database.close() };
+    };
+
+  async function open(
+    version: string,
+  ): Promise<{ node: SessionBackend; warnings: string[]; journal: () => Promise<string> }> {
+    const warnings: string[] = [];
+    const silent = (): void => undefined;
+    const warn = (message: string, fields?: object): void => void warnings.push(`${message} ${JSON.stringify(fields)}`);
+    const log = { debug: silent, info: silent, warn, error: silent };
+    const access = new Access(store.file, async () => openConnection(store.file, log, connectAs(version)));
+    const isRunning = async (): Promise<boolean> => Promise.resolve(true);
+    const self = { nodeId: version, process: { pid: 1, startedAt: "" }, isRunning, clock: { now: () => 1 } };
+    const node = new SqliteBackend(self, access);
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session())).record;
+    await write(node, await claimed(node, id), [notice("1")]);
+    expect(await node.read(id, 1, 9)).toHaveLength(1);
+    const journal = async () => access.use((db) => db.get("PRAGMA journal_mode", Journal)?.journal_mode ?? "");
+    return { node, warnings, journal };
+  }
+
+  it.each(["3.37.2", "3.44.5", "3.45.1", "3.50.6", "3.51.2"])(
+    "works with %s without one, and says so once",
+    async (version) => {
+      const { node, journal, warnings } = await open(version);
+      expect(await journal()).toBe("truncate");
+      expect(warnings).toEqual([expect.stringContaining(`SQLite ${version} can lose data`)]);
+      await node.close();
+    },
+  );
+
+  it.each(["3.44.6", "3.50.7", "3.51.3", "3.52.0", "3.53.4", "4.0.0"])("uses one with %s", async (version) => {
+    const { node, journal, warnings } = await open(version);
+    expect([await journal(), warnings]).toEqual(["wal", []]);
+    await node.close();
+  });
+
+  it("lets the log of a newer one be, and takes over the rule when that is gone", async () => {
+    const newer = await open("3.53.0");
+    const older = await open("3.45.1");
+    expect(await older.journal()).toBe("wal");
+    await newer.node.close();
+    await older.node.close();
+    const again = await open("3.45.1");
+    expect(await again.journal()).toBe("truncate");
+    await again.node.close();
+  });
+});

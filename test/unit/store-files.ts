@@ -1,0 +1,45 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { openStore, type StoreOptions } from "../../src/store/open.ts";
+
+/** A store in a file of its own, with as many nodes on it as a test connects. */
+export class StoreFile {
+  readonly folder: string;
+  readonly file: string;
+  readonly warnings: string[] = [];
+  readonly #nodes: SessionBackend[] = [];
+  now = 1_000_000;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+    this.file = join(folder, "made", "store.db");
+  }
+
+  static async make(): Promise<StoreFile> {
+    return new StoreFile(await mkdtemp(join(tmpdir(), "store-")));
+  }
+
+  connect = (nodeId: string, over: Partial<StoreOptions> = {}): SessionBackend => {
+    const silent = (): void => undefined;
+    const warn = (message: string): void => void this.warnings.push(message);
+    const node = openStore(this.file, {
+      nodeId,
+      process: { pid: process.pid, startedAt: "now" },
+      isRunning: async () => Promise.resolve(true),
+      clock: { now: () => this.now },
+      log: { debug: silent, info: silent, warn, error: silent },
+      ...over,
+    });
+    this.#nodes.push(node);
+    return node;
+  };
+
+  advance = (ms: number): void => void (this.now += ms);
+
+  close = async (): Promise<void> => {
+    await Promise.all(this.#nodes.map(async (node) => node.close()));
+    await rm(this.folder, { recursive: true, force: true });
+  };
+}

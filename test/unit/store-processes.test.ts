@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { Connection } from "../../src/store/sqlite/connection.ts";
+import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { StoreFile } from "./store-files.ts";
+import { Compiled, type StoreProcess } from "./store-processes.ts";
+import { command, done, LONG, never, numbers, session, take, TTL } from "./store-world.ts";
+
+/** Several processes on one file, and what is left when one of them is killed. */
+describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
+  let compiled: Compiled;
+  let store: StoreFile;
+  let node: SessionBackend;
+  const started: StoreProcess[] = [];
+
+  beforeAll(async () => (compiled = await Compiled.make()));
+  afterAll(async () => compiled.remove());
+  beforeEach(async () => {
+    store = await StoreFile.make();
+    store.now = Date.now();
+    node = store.connect("test");
+    await node.heartbeat(TTL);
+  });
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map(async (each) => each.kill()));
+    await store.close();
+  });
+
+  const start = (role: "write" | "echo" | "volume", sessionId: string): StoreProcess => {
+    const child = compiled.start(role, store.file, sessionId);
+    started.push(child);
+    return child;
+  };
+  const create = async (): Promise<string> => (await node.create(session())).record.id;
+  const integrity = async (): Promise<unknown> => {
+    const database = await openDatabase(store.file);
+    const row = z.object({ integrity_check: z.string() });
+    const found = new Connection(database, true).get("PRAGMA integrity_check", row);
+    database.close();
+    return found?.integrity_check;
+  };
+
+  it("lets two processes write at once, and a third follow both", async () => {
+    const ids = [await create(), await create(), await create()];
+    const readers = ids.map((id) => take(400, node.tail(id, 1, never)));
+    const writers = ids.map((id) => start("write", id));
+    const logs = await Promise.all(readers);
+    for (const log of logs) expect(log.map(({ id }) => id)).toEqual(numbers(1, 400));
+    await Promise.all(writers.map(async (each) => each.kill()));
+    expect(await integrity()).toBe("ok");
+  });
+
+  it("brings commands to an owner in another process", async () => {
+    const id = await create();
+    await start("echo", id).says(1);
+    for (const n of numbers(0, 20)) expect(await node.send(id, command(), LONG)).toEqual(done(n));
+  });
+
+  it("loses nothing that was acknowledged when a writer is killed, and gives its session away at once", async () => {
+    const id = await create();
+    for (const round of numbers(1, 8)) {
+      const writer = start("write", id);
+      await writer.says(20 + Math.floor(Math.random() * 100));
+      await writer.kill();
+      const [lease, ...acknowledged] = writer.said;
+      expect(lease).toMatchObject({ epoch: round, tookOver: round > 1 });
+      const log = await node.read(id, 1, 100_000);
+      expect(log.map((event) => event.id)).toEqual(numbers(1, log.length));
+      expect(log.length).toBeGreaterThanOrEqual(acknowledged.at(-1) as number);
+      expect((await node.get(id))!.state.lastEventId).toBe(log.length);
+    }
+    expect(await integrity()).toBe("ok");
+  });
+
+  it("keeps a log of 100,000 events and its slow reader out of the memory", async () => {
+    const reader = start("volume", await create());
+    await reader.ended;
+    const [report] = reader.said as [{ count: number; grownMiB: number; slowAt: number }];
+    expect(report).toMatchObject({ count: 100_000, slowAt: 2 });
+    // The log has 150 MB.
+    expect(report.grownMiB).toBeLessThan(60);
+  });
+});

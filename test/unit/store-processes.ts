@@ -1,0 +1,68 @@
+import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createInterface, type Interface } from "node:readline";
+import type { Readable } from "node:stream";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** The store as JavaScript, for processes of their own: Node 20 reads no TypeScript. Compiled from what is here now. */
+export class Compiled {
+  readonly folder: string;
+
+  private constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  static async make(): Promise<Compiled> {
+    // Inside node_modules, so that packages are found from there.
+    const folder = await mkdtemp(join("node_modules", ".store-test-"));
+    const compiler = join("node_modules", "typescript", "bin", "tsc");
+    await run(process.execPath, [compiler, "-p", "tsconfig.build.json", "--noCheck", "--outDir", folder]);
+    return new Compiled(join(process.cwd(), folder));
+  }
+
+  start(role: "write" | "echo" | "volume", file: string, sessionId: string): StoreProcess {
+    const program = join("test", "unit", "fixtures", "store-node.mjs");
+    const args = ["--expose-gc", program, role, this.folder, file, sessionId];
+    return new StoreProcess(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] }));
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+export class StoreProcess {
+  readonly #child: ChildProcessByStdio<null, Readable, null>;
+  readonly #lines: Interface;
+  /** All it has said so far. */
+  readonly said: unknown[] = [];
+  readonly ended: Promise<void>;
+
+  constructor(child: ChildProcessByStdio<null, Readable, null>) {
+    this.#child = child;
+    this.#lines = createInterface({ input: child.stdout });
+    this.#lines.on("line", (line) => this.said.push(JSON.parse(line)));
+    this.ended = new Promise((resolve) => child.once("close", () => resolve()));
+  }
+
+  /** Resolves when it has said `count` lines. */
+  async says(count: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const look = (): void => {
+        if (this.said.length < count) return;
+        this.#lines.off("line", look);
+        resolve();
+      };
+      this.#lines.on("line", look);
+      look();
+    });
+  }
+
+  async kill(): Promise<void> {
+    this.#child.kill("SIGKILL");
+    await this.ended;
+  }
+}

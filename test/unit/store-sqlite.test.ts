@@ -1,0 +1,182 @@
+import { stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { defaultStorePath, openStore } from "../../src/store/open.ts";
+import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { StoreFile } from "./store-files.ts";
+import { storeSuite } from "./store-suite.ts";
+import { claimed, command, notice, numbers, session, SHORT, T0, TTL, write } from "./store-world.ts";
+
+storeSuite("sqlite", async () => StoreFile.make());
+
+describe("store: sqlite file", () => {
+  let store: StoreFile;
+  let node: SessionBackend;
+
+  beforeEach(async () => {
+    store = await StoreFile.make();
+    node = store.connect("node");
+  });
+  afterEach(async () => store.close());
+
+  const exists = async (path: string): Promise<boolean> =>
+    stat(path).then(
+      () => true,
+      () => false,
+    );
+  const permissions = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
+
+  it("is made with the first call, not before, for its owner's eyes only", async () => {
+    expect(await exists(dirname(store.file))).toBe(false);
+    await node.heartbeat(TTL);
+    const parts = ["", "-wal", "-shm"].map((part) => store.file + part);
+    expect(await Promise.all([dirname(store.file), ...parts].map(permissions))).toEqual(["700", "600", "600", "600"]);
+    await node.close();
+    const unused = store.connect("unused");
+    await unused.close();
+    await expect(unused.heartbeat(1)).rejects.toThrow("closed");
+  });
+
+  it("keeps everything from one process to the next", async () => {
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session({ idempotencyKey: "k" }))).record;
+    await write(node, await claimed(node, id), [notice("1")]);
+    const before = [await node.get(id), await node.read(id, 1, 9)];
+    await node.close();
+    const next = store.connect("next");
+    expect([await next.get(id), await next.read(id, 1, 9)]).toEqual(before);
+    expect(await next.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
+  });
+
+  it("takes over at once from a process of this machine that has ended, and asks for each of them once a call", async () => {
+    const asked: unknown[] = [];
+    let running = true;
+    const other = store.connect("other", {
+      isRunning: async (...process) => {
+        asked.push(process);
+        return Promise.resolve(running);
+      },
+    });
+    await Promise.all([node, other].map(async (each) => each.heartbeat(TTL)));
+    const ids = (await Promise.all(numbers(1, 3).map(async () => node.create(session())))).map(
+      ({ record }) => record.id,
+    );
+    for (const id of ids) await node.claim(id);
+    const [id] = ids as [string];
+    expect((await other.list({ principal: "local", limit: 9 })).map(({ owner }) => owner?.alive)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(asked).toEqual([[process.pid, "now"]]);
+    expect(await other.claim(id)).toBeUndefined();
+    running = false;
+    expect((await other.get(id))!.owner).toEqual({ nodeId: "node", alive: false });
+    expect(await other.claim(id)).toMatchObject({ tookOver: true, epoch: 2 });
+    expect(await other.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 })).toBe(2);
+  });
+
+  it("keeps an event that it does not know, and refuses such a command instead of its owner", async () => {
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session())).record;
+    const lease = await claimed(node, id);
+    const unknown = { type: "moon.landed", data: { at: [1, { deep: "x" }] } };
+    await write(node, lease, [unknown as never, notice("after")]);
+    const [event] = await node.read(id, 1, 1);
+    expect(event).toEqual({ ...unknown, id: 1, at: T0 });
+    const end = new AbortController();
+    const items = node.inbox(lease, end.signal)[Symbol.asyncIterator]();
+    const first = items.next();
+    const reply = await node.send(id, { ...command(), kind: "fly" } as never, 60_000);
+    expect(reply).toMatchObject({ ok: false, refusal: { code: "INTERNAL" } });
+    end.abort();
+    expect((await first).done).toBe(true);
+  });
+
+  it("forgets a command whose sender died once its time is over", async () => {
+    const owner = store.connect("owner");
+    await owner.heartbeat(10 * TTL);
+    const { id } = (await owner.create(session())).record;
+    const lease = await claimed(owner, id);
+    const asked = command();
+    const sent = node.send(id, asked, TTL);
+    const closed = Promise.allSettled([sent]);
+    // A heartbeat is written after the command.
+    await node.heartbeat(TTL);
+    await node.close();
+    await closed;
+    const open = async (): Promise<unknown> => {
+      const end = new AbortController();
+      const next = owner.inbox(lease, end.signal)[Symbol.asyncIterator]().next();
+      await owner.get(id);
+      await owner.get(id);
+      end.abort();
+      return (await next).done;
+    };
+    expect(await open()).toBe(false);
+    store.advance(TTL + 1);
+    expect(await open()).toBe(true);
+    await expect(owner.send(id, asked, SHORT)).rejects.toThrow("nobody answered");
+  });
+
+  it("waits for another writer without holding up everything else, however long it takes", async () => {
+    await node.heartbeat(TTL);
+    const blocker = await openDatabase(store.file);
+    blocker.exec("BEGIN IMMEDIATE");
+    let longest = 0;
+    let last = performance.now();
+    const pulse = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const created = node.create(session());
+    const released = new Promise((resolve) => setTimeout(resolve, 600));
+    expect(await Promise.race([created, released])).toBeUndefined();
+    blocker.exec("ROLLBACK");
+    blocker.close();
+    expect(await created).toMatchObject({ created: true });
+    clearInterval(pulse);
+    expect(longest).toBeLessThan(200);
+  });
+
+  it("groups what comes at once, and has each of it stored when it says so", async () => {
+    await node.heartbeat(TTL);
+    const ids = (await Promise.all(numbers(1, 40).map(async () => node.create(session())))).map(
+      ({ record }) => record.id,
+    );
+    const leases = await Promise.all(ids.map(async (id) => claimed(node, id)));
+    const other = store.connect("other");
+    await Promise.all(
+      leases.map(async (lease, n) => {
+        await write(node, lease, [notice(String(n))]);
+        expect(await other.read(lease.sessionId, 1, 9)).toMatchObject([{ data: { message: String(n) } }]);
+      }),
+    );
+  });
+});
+
+describe("where the store is", () => {
+  it.each([
+    ["linux", { HOME: "/home/ann" }, "/home/ann/.local/state/claude-code-mcp/store.db"],
+    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "/var/ann" }, "/var/ann/claude-code-mcp/store.db"],
+    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "here" }, "/home/ann/.local/state/claude-code-mcp/store.db"],
+    ["darwin", { HOME: "/Users/ann" }, "/Users/ann/Library/Application Support/claude-code-mcp/store.db"],
+    ["win32", { LOCALAPPDATA: "C:\\Users\\ann\\L" }, "C:\\Users\\ann\\L\\claude-code-mcp\\store.db"],
+    ["win32", { USERPROFILE: "C:\\Users\\ann" }, "C:\\Users\\ann\\AppData\\Local\\claude-code-mcp\\store.db"],
+  ] as const)("on %s with %o", (platform, env, path) => {
+    expect(defaultStorePath(env, platform)).toBe(path);
+  });
+
+  it("is the memory when asked for", async () => {
+    const silent = (): void => undefined;
+    const store = openStore("memory:", {
+      nodeId: "n",
+      process: { pid: 1, startedAt: "" },
+      isRunning: async () => Promise.resolve(true),
+      clock: { now: () => 1 },
+      log: { debug: silent, info: silent, warn: silent, error: silent },
+    });
+    expect(await store.create(session())).toMatchObject({ created: true });
+  });
+});

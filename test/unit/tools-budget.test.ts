@@ -1,0 +1,223 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check.ts";
+import type { EventType, ShownEvent } from "../../src/tools/present/event.ts";
+import { cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
+import { NOW } from "./tools-fake-engine.ts";
+
+const timestamp = new Date(NOW).toISOString();
+
+const text = fc.oneof(
+  fc.string({ maxLength: 40 }),
+  fc.string({ unit: "binary", maxLength: 300 }),
+  fc.integer({ min: 0, max: 6_000 }).map((length) => "\u0001".repeat(length)),
+  fc.integer({ min: 0, max: 6_000 }).map((length) => "word ".repeat(length)),
+  fc.constantFrom("\ud83d", "😀".repeat(2_000), '"\\'.repeat(2_000)),
+);
+const object = fc.dictionary(
+  fc.string({ maxLength: 12 }),
+  fc.oneof(text, fc.integer(), fc.jsonValue({ maxDepth: 4 })),
+  { maxKeys: 8 },
+);
+
+const event = fc.record({
+  type: fc.constantFrom<EventType>("output", "progress", "result", "error"),
+  data: fc.oneof(
+    text.map((said) => ({ text: said })),
+    text.map((said) => ({ result: said, isError: false })),
+    object,
+  ),
+});
+
+const asked = fc.array(
+  fc.record({
+    input: object,
+    reason: fc.option(text, { nil: undefined }),
+    suggestions: fc.option(fc.array(object, { maxLength: 3 }), { nil: undefined }),
+  }),
+  { maxLength: 12 },
+);
+
+const material = fc
+  .record({
+    from: fc.integer({ min: 1, max: 1_000_000 }),
+    events: fc.array(event, { maxLength: 40 }),
+    hidden: fc.array(fc.nat(3), { minLength: 40, maxLength: 40 }),
+    asked,
+    result: fc.option(fc.record({ result: text, usage: object, structuredOutput: object }), { nil: undefined }),
+    tail: text.map((reason) => ({ cancelledReason: cutText(reason, 300), lastEventId: 1_000_000 })),
+  })
+  .map(({ from, events, hidden, asked: requests, result, tail }): CheckMaterial & { from: number } => {
+    let id = from;
+    const shown: ShownEvent[] = [];
+    for (const [index, { type, data }] of events.entries()) {
+      id += hidden[index] ?? 0;
+      shown.push({ id, type, data, timestamp });
+      id += 1;
+    }
+    const asks = requests.map(({ input, reason, suggestions }, index) => ({
+      open: {
+        requestId: `r${String(index)}`,
+        kind: "permission" as const,
+        eventId: 1,
+        toolName: "Bash",
+        createdAt: NOW,
+        expiresAt: NOW + 60_000,
+        seenWhole: false,
+      },
+      ask: {
+        requestId: `r${String(index)}`,
+        kind: "permission" as const,
+        toolName: "Bash",
+        toolUseId: "toolu_01",
+        input,
+        ...(reason !== undefined && { decisionReason: reason }),
+        ...(suggestions && { suggestions }),
+      },
+    }));
+    const head = {
+      sessionId: "0b5f4a52-6f4e-4d5c-9d3e-1f2a3b4c5d6e",
+      status: "waiting_permission",
+      pollInterval: 1_000,
+    };
+    return { from, head, tail, events: shown, end: id, more: false, asked: asks, result, now: NOW };
+  });
+
+const budget = fc.oneof(fc.integer({ min: 2_048, max: 4_096 }), fc.constant(32_768));
+
+interface Answer {
+  events: { id: number; data: { text?: string; result?: string } }[];
+  nextCursor: number;
+  truncated?: true;
+  truncatedFields?: string[];
+  actions?: { requestId: string; input: object; inputTruncated?: true; suggestions?: object[] }[];
+  result?: { result?: string };
+}
+
+function assemble(what: CheckMaterial, maxBytes: number): Answer {
+  return assembleCheck(what, maxBytes).answer as unknown as Answer;
+}
+
+describe("an answer of claude_code_check", () => {
+  it("never exceeds its budget", () => {
+    fc.assert(
+      fc.property(material, budget, (what, maxBytes) => {
+        expect(jsonBytes(assembleCheck(what, maxBytes).answer)).toBeLessThanOrEqual(maxBytes);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("always gets the caller on, and shows every event once", () => {
+    fc.assert(
+      fc.property(material, budget, (what, maxBytes) => {
+        const seen: number[] = [];
+        let cursor = what.from;
+        while (cursor < what.end) {
+          const events = what.events.filter(({ id }) => id >= cursor);
+          const answer = assemble({ ...what, events }, maxBytes);
+          expect(answer.nextCursor).toBeGreaterThan(cursor);
+          const isCut = answer.truncatedFields?.includes("events") ?? false;
+          expect(isCut).toBe(answer.nextCursor < what.end);
+          seen.push(...answer.events.map(({ id }) => id));
+          cursor = answer.nextCursor;
+        }
+        expect(seen).toEqual(what.events.map(({ id }) => id));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("says of every request whether its input is whole, and never cuts a suggestion", () => {
+    fc.assert(
+      fc.property(material, budget, (what, maxBytes) => {
+        const { answer, shown } = assembleCheck(what, maxBytes);
+        const actions = (answer as unknown as Answer).actions ?? [];
+        expect(shown.map(({ requestId }) => requestId)).toEqual(actions.map(({ requestId }) => requestId));
+        for (const [index, action] of actions.entries()) {
+          const { ask } = what.asked[index]!;
+          const whole = jsonBytes(action.input) === jsonBytes(ask.input);
+          expect(shown[index]?.whole).toBe(action.inputTruncated === undefined);
+          expect(whole || action.inputTruncated === true).toBe(true);
+          expect([undefined, ask.suggestions]).toContain(action.suggestions);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("what is cut", () => {
+  const head = { sessionId: "s1", status: "idle" };
+  const plain: CheckMaterial = {
+    head,
+    tail: {},
+    events: [],
+    end: 1,
+    more: false,
+    asked: [],
+    result: undefined,
+    now: NOW,
+  };
+  const output = (id: number, said: string): ShownEvent => ({ id, type: "output", data: { text: said }, timestamp });
+  const ended = (id: number, said: string): ShownEvent => ({ id, type: "result", data: { result: said }, timestamp });
+  const long = "All tests pass now. ".repeat(20);
+
+  it("is marked with its size, and the longest goes first", () => {
+    const { value, cut } = fit({ id: "toolu_01ABC", short: "stays", long: "x".repeat(2_000) }, 500);
+    expect(cut).toBe(true);
+    expect(value).toMatchObject({ id: "toolu_01ABC", short: "stays" });
+    expect(value["long"]).toMatch(/^x{300,}… \[cut, \d+ bytes\]$/);
+    const kept = /^x*/.exec(String(value["long"]))?.[0].length ?? 0;
+    expect(value["long"]).toContain(`[cut, ${String(2_000 - kept)} bytes]`);
+  });
+
+  it("is never half a character", () => {
+    expect(cutText("😀".repeat(100), 200)).toMatch(/^(?:😀)+… \[cut, \d+ bytes\]$/u);
+  });
+
+  it("is the one event that is larger than the answer", () => {
+    const answer = assemble({ ...plain, events: [output(7, "y".repeat(9_000)), output(9, "next")], end: 12 }, 2_048);
+    expect(answer).toMatchObject({ truncated: true, truncatedFields: ["events", "events[].data"], nextCursor: 9 });
+    expect(answer.events).toHaveLength(1);
+    expect(answer.events[0]?.data.text).toMatch(/^y{1000,}… \[cut, \d+ bytes\]$/);
+  });
+
+  it("is not the event that fits into the next answer", () => {
+    const answer = assemble({ ...plain, events: [output(7, "first"), output(9, "y".repeat(1_900))], end: 10 }, 2_048);
+    expect(answer).toMatchObject({ truncatedFields: ["events"], nextCursor: 9 });
+    expect(answer.events.map(({ id }) => id)).toEqual([7]);
+  });
+
+  it("is not said where nothing is cut", () => {
+    const answer = assemble({ ...plain, events: [output(7, "all")], end: 10 }, 2_048);
+    expect(answer).toEqual({ ...head, events: [output(7, "all")], nextCursor: 10 });
+  });
+
+  it("is a text that the result of the answer repeats", () => {
+    const answer = assemble({ ...plain, events: [output(7, long)], end: 8, result: { result: long } }, 4_096);
+    expect(answer.events[0]?.data.text).toBe("(see result)");
+    expect(answer.result?.result).toBe(long);
+  });
+
+  it("is a text that the end of an earlier turn repeats, when both are in the answer", () => {
+    const both = assemble({ ...plain, events: [output(7, long), ended(9, long)], end: 10 }, 4_096);
+    expect(both.events.map(({ data }) => data.text ?? data.result)).toEqual(["(see result)", long]);
+    const tight = "z".repeat(1_000);
+    const one = assemble({ ...plain, events: [output(7, tight), ended(9, tight)], end: 10 }, 2_048);
+    expect(one).toMatchObject({ events: [{ data: { text: tight } }], nextCursor: 9 });
+  });
+
+  it("is no short text: it is clearer as it stands", () => {
+    const answer = assemble({ ...plain, events: [output(7, "Done.")], end: 8, result: { result: "Done." } }, 4_096);
+    expect(answer.events[0]?.data.text).toBe("Done.");
+  });
+
+  it("leaves the text of a result and drops its numbers only when it must", () => {
+    const usage = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`count${String(index)}`, index]));
+    const result = { sessionId: "s1", result: "short", isError: false, usage, modelUsage: usage };
+    const answer = assemble({ ...plain, result }, 2_048);
+    expect(answer.result).toEqual({ sessionId: "s1", result: "short", isError: false });
+    expect(answer.truncatedFields).toEqual(["result"]);
+  });
+});

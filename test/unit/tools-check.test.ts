@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import type { ToolCall } from "../../src/tools/define.ts";
+import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { answerOf, check } from "./tools-run.ts";
+
+describe("claude_code_check, poll", () => {
+  it("tells what happened since the cursor, without what nobody needs", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.emit({ type: "process.started", data: { processId: "1", resumed: false } });
+    session.says("I look around.");
+    session.emit({ type: "notice", data: { kind: "retry", message: "overloaded: retry 1 of 10 in 0.5 s" } });
+    session.emit({ type: "session.configured", data: { model: "opus" } });
+    const answer = await check(engine);
+    expect(answer).toEqual({
+      sessionId: "s1",
+      status: "running",
+      pollInterval: 3_000,
+      events: [
+        { id: 3, type: "output", data: { text: "I look around." }, timestamp: new Date(NOW + 3).toISOString() },
+        {
+          id: 4,
+          type: "progress",
+          data: { notice: "retry", message: "overloaded: retry 1 of 10 in 0.5 s" },
+          timestamp: new Date(NOW + 4).toISOString(),
+        },
+      ],
+      nextCursor: 6,
+      lastEventId: 5,
+    });
+    expect(await check(engine, { cursor: 6 })).toMatchObject({ events: [], nextCursor: 6 });
+  });
+
+  it("reads page by page with maxEvents", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    for (let index = 0; index < 5; index += 1) session.says(`line ${String(index)}`);
+    const texts: string[] = [];
+    let cursor = 1;
+    let more = true;
+    while (more) {
+      const { events, nextCursor, truncatedFields } = await check(engine, { cursor, maxEvents: 2 });
+      texts.push(...events.map(({ data }) => data.text ?? ""));
+      more = truncatedFields !== undefined;
+      cursor = nextCursor;
+    }
+    expect(texts).toEqual(["line 0", "line 1", "line 2", "line 3", "line 4"]);
+    expect(cursor).toBe(7);
+  });
+
+  it("gives the result of the last turn whatever the cursor, and tells its end briefly", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.says("The tests pass, all of them.");
+    session.ends("The tests pass, all of them.");
+    const answer = await check(engine);
+    expect(answer).toMatchObject({
+      status: "idle",
+      result: { result: "The tests pass, all of them.", usage: { output_tokens: 20 } },
+    });
+    expect(answer).not.toHaveProperty("pollInterval");
+    expect(answer.events.map(({ type, data }) => [type, data.text ?? data.result])).toEqual([
+      ["output", "(see result)"],
+      ["result", "(see result)"],
+    ]);
+    expect(await check(engine, { cursor: answer.nextCursor })).toMatchObject({
+      events: [],
+      result: { result: "The tests pass, all of them." },
+    });
+  });
+
+  it("has no result while a turn runs, but the ends of earlier turns whole", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.ends("first");
+    session.run();
+    const answer = await check(engine);
+    expect(answer).not.toHaveProperty("result");
+    expect(answer.events).toMatchObject([
+      { type: "result", data: { result: "first", usage: { output_tokens: 20 }, stopReason: "end_turn" } },
+    ]);
+  });
+
+  it.each([
+    ["done", "idle", "result", false],
+    ["failed", "error", "error", true],
+    ["interrupted", "idle", "result", true],
+    ["lost", "error", "error", true],
+  ] as const)("a turn that is %s leaves status %s and event %s", async (outcome, status, type, isError) => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.endsTurn({ outcome, isError, message: "what is known" });
+    const answer = await check(engine);
+    expect(answer).toMatchObject({ status, events: [{ type }], result: { isError, result: "what is known" } });
+  });
+
+  it("tells of a cancelled session who, when and why", async () => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
+    expect(await check(engine)).toMatchObject({
+      status: "cancelled",
+      cancelledAt: new Date(NOW).toISOString(),
+      cancelledReason: "cancelled by caller",
+      cancelledSource: "caller",
+      result: { isError: true, code: "CANCELLED", result: "cancelled by caller" },
+    });
+  });
+
+  it("says where the log begins when its head is gone, and where it ends for a cursor behind it", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    for (const text of ["a", "b", "c"]) session.says(text);
+    session.trimmedBefore = 3;
+    expect(await check(engine)).toMatchObject({ cursorResetTo: 3, events: [{ id: 3 }, { id: 4 }] });
+    expect(await check(engine, { cursor: 99, waitMs: 20 })).toMatchObject({
+      cursorResetTo: 5,
+      events: [],
+      nextCursor: 5,
+    });
+    expect(await check(engine, { cursor: 0 })).toMatchObject({ cursorResetTo: 3 });
+  });
+
+  it("gets on when all of the log is gone", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.says("a");
+    session.trimmedBefore = 3;
+    const answer = await check(engine);
+    expect(answer).toMatchObject({ cursorResetTo: 3, events: [], nextCursor: 3 });
+    expect(answer).not.toHaveProperty("truncated");
+  });
+
+  it("tells one moment: what happens while it reads comes with the next answer", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.says("before");
+    const read = engine.read.bind(engine);
+    let once = true;
+    engine.read = (...args) => {
+      if (once) session.endsTurn();
+      once = false;
+      return read(...args);
+    };
+    const first = await check(engine);
+    expect(first).toMatchObject({ status: "running", nextCursor: 3, events: [{ data: { text: "before" } }] });
+    expect(await check(engine, { cursor: 3 })).toMatchObject({ status: "idle", events: [{ type: "result" }] });
+  });
+});
+
+describe("claude_code_check waits", () => {
+  it("for news by default, 20 s at most", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    setTimeout(() => session.ends("ok"), 20);
+    expect(await answerOf(engine, "_check", { action: "poll", sessionId: "s1" })).toMatchObject({ status: "idle" });
+    expect(engine.waits).toMatchObject([
+      { until: "news", timeoutMs: 20_000, sessions: [{ sessionId: "s1", cursor: 1 }] },
+    ]);
+  });
+
+  it("until any event that is shown", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    setTimeout(() => session.emit({ type: "session.configured", data: { model: "opus" } }), 10);
+    setTimeout(() => session.says("now"), 30);
+    const answer = await check(engine, { cursor: 2, until: "event", waitMs: 5_000 });
+    expect(answer.events).toMatchObject([{ id: 3, data: { text: "now" } }]);
+  });
+
+  it("until the end, whatever is asked", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks();
+    setTimeout(() => session.ends("ok"), 30);
+    expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
+  });
+
+  it("and says every five seconds what goes on, to a client that listens", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    const message = {
+      type: "assistant",
+      message: { content: [{ type: "tool_use", id: "u1", name: "Bash", input: { command: "npm test" } }] },
+    };
+    session.emit({ type: "message", data: { message } });
+    engine.wait = () => Promise.resolve({ woke: undefined });
+    const news: object[] = [];
+    const call: ToolCall = {
+      ...callOf(),
+      client: { elicitation: false, tasks: false, progress: (each) => news.push(each) },
+    };
+    await check(engine, { waitMs: 12_000 }, call);
+    expect(news).toEqual([
+      { progress: 1, message: "Bash: npm test" },
+      { progress: 2, message: "Bash: npm test" },
+    ]);
+  });
+});

@@ -1,0 +1,276 @@
+import { AppError, sessionNotFound } from "../../src/domain/error.ts";
+import type { SessionEvent, StoredEvent, TurnEnded } from "../../src/domain/event.ts";
+import type { Ask } from "../../src/domain/permission.ts";
+import { initialState, type SessionState } from "../../src/domain/session.ts";
+import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "../../src/engine/api.ts";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
+
+/** A clock that only tests move. 2026-01-01. */
+export const NOW = Date.UTC(2026, 0, 1);
+
+/** One session whose log a test writes by hand, behind the same few methods that the engine has. */
+export class FakeSession {
+  readonly events: StoredEvent[] = [];
+  state: SessionState = initialState(NOW);
+  /** Events before this id are gone. */
+  trimmedBefore = 1;
+
+  readonly id: string;
+  readonly spec: SessionRecord["spec"];
+  readonly #engine: FakeEngine;
+
+  constructor(id: string, engine: FakeEngine, spec: SessionRecord["spec"] = { cwd: "/home/me" }) {
+    this.id = id;
+    this.spec = spec;
+    this.#engine = engine;
+  }
+
+  record(): SessionRecord {
+    const { id, spec, state } = this;
+    const times = { createdAt: NOW, updatedAt: NOW + 1_000 };
+    return {
+      id,
+      principal: "local",
+      spec,
+      state: structuredClone(state),
+      title: undefined,
+      rev: 1,
+      owner: undefined,
+      ...times,
+    };
+  }
+
+  emit(event: SessionEvent): number {
+    const id = this.events.length + 1;
+    this.events.push({ ...event, id, at: NOW + id });
+    this.state.lastEventId = id;
+    this.#engine.wake();
+    return id;
+  }
+
+  run(): void {
+    this.state.turn = { ...TURN };
+    this.emit({ type: "turn.started", data: { turnId: "t1", origin: "prompt", promptIds: ["t1"] } });
+  }
+
+  says(text: string): number {
+    const message = { type: "assistant", message: { content: [{ type: "text", text }] }, parent_tool_use_id: null };
+    return this.emit({ type: "message", data: { message } });
+  }
+
+  asks(ask: Partial<Ask> = {}): number {
+    const whole: Ask = {
+      requestId: "r1",
+      kind: "permission",
+      toolName: "Bash",
+      input: { command: "npm test" },
+      toolUseId: "u1",
+      ...ask,
+    };
+    const { requestId, kind, toolName } = whole;
+    const eventId = this.state.lastEventId + 1;
+    const times = { createdAt: NOW, expiresAt: NOW + 1_800_000 };
+    this.state.asks.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
+    return this.emit({ type: "permission.asked", data: whole });
+  }
+
+  /** Claude Code's result, then the end of the turn. */
+  ends(text: string, ended: Partial<TurnEnded> = {}): number {
+    const message = { type: "result", result: text, stop_reason: "end_turn", usage: { output_tokens: 20 } };
+    const resultEventId = this.emit({ type: "message", data: { message } });
+    return this.endsTurn({ resultEventId, ...ended });
+  }
+
+  endsTurn(ended: Partial<TurnEnded> = {}): number {
+    const data = { ...ENDED, ...ended };
+    this.state.turn = null;
+    this.state.asks = [];
+    this.state.lastOutcome = data.outcome;
+    this.state.lastTurnEventId = this.state.lastEventId + 1;
+    return this.emit({ type: "turn.ended", data });
+  }
+}
+
+export class FakeEngine implements Engine {
+  readonly sessions = new Map<string, FakeSession>();
+  readonly opened: OpenRequest[] = [];
+  readonly answers: AnswerRequest[] = [];
+  readonly delivers: { requestId: string; whole: boolean }[][] = [];
+  readonly waits: WaitRequest[] = [];
+  /** What happens once a session has been opened or prompted. */
+  onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
+  onAnswer: (session: FakeSession, answer: AnswerRequest) => void = () => undefined;
+  #sleepers: (() => void)[] = [];
+
+  add(id = "s1", spec?: SessionRecord["spec"]): FakeSession {
+    const session = new FakeSession(id, this, spec);
+    this.sessions.set(id, session);
+    return session;
+  }
+
+  wake(): void {
+    for (const sleeper of this.#sleepers.splice(0)) sleeper();
+  }
+
+  open(_: string, request: OpenRequest) {
+    this.opened.push(request);
+    const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
+    session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
+    session.run();
+    this.onPrompt(session, request.prompt);
+    return Promise.resolve({ sessionId: session.id, cursor: 1 });
+  }
+
+  prompt(_: string, sessionId: string, request: PromptRequest) {
+    const session = this.#session(sessionId);
+    if (session.state.closed) throw new AppError("CANCELLED", "The session was cancelled.", { sessionId });
+    if (session.state.turn) throw new AppError("SESSION_BUSY", "The session is busy.", { sessionId });
+    const cursor = session.emit({ type: "prompt.queued", data: { promptId: "p", text: request.text } });
+    session.run();
+    this.onPrompt(session, request.text);
+    return Promise.resolve({ cursor });
+  }
+
+  answer(_: string, sessionId: string, request: AnswerRequest) {
+    const session = this.#session(sessionId);
+    const { requestId } = request;
+    const ask = session.state.asks.find((open) => open.requestId === requestId);
+    if (!ask)
+      throw new AppError("PERMISSION_REQUEST_NOT_FOUND", `There is no open request ${requestId}.`, { sessionId });
+    this.answers.push(request);
+    session.state.asks = session.state.asks.filter((open) => open !== ask);
+    const behavior = request.decision === "deny" ? "deny" : "allow";
+    const data = { requestId, toolName: ask.toolName, behavior, by: request.by } as const;
+    const cursor = session.emit({ type: "permission.answered", data });
+    this.onAnswer(session, request);
+    return Promise.resolve({ cursor });
+  }
+
+  delivered(_: string, sessionId: string, asks: { requestId: string; whole: boolean }[]) {
+    this.delivers.push(asks);
+    for (const { requestId, whole } of asks) {
+      const ask = this.#session(sessionId).state.asks.find((open) => open.requestId === requestId);
+      if (!ask) continue;
+      ask.seenWhole ||= whole;
+      ask.deliveredAt ??= NOW;
+      ask.expiresAt = NOW + 60_000;
+    }
+    return Promise.resolve();
+  }
+
+  interrupt() {
+    return Promise.resolve({ cursor: 1 });
+  }
+
+  cancel(_: string, sessionId: string, { by, reason }: { by: string; reason?: string }) {
+    const session = this.#session(sessionId);
+    if (session.state.closed) return Promise.resolve();
+    session.state.closed = { reason: "cancelled", by, at: NOW, ...(reason !== undefined && { message: reason }) };
+    if (session.state.turn) {
+      session.endsTurn({
+        outcome: "cancelled",
+        isError: true,
+        code: "CANCELLED",
+        errorSubtype: "cancelled",
+        message: "cancelled by caller",
+      });
+    }
+    session.emit({ type: "session.closed", data: { reason: "cancelled", by } });
+    return Promise.resolve();
+  }
+
+  close() {
+    return Promise.resolve();
+  }
+
+  get(_: string, sessionId: string) {
+    return Promise.resolve(this.#session(sessionId).record());
+  }
+
+  list({ limit }: { limit: number }) {
+    return Promise.resolve(
+      [...this.sessions.values()]
+        .toReversed()
+        .map((session) => session.record())
+        .slice(0, limit),
+    );
+  }
+
+  read(_: string, sessionId: string, from: number, limit: number) {
+    const session = this.#session(sessionId);
+    const first = Math.max(from, session.trimmedBefore);
+    return Promise.resolve(session.events.slice(first - 1, first - 1 + limit).filter(({ id }) => id >= first));
+  }
+
+  async wait(_: string, request: WaitRequest): Promise<{ woke: string | undefined }> {
+    this.waits.push(request);
+    const deadline = performance.now() + request.timeoutMs;
+    const [{ sessionId, cursor } = { sessionId: "", cursor: 1 }] = request.sessions;
+    for (;;) {
+      const { events, state } = this.#session(sessionId);
+      const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
+      if (!state.turn || (request.until !== "end" && news)) return { woke: sessionId };
+      if (performance.now() >= deadline || request.signal.aborted) return { woke: undefined };
+      await new Promise<void>((resolve) => {
+        this.#sleepers.push(resolve);
+        const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+        request.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+      });
+    }
+  }
+
+  drain() {
+    return Promise.resolve();
+  }
+
+  #session(sessionId: string): FakeSession {
+    const session = this.sessions.get(sessionId);
+    if (!session) throw sessionNotFound(sessionId);
+    return session;
+  }
+}
+
+const NEWS = new Set(["turn.ended", "permission.asked", "question.asked"]);
+
+const TURN = {
+  id: "t1",
+  origin: "prompt" as const,
+  startedAt: NOW,
+  awaiting: ["t1"],
+  pending: false,
+  rerun: false,
+  lastActivityAt: NOW,
+  waitedMs: 0,
+  durationApiMs: 0,
+  numTurns: 0,
+  costUsd: 0,
+};
+
+export const ENDED: TurnEnded = {
+  turnId: "t1",
+  outcome: "done",
+  isError: false,
+  durationMs: 1_200,
+  durationApiMs: 800,
+  numTurns: 2,
+  costUsd: 0.01,
+  sessionTurns: 4,
+  sessionCostUsd: 0.02,
+};
+
+export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
+  const faults: object[] = [];
+  return {
+    engine,
+    defaults: { cwd: "/default" },
+    limits: { maxWaitMs: 45_000 },
+    now: () => NOW,
+    log: { error: (_, fields) => void faults.push(fields ?? {}) },
+    faults,
+  };
+}
+
+export function callOf(signal: AbortSignal = new AbortController().signal): ToolCall {
+  return { principal: "local", signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+}

@@ -1,0 +1,59 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Tool } from "../../src/tools/define.ts";
+import { toolsOf } from "../../src/tools/toolsets.ts";
+
+/**
+ * What clients are shown of every tool is a committed file: a change is seen in review. `UPDATE_TOOLSNAPS=1` writes
+ * them, `npm run format` lays them out.
+ */
+const SNAPS = join(import.meta.dirname, "..", "toolsnaps");
+const tools = toolsOf(["agent"]);
+
+function listed(tool: Tool): string {
+  const { name, title, description, annotations, meta } = tool;
+  const inputSchema = tool.inputSchema({ maxWaitMs: 45_000 });
+  const shown = { name, title, description, inputSchema, outputSchema: tool.outputSchema(), annotations, _meta: meta };
+  return JSON.stringify(shown);
+}
+
+/** The same text, whatever the layout of the file. */
+function committed(file: string): string {
+  return existsSync(file) ? JSON.stringify(JSON.parse(readFileSync(file, "utf8"))) : "no snapshot";
+}
+
+describe("tool schemas", () => {
+  it.each(tools)("$name is what its snapshot says", (tool) => {
+    const file = join(SNAPS, `${tool.name}.json`);
+    if (process.env["UPDATE_TOOLSNAPS"] === "1") writeFileSync(file, listed(tool));
+    expect(committed(file)).toBe(listed(tool));
+  });
+
+  it("have no snapshot too many", () => {
+    expect(readdirSync(SNAPS).toSorted()).toEqual(tools.map(({ name }) => `${name}.json`).toSorted());
+  });
+
+  it.each(tools)("$name: nothing of an answer is required, since errors are answers too", (tool) => {
+    expect(tool.outputSchema()).not.toHaveProperty("required");
+    expect(tool.outputSchema()).not.toHaveProperty("additionalProperties");
+  });
+
+  it.each(tools)("$name: every optional argument says its default", (tool) => {
+    const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as {
+      required: string[];
+      properties: Record<string, { description?: string }>;
+    };
+    const conditional = ["requestId", "decision", "sessionId"];
+    const silent = Object.entries(schema.properties).filter(
+      ([name, { description }]) =>
+        !schema.required.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),
+    );
+    expect(silent.map(([name]) => name)).toEqual([]);
+  });
+
+  it("say how long a call may wait on this server", () => {
+    const schema = tools[0]?.inputSchema({ maxWaitMs: 1_234 });
+    expect(schema).toMatchObject({ properties: { waitMs: { minimum: 0, maximum: 1_234 } } });
+  });
+});

@@ -1,0 +1,140 @@
+import { describe, expect, it } from "vitest";
+import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { answerOf, check, run } from "./tools-run.ts";
+
+const respond = (engine: FakeEngine, args: object) =>
+  answerOf(engine, "_check", {
+    action: "respond_permission",
+    sessionId: "s1",
+    requestId: "r1",
+    decision: "allow",
+    waitMs: 0,
+    ...args,
+  });
+
+describe("claude_code_check, requests", () => {
+  it("lists what is asked, and the time runs from when it is shown", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks({
+      suggestions: [{ type: "addRules" }],
+      decisionReason: "not allowed",
+      blockedPath: "/etc",
+      agentId: "a1",
+    });
+    const answer = await check(engine);
+    expect(answer).toMatchObject({ status: "waiting_permission", pollInterval: 1_000 });
+    expect(answer.actions).toEqual([
+      {
+        type: "permission",
+        requestId: "r1",
+        toolName: "Bash",
+        input: { command: "npm test" },
+        summary: "Bash: npm test",
+        decisionReason: "not allowed",
+        blockedPath: "/etc",
+        toolUseID: "u1",
+        agentID: "a1",
+        suggestions: [{ type: "addRules" }],
+        createdAt: new Date(NOW).toISOString(),
+        expiresAt: new Date(NOW + 60_000).toISOString(),
+        remainingMs: 60_000,
+      },
+    ]);
+    expect(answer.events).toMatchObject([
+      { type: "permission_request", data: { requestId: "r1", toolName: "Bash", summary: "Bash: npm test" } },
+    ]);
+    expect(engine.delivers).toEqual([[{ requestId: "r1", whole: true }]]);
+    await check(engine);
+    expect(engine.delivers).toHaveLength(1);
+  });
+
+  it("tells the engine when an input was shown cut, and again when it was shown whole", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
+    expect(await check(engine, { maxBytes: 2_048 })).toMatchObject({
+      truncatedFields: ["actions[].input"],
+      actions: [{ inputTruncated: true, summary: "Write /a (4.9 KB)", input: { file_path: "/a" } }],
+    });
+    expect(await check(engine)).toMatchObject({ actions: [{ input: { content: "c".repeat(5_000) } }] });
+    expect(engine.delivers).toEqual([[{ requestId: "r1", whole: false }], [{ requestId: "r1", whole: true }]]);
+  });
+
+  it("has not shown anything to a caller that is gone", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks();
+    await check(engine, {}, callOf(AbortSignal.abort()));
+    expect(engine.delivers).toEqual([]);
+  });
+
+  it("gives an answer and waits for what comes of it", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.says("before");
+    session.asks();
+    session.says("meanwhile");
+    engine.onAnswer = () => void setTimeout(() => session.ends("done"), 20);
+    const answer = await respond(engine, { waitMs: 5_000 });
+    expect(engine.answers).toEqual([{ requestId: "r1", decision: "allow", by: "caller" }]);
+    expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
+    expect(answer.events.map(({ type }) => type)).toEqual(["output", "permission_result", "result"]);
+    expect(answer.events[1]?.data).toEqual({ requestId: "r1", toolName: "Bash", decision: "allow", by: "caller" });
+  });
+
+  it("does not wait while something else is asked", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks();
+    session.asks({ requestId: "r2" });
+    const answer = await respond(engine, { cursor: 4, waitMs: 30_000 });
+    expect(answer.actions).toMatchObject([{ requestId: "r2" }]);
+  });
+
+  it.each([
+    [
+      { decision: "deny", denyMessage: "use pnpm", interrupt: true },
+      { decision: "deny", denyMessage: "use pnpm", interrupt: true },
+    ],
+    [{ decision: "allow_for_session" }, { decision: "allow_for_session" }],
+    [{ interrupt: false }, { decision: "allow" }],
+    [
+      {
+        permissionOptions: {
+          updatedInput: { command: "ls" },
+          updatedPermissions: [{ type: "setMode", mode: "acceptEdits" }],
+        },
+      },
+      {
+        decision: "allow",
+        updatedInput: { command: "ls" },
+        updatedPermissions: [{ type: "setMode", mode: "acceptEdits", destination: "session" }],
+      },
+    ],
+  ])("hands on %j", async (args, expected) => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks();
+    await respond(engine, args);
+    expect(engine.answers).toEqual([{ requestId: "r1", by: "caller", ...expected }]);
+  });
+
+  it("knows no request that is not open", async () => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    const reply = await run(engine, "_check", {
+      action: "respond_permission",
+      sessionId: "s1",
+      requestId: "r9",
+      decision: "deny",
+    });
+    expect(reply.structured).toMatchObject({ code: "PERMISSION_REQUEST_NOT_FOUND", sessionId: "s1" });
+  });
+});

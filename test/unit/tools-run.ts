@@ -1,0 +1,39 @@
+import { expect } from "vitest";
+import { runTool, type ToolCall } from "../../src/tools/define.ts";
+import type { ToolReply } from "../../src/tools/errors.ts";
+import { toolsOf } from "../../src/tools/toolsets.ts";
+import { callOf, depsOf, type FakeEngine } from "./tools-fake-engine.ts";
+
+export const tools = new Map(toolsOf(["agent"]).map((tool) => [tool.name, tool]));
+
+interface Event {
+  id: number;
+  type: string;
+  data: { text?: string; result?: string };
+}
+
+/** What the tests look into by hand. */
+export interface Answer {
+  events: Event[];
+  actions: object[];
+  sessions: object[];
+  nextCursor: number;
+  truncatedFields?: string[];
+  message?: string;
+}
+
+/** Runs the tool of this name, without its `claude_code`. */
+export function run(engine: FakeEngine, name: string, args: object, call: ToolCall = callOf()): Promise<ToolReply> {
+  const tool = tools.get(`claude_code${name}`);
+  if (!tool) throw new Error(`no tool ${name}`);
+  return runTool(tool, args, call, depsOf(engine));
+}
+
+export async function answerOf(engine: FakeEngine, name: string, args: object, call?: ToolCall): Promise<Answer> {
+  const reply = await run(engine, name, args, call);
+  expect(reply).toMatchObject({ isError: false, text: JSON.stringify(reply.structured) });
+  return reply.structured as unknown as Answer;
+}
+
+export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
+  answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);

@@ -1,0 +1,176 @@
+import { describe, expect, it } from "vitest";
+import { runTool } from "../../src/tools/define.ts";
+import { callOf, depsOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { answerOf, run, tools } from "./tools-run.ts";
+
+describe("claude_code", () => {
+  it("returns at once with the id and where to read on", async () => {
+    const engine = new FakeEngine();
+    const answer = await answerOf(engine, "", { prompt: "Fix it" });
+    expect(answer).toEqual({ sessionId: "s1", status: "running", nextCursor: 1, pollInterval: 3_000 });
+    expect(engine.opened).toEqual([{ prompt: "Fix it", options: { cwd: "/default" } }]);
+    expect(engine.waits).toEqual([]);
+  });
+
+  it("hands on its options, flat, nested or both alike", async () => {
+    const engine = new FakeEngine();
+    const flat = { cwd: "/a", model: "opus", maxTurns: 3, effort: "low", tools: ["Read"], permissionMode: "plan" };
+    const advanced = { env: { A: "1" }, tools: ["Read"], agents: { b: { description: "d", prompt: "p" } } };
+    await answerOf(engine, "", { prompt: "x", ...flat, advanced, idempotencyKey: "k" });
+    const options = { ...flat, env: advanced.env, agents: advanced.agents };
+    expect(engine.opened).toEqual([{ prompt: "x", options, idempotencyKey: "k" }]);
+  });
+
+  it("returns the result of a turn that ends within the wait", async () => {
+    const engine = new FakeEngine();
+    engine.onPrompt = (session) => void setTimeout(() => session.ends("42"), 20);
+    const answer = await answerOf(engine, "", { prompt: "What is 6 x 7?", waitMs: 5_000 });
+    expect(answer).toEqual({
+      sessionId: "s1",
+      status: "idle",
+      nextCursor: 5,
+      result: {
+        sessionId: "s1",
+        result: "42",
+        isError: false,
+        durationMs: 1_200,
+        durationApiMs: 800,
+        numTurns: 2,
+        totalCostUsd: 0.01,
+        sessionTotalTurns: 4,
+        sessionTotalCostUsd: 0.02,
+        stopReason: "end_turn",
+        usage: { output_tokens: 20 },
+      },
+    });
+  });
+
+  it("comes back early when something is asked, and reads on from the beginning", async () => {
+    const engine = new FakeEngine();
+    engine.onPrompt = (session) => void setTimeout(() => session.asks(), 20);
+    const answer = await answerOf(engine, "", { prompt: "x", waitMs: 5_000 });
+    expect(answer).toEqual({ sessionId: "s1", status: "waiting_permission", nextCursor: 1, pollInterval: 1_000 });
+    expect(engine.delivers).toEqual([]);
+  });
+
+  it("cuts a result that is larger than an answer may be", async () => {
+    const engine = new FakeEngine();
+    engine.onPrompt = (session) => session.ends("r".repeat(100_000));
+    const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
+    expect(reply.structured).toMatchObject({ truncated: true, truncatedFields: ["result"] });
+    expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
+  });
+
+  it("ends the wait, not the turn, when the caller no longer waits", async () => {
+    const engine = new FakeEngine();
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    const answer = await answerOf(engine, "", { prompt: "x", waitMs: 30_000 }, callOf(controller.signal));
+    expect(answer).toMatchObject({ status: "running" });
+  });
+});
+
+describe("claude_code_reply", () => {
+  it("sends the next prompt and tells of its turn only", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.ends("first");
+    const early = await answerOf(engine, "_reply", { sessionId: "s1", prompt: "more" });
+    expect(early).toEqual({ sessionId: "s1", status: "running", nextCursor: 4, pollInterval: 3_000 });
+    session.ends("second");
+    engine.onPrompt = (again) => again.ends("third");
+    const late = await answerOf(engine, "_reply", { sessionId: "s1", prompt: "and now", waitMs: 1_000 });
+    expect(late).toMatchObject({ status: "idle", nextCursor: 12, result: { result: "third" } });
+  });
+
+  it.each([
+    ["SESSION_NOT_FOUND", { sessionId: "nobody" }],
+    ["SESSION_BUSY", { sessionId: "s1" }],
+    ["CANCELLED", { sessionId: "s2" }],
+  ])("is refused with %s", async (code, args) => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    engine.add("s2");
+    await engine.cancel("local", "s2", { by: "caller" });
+    const reply = await run(engine, "_reply", { prompt: "x", ...args });
+    expect(reply.text).toMatch(new RegExp(`^Error \\[${code}\\]: .+`));
+    expect(reply.structured).toEqual({ isError: true, error: reply.text, code, sessionId: args.sessionId });
+  });
+});
+
+describe("claude_code_session", () => {
+  it("lists what may be told of each session, and nothing of what it is about", async () => {
+    const engine = new FakeEngine();
+    engine.add("s1", { cwd: "/secret/place", systemPrompt: "secret words", env: { TOKEN: "secret" }, model: "opus" });
+    const session = engine.add("s2");
+    session.run();
+    session.asks();
+    session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
+    const reply = await run(engine, "_session", { action: "list" });
+    expect(reply.text).not.toContain("secret");
+    expect(reply.structured).toEqual({
+      sessions: [
+        {
+          sessionId: "s2",
+          status: "waiting_permission",
+          model: "claude-opus-4-1",
+          permissionMode: "plan",
+          pending: 1,
+          ...common,
+        },
+        { sessionId: "s1", status: "idle", model: "opus", permissionMode: "default", pending: 0, ...common },
+      ],
+    });
+  });
+
+  const common = {
+    createdAt: new Date(NOW).toISOString(),
+    lastActiveAt: new Date(NOW + 1_000).toISOString(),
+    totalTurns: 0,
+    totalCostUsd: 0,
+    processLive: false,
+    processStarts: 0,
+  };
+
+  it("says when there may be more", async () => {
+    const engine = new FakeEngine();
+    for (let index = 0; index < 60; index += 1) engine.add(`s${String(index)}`);
+    const answer = await answerOf(engine, "_session", { action: "list" });
+    expect(answer.sessions).toHaveLength(50);
+    expect(answer.message).toBe("The newest 50 are listed.");
+  });
+
+  it("gets one and cancels it, once", async () => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    expect(await answerOf(engine, "_session", { action: "get", sessionId: "s1" })).toMatchObject({
+      sessions: [{ status: "running" }],
+    });
+    const first = await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
+    expect(first).toMatchObject({
+      sessions: [{ status: "cancelled", lastOutcome: "cancelled" }],
+      message: "Session s1 is cancelled and takes no more prompts.",
+    });
+    const again = await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
+    expect(again.message).toBe("Session s1 was already cancelled.");
+  });
+
+  it("does not know a session of nobody", async () => {
+    const reply = await run(new FakeEngine(), "_session", { action: "get", sessionId: "x" });
+    expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });
+  });
+});
+
+describe("a fault of ours", () => {
+  it("is told by an id; its words go to the log only", async () => {
+    const engine = new FakeEngine();
+    engine.get = () => Promise.reject(new Error("password=hunter2"));
+    const deps = depsOf(engine);
+    const reply = await runTool(tools.get("claude_code_session")!, { action: "get", sessionId: "s1" }, callOf(), deps);
+    expect(reply.text).toMatch(/^Error \[INTERNAL\]: The server failed \(fault [0-9a-f]{8}\)\. Try again; /);
+    expect(JSON.stringify(reply)).not.toContain("hunter2");
+    const fault = /fault (\w+)/.exec(reply.text)?.[1];
+    expect(deps.faults).toEqual([{ fault, tool: "claude_code_session", error: new Error("password=hunter2") }]);
+  });
+});
