@@ -109,7 +109,7 @@ async function raw() {
 }
 
 function median(name) {
-  const sorted = [...(samples.get(name) ?? [])].sort((a, b) => a - b);
+  const sorted = (samples.get(name) ?? []).toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 

@@ -1,16 +1,20 @@
+import { randomUUID } from "node:crypto";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
-import type { Logger } from "./engine/ports.ts";
+import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { ToolDeps } from "./tools/define.ts";
 import { toolsOf } from "./tools/toolsets.ts";
 
-export interface AppSettings {
+export interface StoreSettings {
   config: Config;
   /** The environment of the server; what is secret in it is masked wherever it would be written. */
   environment: NodeJS.ProcessEnv;
+}
+
+export interface AppSettings extends StoreSettings {
   /** How deep this server is nested in sessions of servers like it. */
   depth: number;
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
@@ -24,6 +28,23 @@ export interface App {
   serveStdio(onClose: () => void): void;
   /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
   close(): Promise<void>;
+}
+
+/** The sessions of this user, shared by all servers that use the same file. */
+export async function connectStore({ config, environment }: StoreSettings, log: Logger): Promise<SessionBackend> {
+  const [{ defaultStorePath, openStore }, { startTime }, { systemClock }] = await Promise.all([
+    import("./store/open.ts"),
+    import("./claude/supervise/tree.ts"),
+    import("./engine/clock.ts"),
+  ]);
+  const { pid } = process;
+  return openStore(config.store ?? defaultStorePath(environment, process.platform), {
+    nodeId: randomUUID(),
+    process: { pid, startedAt: (await startTime(pid)) ?? "unknown" },
+    isRunning: async (other, startedAt) => (await startTime(other)) === startedAt,
+    clock: systemClock,
+    log,
+  });
 }
 
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
@@ -56,15 +77,14 @@ export function createApp(settings: AppSettings): App {
 }
 
 async function startEngine(settings: AppSettings, log: Logger, masker: Masker): Promise<Engine> {
-  const [{ claudeRuntime }, { createEngine }, { systemClock }, { createMemoryStore }] = await Promise.all([
+  const [{ claudeRuntime }, { createEngine }, { systemClock }] = await Promise.all([
     import("./claude/runtime.ts"),
     import("./engine/engine.ts"),
     import("./engine/clock.ts"),
-    import("./store/memory.ts"),
   ]);
   const { config, depth, environment, ownCommands } = settings;
   return createEngine({
-    backend: createMemoryStore(systemClock).connect(`server-${String(process.pid)}`),
+    backend: await connectStore(settings, log),
     runtime: claudeRuntime({
       environment,
       depth,

@@ -70,7 +70,7 @@ async function run(flags: Flags, screen: Screen, home: string): Promise<Ending> 
 
 function server(env: Record<string, string>): ServerCommand {
   const main = fileURLToPath(new URL("./main.js", import.meta.url));
-  return { command: process.execPath, args: [main, "serve", "--log-level", "warn"], env };
+  return { command: process.execPath, args: [main, "serve", "--log-level", "warn", "--store", "memory:"], env };
 }
 
 function ownEnvironment(): Record<string, string> {

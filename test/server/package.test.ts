@@ -56,7 +56,7 @@ it("the packed program starts, and answers an MCP client", async () => {
   const main = join(unpacked, "dist/cli/main.js");
   const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));
   expect(execFileSync(process.execPath, [main, "--version"], { encoding: "utf8" }).trim()).toBe(version);
-  const server = await connect("modern", { main, args: [], env: {} });
+  const server = await connect("modern", { main, args: ["--store", "memory:"], env: {} });
   const { sessions } = await server.call("claude_code_session", { action: "list" });
   expect(sessions).toEqual([]);
   await server.close();

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, open as openFile, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -11,7 +11,7 @@ import { type Database, openDatabase } from "../../src/store/sqlite/driver.ts";
 import { asStoreError } from "../../src/store/sqlite/faults.ts";
 import { isNetworkPath } from "../../src/store/sqlite/network.ts";
 import { openConnection } from "../../src/store/sqlite/open.ts";
-import { StoreFile } from "./store-files.ts";
+import { letGo, StoreFile } from "./store-files.ts";
 import { claimed, iterator, never, notice, numbers, session, TTL, write } from "./store-world.ts";
 
 const Journal = z.object({ journal_mode: z.string() });
@@ -60,8 +60,9 @@ describe("store: sqlite, what can go wrong", () => {
       numbers(1, 2000).map((n) => notice(`${String(n)} ${"x".repeat(100)}`)),
     );
     await node.close();
+    await letGo();
     const { size } = await stat(store.file);
-    const file = await open(store.file, "r+");
+    const file = await openFile(store.file, "r+");
     for (let page = 20; page * 4096 < size; page++) await file.write("damage".repeat(100), page * 4096);
     await file.close();
     node = store.connect("next");
@@ -131,6 +132,7 @@ describe("store: sqlite, what can go wrong", () => {
     it("says that a file system is read-only, whenever it becomes so, and works when it no longer is", async () => {
       await works();
       await node.close();
+      await letGo();
       execFileSync("mount", ["-o", "remount,ro", made()]);
       node = store.connect("next");
       expect(await faultOf(node.heartbeat(TTL))).toBe("readonly");
@@ -226,6 +228,7 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     expect(await older.journal()).toBe("wal");
     await newer.node.close();
     await older.node.close();
+    await letGo();
     const again = await open("3.45.1");
     expect(await again.journal()).toBe("truncate");
     await again.node.close();

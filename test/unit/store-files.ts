@@ -1,8 +1,19 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { openStore, type StoreOptions } from "../../src/store/open.ts";
+
+/** Closes the files of nodes that were closed: see Connection.close. */
+export async function letGo(): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  await nextTurn();
+}
 
 /** A store in a file of its own, with as many nodes on it as a test connects. */
 export class StoreFile {

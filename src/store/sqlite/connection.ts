@@ -77,6 +77,7 @@ export class Connection {
     }
   }
 
+  /** @photostructure/sqlite keeps the file open, without a lock, until the last statement is garbage. */
   close(): void {
     this.#statements.clear();
     this.#database.close();

@@ -42,11 +42,27 @@ function builtIn(): Driver | undefined {
   }
 }
 
-const SqliteError = z.object({ code: z.literal("ERR_SQLITE_ERROR"), errcode: z.number() });
+const SqliteError = z.object({
+  code: z.literal("ERR_SQLITE_ERROR"),
+  errcode: z.number().optional(),
+  message: z.string(),
+});
 
-/** SQLite's extended result code, with both drivers; undefined for an error that is not SQLite's. */
+/** SQLite's words for what can become of a query; from a query, @photostructure/sqlite gives them without the code. */
+const CODES: Readonly<Record<string, number>> = {
+  "database is locked": 5,
+  "attempt to write a readonly database": 8,
+  "disk I/O error": 10,
+  "database disk image is malformed": 11,
+  "database or disk is full": 13,
+  "unable to open database file": 14,
+  "file is not a database": 26,
+};
+
+/** SQLite's extended result code; undefined for an error that is not SQLite's. */
 export function sqliteCode(error: unknown): number | undefined {
-  return SqliteError.safeParse(error).data?.errcode;
+  const found = SqliteError.safeParse(error).data;
+  return found && (found.errcode ?? CODES[found.message] ?? 1);
 }
 
 const BUSY = 5;

@@ -20,6 +20,7 @@ const BY_CODE: Readonly<Record<number, StoreFault>> = {
 const BY_NAME: Readonly<Record<string, StoreFault>> = {
   EACCES: "readonly",
   EDQUOT: "full",
+  EEXIST: "readonly",
   EISDIR: "readonly",
   ELOOP: "readonly",
   ENOENT: "readonly",
