@@ -16,6 +16,10 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      {
+        extends: true,
+        test: { name: "faults", include: ["test/faults/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 },
+      },
     ],
     coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },
   },

@@ -53,10 +53,29 @@ const CommandLifecycle = z.object({ command_uuid: z.string(), state: z.string() 
 
 /** Reads the messages of one process in order. */
 export class MessageReader {
+  #transcriptId: string | undefined;
   #lastInit = "";
   #assistantError: string | undefined;
 
+  /** `transcriptId` is the session id that Claude Code was started with. */
+  constructor(transcriptId?: string) {
+    this.#transcriptId = transcriptId;
+  }
+
   read(message: SDKMessage): AgentSignal[] {
+    return [...this.#readId(message), ...this.#readMessage(message)];
+  }
+
+  /** `/clear` as a prompt makes Claude Code go on under another id: that one is to be resumed from then on. */
+  #readId(message: SDKMessage): AgentSignal[] {
+    const { session_id: id } = message;
+    const changed = typeof id === "string" && this.#transcriptId !== undefined && id !== this.#transcriptId;
+    if (!changed) return [];
+    this.#transcriptId = id;
+    return [{ type: "reported", transcriptId: id }];
+  }
+
+  #readMessage(message: SDKMessage): AgentSignal[] {
     const raw = toLog(message);
     const name = nameOf(raw);
     if (NOISE.has(name)) return [];

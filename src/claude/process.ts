@@ -26,6 +26,8 @@ export interface Launch {
 
 interface Context {
   launch: Promise<Launch>;
+  /** The id under which Claude Code keeps the session. */
+  transcriptId: string;
   /** Found in the environment of everything that the process started. */
   mark: string;
   spawner: Spawner;
@@ -133,7 +135,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #readAll(running: Query): Promise<string | undefined> {
-    const reader = new MessageReader();
+    const reader = new MessageReader(this.#context.transcriptId);
     let failedResult = false;
     try {
       for await (const message of running) {
@@ -161,8 +163,11 @@ export class ClaudeProcess implements AgentProcess {
   };
 
   async #interrupt(): Promise<void> {
+    // There is nothing to interrupt yet: what has not been started is not started.
+    if (!this.#query) return this.kill();
     // `cancelQueued` is not in the types of the SDK yet: it also takes back what Claude Code has queued itself.
-    await this.#query?.interrupt().catch(() => undefined);
+    const interrupt: (options: { cancelQueued: true }) => Promise<unknown> = this.#query.interrupt.bind(this.#query);
+    await interrupt({ cancelQueued: true }).catch(() => undefined);
   }
 
   async #stop(): Promise<void> {

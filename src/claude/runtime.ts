@@ -41,8 +41,8 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
       const launch = prepare(request, config);
-      const { mark, onSignal } = request;
-      const agent = new ClaudeProcess({ launch, mark, spawner, onSignal, mask: config.mask });
+      const { mark, onSignal, transcriptId } = request;
+      const agent = new ClaudeProcess({ launch, mark, transcriptId, spawner, onSignal, mask: config.mask });
       running.add(agent);
       void agent.ended.finally(() => running.delete(agent));
       return agent;
@@ -92,14 +92,14 @@ function isInside(path: string, root: string): boolean {
 }
 
 async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promise<Launch> {
-  const { mark, options, sessionId } = request;
+  const { mark, options, sessionId, transcriptId } = request;
   const { depth } = config;
   const added = options.env ?? {};
   const environment = childEnvironment(config.environment, { depth, mark, added });
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
-  const resumed = !request.first && (await hasTranscript(sessionId, configFolder(environment)));
+  const resumed = !request.first && (await hasTranscript(transcriptId, configFolder(environment)));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath;
   return {
@@ -108,7 +108,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
     notices: trusted ? [] : untrustedNotices(options.cwd),
     options: {
       ...toSdkOptions(options),
-      ...(resumed ? { resume: sessionId } : { sessionId }),
+      ...(resumed ? { resume: transcriptId } : { sessionId }),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),

@@ -92,6 +92,8 @@ export const SessionState = z.object({
   totals: z.object({ turns: z.number(), costUsd: z.number() }),
   /** The last cumulative cost that Claude Code reported: a turn's cost is the difference to it. */
   reportedCostUsd: z.number(),
+  /** Claude Code's own id of the session, where `/clear` has changed it. */
+  transcriptId: z.string().exactOptional(),
   reported: z.object({
     model: z.string().exactOptional(),
     permissionMode: PermissionMode.or(z.string()).exactOptional(),

@@ -132,7 +132,13 @@ export class SessionActor {
       return this.#giveUp(error);
     }
     this.#state = taken.state;
-    for (const effect of taken.effects) await this.#perform(effect, { firstId, events: taken.events });
+    for (const effect of taken.effects) {
+      await this.#perform(effect, { firstId, events: taken.events }).catch((error: unknown) => {
+        // A turn whose prompt cannot be handed over must not wait for ever: without its process it is lost, and told so.
+        this.#warn(error);
+        this.#process?.kill();
+      });
+    }
   }
 
   #step(batch: readonly Input[]): Step {
@@ -214,7 +220,10 @@ export class SessionActor {
   #start({ first, processId, rerun }: EffectOf<"start">): void {
     const { lease, spec } = this.#session;
     const onSignal = (signal: AgentSignal) => this.#post({ type: "signal", at: this.#now(), processId, signal });
-    const request = { sessionId: lease.sessionId, options: spec, first, rerun, mark: this.#mark(processId), onSignal };
+    const { sessionId } = lease;
+    const { transcriptId = sessionId } = this.#state;
+    const mark = this.#mark(processId);
+    const request = { sessionId, transcriptId, options: spec, first, rerun, mark, onSignal };
     this.#process = this.#context.runtime.start(request);
   }
 
@@ -272,7 +281,8 @@ export class SessionActor {
 }
 
 function cannotBeWritten(why: string): Refusal {
-  const message = `The session's log cannot be written: ${why} Its turn was stopped; nothing that was told before is lost.`;
+  const reason = why.replace(/[.\s]*$/, ".");
+  const message = `The session's log cannot be written: ${reason} Its turn was stopped; nothing that was told before is lost.`;
   return { code: "INTERNAL", message };
 }
 

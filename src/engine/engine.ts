@@ -5,7 +5,7 @@ import type { Principal } from "../domain/principal.ts";
 import { initialState } from "../domain/session.ts";
 import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
 import { decisionOf } from "./decision.ts";
-import { checkDecision, checkModes, checkOptions, type Gate } from "./gate.ts";
+import { addedDirectories, checkDecision, checkModes, checkOptions, type Gate } from "./gate.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord } from "./ports.ts";
@@ -68,6 +68,8 @@ class Node implements Engine {
     const forSession = request.decision === "allow_for_session";
     const decision = await decisionOf(this.#options.backend, record, request);
     checkDecision(this.#options.gate, decision);
+    const additionalDirectories = addedDirectories(decision);
+    if (additionalDirectories.length > 0) await this.#options.runtime.check({ ...record.spec, additionalDirectories });
     const data = { requestId, decision, by, forSession };
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
   }

@@ -22,6 +22,12 @@ export function checkDecision(gate: Gate, decision: Decision): void {
   for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
 }
 
+/** Folders that a decision would open to Claude Code: the operator confines them like those of the start. */
+export function addedDirectories(decision: Decision): string[] {
+  const updates = decision.behavior === "allow" ? (decision.updatedPermissions ?? []) : [];
+  return updates.flatMap((update) => (update.type === "addDirectories" ? update.directories : []));
+}
+
 /** Refuses a session that the operator does not want, before anything is made. */
 export function checkOptions(gate: Gate, options: SessionOptions): void {
   if (gate.depth >= gate.maxDepth) {

@@ -21,7 +21,7 @@ export type AgentSignal =
   | { type: "ready" }
   /** A sign of life without news. */
   | { type: "alive" }
-  | { type: "reported"; model?: string; permissionMode?: string }
+  | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
   /** Claude Code's own busy flag. Idle is the end of a turn: the first `result` is not. `id` is unique per frame. */
   | { type: "busy"; id: string }
   | { type: "idle" }
@@ -52,6 +52,8 @@ export interface AgentProcess {
 export interface AgentStart {
   sessionId: string;
   options: SessionOptions;
+  /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
+  transcriptId: string;
   /** No process has run for this session before: there is nothing to resume. */
   first: boolean;
   /** Go on with the turn that the last process was lost in; what it had finished is not done again. */

@@ -18,6 +18,7 @@ export interface World {
   processes(): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
   quiet(ms: number): Promise<void>;
+  closeServers(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -48,8 +49,11 @@ export async function createWorld(): Promise<World> {
         await sleep(50);
       }
     },
+    async closeServers() {
+      await Promise.all(servers.splice(0).map(async (server) => server.close()));
+    },
     async close() {
-      await Promise.all(servers.map(async (server) => server.close()));
+      await world.closeServers();
       await world.quiet(15_000);
       await model.close();
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });

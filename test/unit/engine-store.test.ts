@@ -84,6 +84,33 @@ describe("an owner whose store fails", () => {
     clearInterval(onward);
   });
 
+  it("still answers when the text of a prompt that waited cannot be read", async () => {
+    let reads = 0;
+    let unreadable = false;
+    const { a } = start({
+      a: (backend) => ({
+        read: async (...args) => {
+          if (!unreadable) return backend.read(...args);
+          reads += 1;
+          a.runtime.moments.ring();
+          return Promise.reject(new Error("locked"));
+        },
+      }),
+    });
+    const id = await a.open();
+    a.runtime.of(id).finish();
+    await a.seen(id, "turn.ended");
+    a.runtime.of(id).say({ type: "busy", id: "self" });
+    await a.seen(id, "turn.started", 2);
+    await a.engine.prompt("local", id, { text: "next" });
+    unreadable = true;
+    a.runtime.of(id).say({ type: "idle" });
+    await a.runtime.moments.until(() => reads > 0);
+    unreadable = false;
+    await a.engine.cancel("local", id, { by: "ann" });
+    expect(await a.seen(id, "session.closed")).toMatchObject({ data: { reason: "cancelled" } });
+  });
+
   it("runs the first prompt of a session once when its start is tried again", async () => {
     const disk = { full: true, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });

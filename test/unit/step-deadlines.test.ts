@@ -133,6 +133,15 @@ describe("stopping", () => {
     ]);
   });
 
+  it("is for the first reason: a denial with interrupt that comes after the time limit changes nothing", () => {
+    const walk = running({ turnMaxMs: 3 * SECOND })
+      .due()
+      .hear({ type: "asked", ask: askOf("a1") });
+    const decision = { behavior: "deny", message: "no", interrupt: true } as const;
+    walk.command("answer", { requestId: "a1", decision, by: "user", forSession: false }).hear(RESULT, IDLE);
+    expect(walk.ended).toMatchObject([{ outcome: "failed", errorSubtype: "time_limit" }]);
+  });
+
   it("gives Claude Code a while to obey, and kills it once", () => {
     const walk = running().later(1).command("interrupt", { by: "ann" });
     expect(seconds(walk)).toBe(1 + POLICY.stopGraceMs / SECOND);

@@ -46,7 +46,11 @@ const HAPPENINGS = {
   interrupt: ({ at }, _, unique) => commandInput(at, "interrupt", BY, unique),
   cancel: ({ at }, _, unique) => commandInput(at, "cancel", BY, unique),
   close: ({ at }, _, unique) => commandInput(at, "close", BY, unique),
-  started: (_, pick) => ({ type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0 }),
+  // A process starts once.
+  started: ({ state: { process } }, pick) =>
+    process.phase !== "none" && process.pid !== undefined
+      ? { type: "alive" }
+      : { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0 },
   ready: () => ({ type: "ready" }),
   alive: () => ({ type: "alive" }),
   reported: (_, pick) => ({ type: "reported", model: `m${String(pick % 2)}` }),

@@ -176,7 +176,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
   "idle, ending": [
     ["prompt", `${BEGINS} ok`, "running"],
     ["busy", "", "idle"],
-    ["asked", "", "idle"],
+    ["asked", "answer:deny", "idle"],
     ["ended", "process.exited(expected)", "idle"],
     ["recovered", "process.exited(expected) end-leftover", "idle"],
     ["shutdown", "stop", "idle"],

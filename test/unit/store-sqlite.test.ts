@@ -49,6 +49,26 @@ describe("store: sqlite file", () => {
     expect(await next.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
   });
 
+  it("finds what is rare among many, in pages", async () => {
+    const cwd = (n: number): string => (n % 400 === 7 ? "/Rare" : "/repo");
+    const made = numbers(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
+    await Promise.all(made.map(async (each) => node.create(each)));
+    const rare = made.filter(({ spec }) => spec.cwd === "/Rare").toReversed();
+    for (const filter of [
+      { text: "rar" },
+      { cwd: "/Rare" },
+      { text: "r", cwd: "/Rare", statuses: ["idle"] as const },
+    ]) {
+      const query = { principal: "local", limit: 3, ...filter };
+      const first = await node.list(query);
+      const second = await node.list({ ...query, before: first.at(-1)! });
+      const third = await node.list({ ...query, before: second.at(-1)! });
+      expect([first, second, third].map((page) => page.length)).toEqual([3, 3, 1]);
+      expect([...first, ...second, ...third].map(({ id }) => id)).toEqual(rare.map(({ id }) => id));
+      expect(await node.list({ ...query, limit: 9, since: T0 + 1700 })).toHaveLength(2);
+    }
+  });
+
   it("takes over at once from a process of this machine that has ended, and asks for each of them once a call", async () => {
     const asked: unknown[] = [];
     let running = true;

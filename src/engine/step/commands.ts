@@ -7,6 +7,8 @@ import { endTurn, holdQueue, runNext, type Ending } from "./turn.ts";
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
 const QUEUE_MAX = 50;
+/** Characters. */
+const REASON_MAX = 500;
 
 export function onCommand(draft: Draft, command: Command): void {
   switch (command.kind) {
@@ -101,7 +103,7 @@ function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: C
   const cursor = state.lastEventId + 1;
   if (!state.closed) {
     const { by } = command.data;
-    const message = command.kind === "cancel" ? command.data.reason : undefined;
+    const message = command.kind === "cancel" ? command.data.reason?.slice(0, REASON_MAX) : undefined;
     state.closed = { reason, by, at, ...(message !== undefined && { message }) };
     const cancelled: Ending = { outcome: "cancelled", errorSubtype: "cancelled", code: "CANCELLED" };
     const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);

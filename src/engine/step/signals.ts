@@ -124,8 +124,9 @@ function onStarted(draft: Draft, { pid, resumed, startedAt }: SignalOf<"started"
   if (turn?.rerun && turn.prompt && !turn.stopping) push(draft, turn.prompt);
 }
 
-function onReported(draft: Draft, { model, permissionMode }: SignalOf<"reported">): void {
+function onReported(draft: Draft, { model, permissionMode, transcriptId }: SignalOf<"reported">): void {
   const { reported } = draft.state;
+  if (transcriptId !== undefined) draft.state.transcriptId = transcriptId;
   const changed = {
     ...(model !== undefined && model !== reported.model && { model }),
     ...(permissionMode !== undefined && permissionMode !== reported.permissionMode && { permissionMode }),

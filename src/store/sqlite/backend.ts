@@ -12,7 +12,7 @@ import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } fro
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listSessions, toCreate, toUpdate } from "./sessions.ts";
+import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -61,7 +61,14 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    const rows = await this.#read((db) => listSessions(db, query));
+    const rows: SessionRow[] = [];
+    for (let rest: SessionQuery | undefined = query; rest !== undefined;) {
+      const wanted: SessionQuery = rest;
+      const part = await this.#read((db) => listPart(db, wanted));
+      rows.push(...part.rows);
+      rest = part.rest;
+      if (rest) await nextTurn();
+    }
     return this.#records(rows);
   }
 

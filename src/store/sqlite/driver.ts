@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { StoreError } from "../errors.ts";
 
 /**
  * The one file that knows which SQLite is used: the one built into Node (22.13 and later), else @photostructure/sqlite,
@@ -25,8 +26,16 @@ export interface Database {
 type Driver = { DatabaseSync: new (file: string) => Database };
 
 export async function openDatabase(file: string): Promise<Database> {
-  const driver: Driver = builtIn() ?? (await import("@photostructure/sqlite"));
+  const driver: Driver = builtIn() ?? (await installed(file));
   return new driver.DatabaseSync(file);
+}
+
+async function installed(file: string): Promise<Driver> {
+  try {
+    return await import("@photostructure/sqlite");
+  } catch (error) {
+    throw new StoreError("driver", file, error);
+  }
 }
 
 const BuiltIn = z.custom<Driver>((found) => typeof found === "object" && found !== null && "DatabaseSync" in found);

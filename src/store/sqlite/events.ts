@@ -10,9 +10,9 @@ const sql = {
       updated_at = $at, rev = rev + 1
     WHERE id = $id AND owner = $owner AND epoch = $epoch AND last_event = $before`,
   head: "SELECT owner, epoch, last_event FROM sessions WHERE id = $id",
-  insert: "INSERT INTO events(session_id, id, at, type, data) VALUES($sessionId, $id, $at, $type, $data)",
+  insert: "INSERT INTO events(session_id, id, at, type, event) VALUES($sessionId, $id, $at, $type, $event)",
   firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
-  read: `SELECT id, at, type, data FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
+  read: `SELECT id, at, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
 } as const;
 
 /** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
@@ -27,8 +27,8 @@ export function isBarrier(events: readonly SessionEvent[]): boolean {
 export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, state }: Append): (db: Connection) => void {
   const before = state.lastEventId - events.length;
   const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
-  const rows = events.map(({ data, type }, index) => {
-    return { sessionId, id: before + 1 + index, at, type, data: JSON.stringify(data) };
+  const rows = events.map((event, index) => {
+    return { sessionId, id: before + 1 + index, at, type: event.type, event: JSON.stringify(event) };
   });
   const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
   return (db) => {

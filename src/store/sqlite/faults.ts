@@ -28,7 +28,6 @@ const BY_NAME: Readonly<Record<string, StoreFault>> = {
   ENOTDIR: "readonly",
   EPERM: "readonly",
   EROFS: "readonly",
-  ERR_MODULE_NOT_FOUND: "driver",
 };
 
 /** The error in words that a caller can act upon, when it is the store's; undefined when it is another's. */

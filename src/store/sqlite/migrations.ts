@@ -39,7 +39,7 @@ export const MIGRATIONS: readonly string[] = [
     sought_cwd TEXT NOT NULL, sought_title TEXT, sought_prompt TEXT);
 
   CREATE TABLE events(
-    session_id TEXT NOT NULL, id INTEGER NOT NULL, at INTEGER NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+    session_id TEXT NOT NULL, id INTEGER NOT NULL, at INTEGER NOT NULL, type TEXT NOT NULL, event TEXT NOT NULL,
     PRIMARY KEY(session_id, id));
 
   CREATE TABLE commands(

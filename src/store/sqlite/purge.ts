@@ -5,6 +5,8 @@ import type { Connection } from "./connection.ts";
 
 /** Rows deleted, and pages given back to the file system, in one transaction: a few milliseconds. */
 const [STEP_ROWS, STEP_PAGES] = [1000, 500];
+/** What clearing a session costs beside its rows, in rows. */
+const SESSION_ROWS = 10;
 
 const sql = {
   ended: `SELECT id, rev, updated_at AS "updatedAt" FROM sessions
@@ -53,11 +55,13 @@ export function deleteSession(db: Connection, { id, rev }: Ended): boolean {
 
 /** A piece of what deleted sessions left; false when nothing is left, also of an earlier purge that was cut short. */
 export function clearStep(db: Connection): boolean {
-  const next = db.get(sql.next, z.object({ id: z.string() }));
-  if (!next) return false;
-  let rest = STEP_ROWS - db.run(sql.clearEvents, { id: next.id, limit: STEP_ROWS });
-  if (rest > 0) rest -= db.run(sql.clearCommands, { id: next.id, limit: rest });
-  if (rest > 0) db.run(sql.cleared, { id: next.id });
+  for (let rest = STEP_ROWS; rest > 0; rest -= SESSION_ROWS) {
+    const next = db.get(sql.next, z.object({ id: z.string() }));
+    if (!next) return false;
+    rest -= db.run(sql.clearEvents, { id: next.id, limit: rest });
+    if (rest > 0) rest -= db.run(sql.clearCommands, { id: next.id, limit: rest });
+    if (rest > 0) db.run(sql.cleared, { id: next.id });
+  }
   return true;
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { CommandReply } from "../../domain/command.ts";
-import type { StoredEvent } from "../../domain/event.ts";
+import type { SessionEvent, StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
@@ -46,14 +46,8 @@ export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): Sessio
   return { id, principal, spec, state, title: title ?? undefined, createdAt, updatedAt, rev, owner };
 }
 
-/** The parts are put together as text, so that the whole is parsed once. */
-function storedEvent({ id, at, type, data }: { id: number; at: number; type: string; data: string }): StoredEvent {
-  const parse: (text: string) => StoredEvent = JSON.parse;
-  return parse(`{"id":${String(id)},"at":${String(at)},"type":${JSON.stringify(type)},"data":${data}}`);
-}
-
 export const EventRow = z
-  .object({ id: z.int(), at: z.int(), type: z.string(), data: z.string() })
-  .transform((row) => storedEvent(row));
+  .object({ id: z.int(), at: z.int(), event: json<SessionEvent>() })
+  .transform(({ at, event, id }): StoredEvent => ({ ...event, id, at }));
 
 export const ReplyRow = z.object({ reply: json<CommandReply>().nullable() });

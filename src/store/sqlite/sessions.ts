@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import { ConflictError, type NewSession, type SessionQuery } from "../../engine/ports.ts";
-import { newestFirst } from "../newest-first.ts";
+import { newestFirst, type Place } from "../newest-first.ts";
 import type { Connection } from "./connection.ts";
 import type { SqlValue } from "./driver.ts";
 import { SessionRow } from "./rows.ts";
@@ -14,6 +14,9 @@ const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", 
 const sql = {
   byId: `${select} WHERE s.id = $id`,
   byKey: `${select} WHERE s.principal = $principal AND s.idempotency_key = $key`,
+  lastOfPart: `SELECT updated_at AS "updatedAt", id FROM sessions
+    WHERE principal = $principal AND (updated_at, id) < ($at, $id)
+    ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET $part`,
   exists: "SELECT id FROM sessions WHERE id = $id",
   abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
     ORDER BY s.updated_at LIMIT $limit`,
@@ -26,6 +29,11 @@ const sql = {
   setSpec: "UPDATE descriptions SET spec = $spec, sought_cwd = $soughtCwd WHERE session_id = $id",
   setCwd: "UPDATE sessions SET cwd = $cwd WHERE id = $id",
 } as const;
+
+const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
+
+/** Sessions that are gone through at a time: a few milliseconds. */
+const PART = 1000;
 
 /** The columns that follow from a state. Throws for what has no JSON: before the transaction, that is. */
 export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
@@ -92,15 +100,39 @@ function written(db: Connection, id: string): SessionRow {
   return row;
 }
 
-/** Each status is read along its own index and no further than the page: one that is rare is found at once. */
-export function listSessions(db: Connection, query: SessionQuery): SessionRow[] {
-  const statuses = query.statuses && [...new Set(query.statuses)];
-  const pages = db.snapshot(() => (statuses ?? [undefined]).map((status) => readPage(db, query, status)));
-  return pages.flat().toSorted(newestFirst).slice(0, query.limit);
+/** What was found of a list, and what is still to be asked for; undefined when nothing is. */
+export interface ListPart {
+  readonly rows: SessionRow[];
+  readonly rest: SessionQuery | undefined;
 }
 
-function readPage(db: Connection, query: SessionQuery, status: string | undefined): SessionRow[] {
-  const { before, cwd, limit, principal, since, text } = query;
+/**
+ * Each status is read along its own index and no further than the page: one that is rare is found at once. No index
+ * helps with a text or a folder: then the list is gone through, a part at a time, so that no search holds up the others.
+ */
+export function listPart(db: Connection, query: SessionQuery): ListPart {
+  const statuses = query.statuses && [...new Set(query.statuses)];
+  return db.snapshot(() => {
+    const last = query.text === undefined && query.cwd === undefined ? undefined : lastOfPart(db, query);
+    const pages = (statuses ?? [undefined]).map((status) => readPage(db, { ...query, last }, status));
+    const rows = pages.flat().toSorted(newestFirst).slice(0, query.limit);
+    const missing = query.limit - rows.length;
+    return { rows, rest: last && missing > 0 ? { ...query, before: last, limit: missing } : undefined };
+  });
+}
+
+function lastOfPart(db: Connection, { before, principal, since }: SessionQuery): Place | undefined {
+  const { id, updatedAt: at } = before ?? { id: "", updatedAt: Number.MAX_SAFE_INTEGER };
+  const last = db.get(sql.lastOfPart, PlaceRow, { principal: exact(principal), at, id, part: PART - 1 });
+  return last && last.updatedAt < (since ?? 0) ? undefined : last;
+}
+
+function readPage(
+  db: Connection,
+  query: SessionQuery & { last: Place | undefined },
+  status: string | undefined,
+): SessionRow[] {
+  const { before, cwd, last, limit, principal, since, text } = query;
   const where = ["s.principal = $principal"];
   const values: Record<string, SqlValue> = { principal: exact(principal), limit };
   const filter = (condition: string, over: Record<string, SqlValue>): void => {
@@ -111,6 +143,7 @@ function readPage(db: Connection, query: SessionQuery, status: string | undefine
   if (cwd !== undefined) filter("s.cwd = $cwd", { cwd: exact(cwd) });
   if (since !== undefined) filter("s.updated_at >= $since", { since });
   if (before) filter("(s.updated_at, s.id) < ($at, $id)", { at: before.updatedAt, id: before.id });
+  if (last) filter("(s.updated_at, s.id) >= ($lastAt, $lastId)", { lastAt: last.updatedAt, lastId: last.id });
   if (text !== undefined) filter(`(${MENTIONS})`, { text: sought(text) });
   const order = "ORDER BY s.updated_at DESC, s.id DESC LIMIT $limit";
   return db.all(`${select} WHERE ${where.join(" AND ")} ${order}`, SessionRow, values);

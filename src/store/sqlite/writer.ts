@@ -9,10 +9,10 @@ import { isOfStore } from "./driver.ts";
 export type Urgency = "barrier" | "prompt" | "grouped";
 
 /**
- * Grouped writes wait so many times as long as the last commit took, so that commits take up a tenth of the time at
+ * Grouped writes wait so many times as long as the last commit took, so that commits take up a fifth of the time at
  * most; but never longer than that, and not when so many events wait. The first after a pause does not wait.
  */
-const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [9, 50, 64];
+const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [4, 50, 64];
 /** Jobs in one transaction, so that none holds up everything else for long. */
 const TRANSACTION_JOBS = 64;
 

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag, type Script } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { report } from "./figures.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+async function run(script: Script, args: string[] = []) {
+  const server = await world.server({ args });
+  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
+  const ended = await server.end(sessionId);
+  const prompt = scriptTag([{ text: "Back." }]);
+  const reply = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+  expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false } });
+  await server.close();
+  await world.quiet(10_000);
+  report({ fault: `API: ${JSON.stringify(script[0])}`.slice(0, 60), runs: 1, lost: 0, leftOver: 0 });
+  return ended;
+}
+
+describe("the API fails, and Claude Code gives up", () => {
+  it.each([
+    [401, "access"],
+    [403, "access"],
+    [429, "overloaded"],
+    [500, "overloaded"],
+    [529, "overloaded"],
+  ] as const)("%i: a failed turn of category %s, and the session goes on", async (status, category) => {
+    const ended = await run([{ error: { status, times: 99 } }]);
+    expect(ended).toMatchObject({ status: "error", result: { isError: true, errorSubtype: "api_error", category } });
+    expect(ended.result?.result).toContain(String(status));
+  });
+
+  it("retries are told with their number and delay", async () => {
+    const ended = await run([{ error: { status: 529 } }, { text: "At last." }]);
+    expect(ended).toMatchObject({ status: "idle", result: { result: "At last.", isError: false } });
+    const notices = ended.events.filter(({ data }) => data["notice"] === "retry");
+    expect(notices).toHaveLength(1);
+    expect(JSON.stringify(notices)).toMatch(/retry 1 of 1 in \d\.\d s/);
+  });
+
+  it("a stream that is cut is healed", async () => {
+    const ended = await run([{ text: "Whole again.", cut: true }]);
+    expect(ended).toMatchObject({ status: "idle", result: { result: "Whole again.", isError: false } });
+  });
+});
+
+describe("the API hangs", () => {
+  it.each(["before-headers", "mid-stream"] as const)(
+    "%s: the turn is ended with the reason, within the operator's bound",
+    async (hang) => {
+      const ended = await run([{ text: "half", hang, times: 99 }], ["--inactivity-ms", "3000"]);
+      expect(ended).toMatchObject({
+        status: "error",
+        result: { isError: true, errorSubtype: "inactivity", code: "TIMEOUT" },
+      });
+    },
+  );
+});
+
+describe("Claude Code is wedged", () => {
+  it("stopped by a signal: killed with its shells when it does not listen, and the session goes on", async () => {
+    const server = await world.server({ args: ["--inactivity-ms", "2000"] });
+    const command = "node -e 'setInterval(() => {}, 1000)'";
+    const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }]);
+    const { sessionId } = await server.call("claude_code", {
+      prompt: script,
+      cwd: world.folder(),
+      allowedTools: ["Bash"],
+    });
+    while (!world.processes().some((process) => process.command.startsWith("node -e")))
+      await new Promise((r) => setTimeout(r, 20));
+    const claude = world.processes().find((process) => process.command.includes(sessionId));
+    process.kill(claude?.pid ?? Number.NaN, "SIGSTOP");
+    const ended = await server.end(sessionId);
+    expect(ended).toMatchObject({ status: "error", result: { errorSubtype: "inactivity" } });
+    await world.quiet(10_000);
+    const reply = await server.call("claude_code_reply", {
+      sessionId,
+      prompt: scriptTag([{ text: "Back." }]),
+      waitMs: 40_000,
+    });
+    expect(reply).toMatchObject({ status: "idle", result: { result: "Back." } });
+    report({ fault: "Claude Code wedged (SIGSTOP)", runs: 1, lost: 0, leftOver: 0 });
+  });
+});

@@ -1,0 +1,91 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer, Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { report } from "./figures.ts";
+import { countLost, expectUsable, Watcher } from "./watcher.ts";
+
+let world: World;
+const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
+
+/** A disk of 32 MB; only root may have one. */
+const isMounted = (() => {
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", disk], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => {
+  await world.close();
+  if (isMounted) execFileSync("umount", [disk]);
+  rmSync(disk, { recursive: true, force: true });
+});
+
+function fill(): void {
+  const { bavail, bsize } = statfsSync(disk);
+  writeFileSync(join(disk, "ballast"), Buffer.alloc(Math.max(0, bavail * bsize)));
+}
+
+/** What a client is answered that asks how the session is: the answer, or the error. */
+async function look(server: Server, sessionId: string): Promise<Answer | string> {
+  return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1_000_000, waitMs: 100 }).catch(String);
+}
+
+async function until<T>(ask: () => Promise<T>, enough: (found: T) => boolean): Promise<T> {
+  for (let tries = 0; tries < 300; tries++) {
+    const found = await ask();
+    if (enough(found)) return found;
+  }
+  throw new Error("it never came");
+}
+
+it.runIf(isMounted)(
+  "a full disk: the turn is stopped, whoever asks is told, and all goes on when there is room again",
+  async () => {
+    mkdirSync(join(disk, "store"), { mode: 0o700 });
+    const server = await world.server({ args: ["--store", join(disk, "store", "store.db")] });
+    const cwd = world.folder();
+    const gate = `full-${cwd}`;
+    const script = scriptTag([{ text: "So far so good." }]);
+    const { sessionId } = await server.call("claude_code", { prompt: script, cwd });
+    const watcher = new Watcher(server);
+    await watcher.follow(sessionId);
+
+    // What comes of it is told twice, so that no space that the store has already can hold it.
+    const long = scriptTag([{ gateBefore: gate, text: "x".repeat(1_900_000) }]);
+    await server.call("claude_code_reply", { sessionId, prompt: long });
+    await world.model.waitForRequest((request) => request.lastUserText.includes(gate));
+    fill();
+    world.model.release(gate);
+    const told = await until(
+      async () => look(server, sessionId),
+      (found) => typeof found === "string",
+    );
+    expect(told).toMatch(/INTERNAL.*(full|space)/);
+    expect(told).toContain("nothing that was told before is lost");
+
+    rmSync(join(disk, "ballast"));
+    const after = await until(
+      async () => look(server, sessionId),
+      (found) => typeof found !== "string" && found.status !== "running",
+    );
+    expect(after).toMatchObject({ status: "error" });
+    const lost = await countLost(server, sessionId, watcher.seen);
+    await expectUsable(server, sessionId, `Go on. ${scriptTag([{ text: "Back." }])}`);
+    report({ fault: "disk full", runs: 1, lost, leftOver: 0 });
+    expect(lost).toBe(0);
+    expect(existsSync(join(disk, "store", "store.db"))).toBe(true);
+  },
+);

@@ -1,0 +1,112 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag, type Script } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { isFull, randoms, report } from "./figures.ts";
+import { countLost, expectUsable, Watcher } from "./watcher.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
+/** A turn of about two seconds that starts, thinks, runs tools and talks. */
+const LONGEST_MS = 2_500;
+
+function turn(): string {
+  const command = (text: string) => ({
+    tools: [{ name: "Bash", input: { command: `echo ${text}; node -e 'setTimeout(() => {}, 150)'` } }],
+  });
+  const script: Script = [
+    { thinking: "Let me see.", text: "First a look.", ...command("one") },
+    { text: ["And ", "another ", "one."], chunkDelayMs: 60, ...command("two") },
+    command("three"),
+    { text: ["That ", "is ", "all ", "there ", "was."], chunkDelayMs: 60 },
+  ];
+  return `Do it. ${scriptTag(script)}`;
+}
+const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
+
+/** How many processes are left 10 s after. */
+async function leftOver(): Promise<number> {
+  return world.quiet(10_000).then(
+    () => 0,
+    () => world.processes().length,
+  );
+}
+
+describe(`killed at random moments (seed ${String(seed)})`, () => {
+  const serverRuns = isFull ? 200 : 8;
+  it(
+    `the server, ${String(serverRuns)} times: nothing seen is lost, every session goes on, nothing is left`,
+    { timeout: serverRuns * 30_000 },
+    async () => {
+      const random = randoms(seed);
+      const sum = { lost: 0, leftOver: 0 };
+      const found: Record<string, number> = {};
+      for (let run = 0; run < serverRuns; run++) {
+        const server = await world.server();
+        const { sessionId } = await server.call("claude_code", {
+          prompt: turn(),
+          cwd: world.folder(),
+          allowedTools: ["Bash"],
+        });
+        const watcher = new Watcher(server);
+        const watching = watcher.follow(sessionId);
+        await sleep(random() * LONGEST_MS);
+        process.kill(server.pid, "SIGKILL");
+        await Promise.all([server.gone, watching]);
+
+        const next = await world.server();
+        const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+        expect(["idle", "error"]).toContain(after.status);
+        found[after.status] = (found[after.status] ?? 0) + 1;
+        sum.lost += await countLost(next, sessionId, watcher.seen);
+        await expectUsable(next, sessionId, back);
+        await next.close();
+        sum.leftOver += await leftOver();
+      }
+      report({ fault: "server killed (SIGKILL)", runs: serverRuns, ...sum, note: `found ${JSON.stringify(found)}` });
+      expect(sum).toEqual({ lost: 0, leftOver: 0 });
+    },
+  );
+
+  const cliRuns = isFull ? 100 : 4;
+  it(
+    `Claude Code, ${String(cliRuns)} times: said so, nothing seen is lost, the session goes on, nothing is left`,
+    { timeout: cliRuns * 30_000 },
+    async () => {
+      const random = randoms(seed + 1);
+      const sum = { lost: 0, leftOver: 0 };
+      const found: Record<string, number> = {};
+      const server = await world.server();
+      for (let run = 0; run < cliRuns; run++) {
+        const { sessionId } = await server.call("claude_code", {
+          prompt: turn(),
+          cwd: world.folder(),
+          allowedTools: ["Bash"],
+        });
+        const watcher = new Watcher(server);
+        const watching = watcher.follow(sessionId);
+        while (!world.processes().some(({ command }) => command.includes(sessionId))) await sleep(10);
+        await sleep(random() * LONGEST_MS);
+        const claude = world.processes().find(({ command }) => command.includes(sessionId));
+        if (claude) process.kill(claude.pid, "SIGKILL");
+        await watching;
+        const after = await server.end(sessionId);
+        found[after.status] = (found[after.status] ?? 0) + 1;
+        expect(`${after.status} ${after.result?.errorSubtype ?? ""}`).toMatch(/^(idle $|error (lost|start_failed)$)/);
+        sum.lost += await countLost(server, sessionId, watcher.seen);
+        await expectUsable(server, sessionId, back);
+        await server.call("claude_code_session", { action: "cancel", sessionId });
+        sum.leftOver += await leftOver();
+      }
+      report({ fault: "Claude Code killed (SIGKILL)", runs: cliRuns, ...sum, note: `found ${JSON.stringify(found)}` });
+      expect(sum).toEqual({ lost: 0, leftOver: 0 });
+    },
+  );
+});

@@ -1,0 +1,203 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { isFull, report } from "./figures.ts";
+import { countLost, expectUsable, Watcher } from "./watcher.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+// What a test leaves idle is no leftover of the next one.
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
+
+function writing(file: string): string {
+  return scriptTag([
+    { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
+    { text: "Written." },
+  ]);
+}
+
+/** Allows what the session asks, through whichever server. */
+async function allow(server: Server, sessionId: string) {
+  let asked = await server.news(sessionId);
+  while (asked.actions.length === 0) asked = await server.news(sessionId, asked.nextCursor);
+  const { requestId } = asked.actions[0] ?? {};
+  const answer = {
+    action: "respond_permission",
+    sessionId,
+    cursor: asked.nextCursor,
+    requestId,
+    decision: "allow",
+    until: "end",
+  };
+  return server.call("claude_code_check", answer);
+}
+
+describe("two servers on one store", () => {
+  const runs = isFull ? 20 : 2;
+  it(
+    "drive each other's sessions, and see the same events",
+    async () => {
+      const sum = { lost: 0, leftOver: 0 };
+      for (let run = 0; run < runs; run++) {
+        const owner = await world.server();
+        const other = await world.server();
+        const cwd = world.folder();
+        const file = join(cwd, "a.txt");
+        const { sessionId } = await owner.call("claude_code", { prompt: writing(file), cwd });
+        const watcher = new Watcher(other);
+        await watcher.follow(sessionId);
+        expect(await allow(other, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
+        expect(readFileSync(file, "utf8")).toBe("hello");
+        sum.lost += await countLost(owner, sessionId, watcher.seen);
+
+        // The process stays with its owner; the reply reaches it there.
+        await expectUsable(other, sessionId, back);
+        const { sessions } = await owner.call("claude_code_session", { action: "get", sessionId });
+        expect(sessions).toMatchObject([{ processStarts: 1, totalTurns: 3 }]);
+
+        const asking = await owner.call("claude_code_reply", {
+          sessionId,
+          prompt: writing(join(cwd, "b.txt")),
+          waitMs: 30_000,
+        });
+        expect(asking.status).toBe("waiting_permission");
+        const first = await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+        const { requestId } = first.actions[0] ?? {};
+        const deny = { action: "respond_permission", sessionId, requestId, decision: "deny", waitMs: 0 };
+        await other.call("claude_code_check", deny);
+        const second = await owner.refusal("claude_code_check", deny);
+        expect(second).toMatchObject({ code: "PERMISSION_REQUEST_NOT_FOUND" });
+        expect(second.text).toContain("deny, by caller");
+
+        await owner.end(sessionId);
+        await other.call("claude_code_session", { action: "cancel", sessionId });
+        const cancelled = await owner.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+        expect(cancelled.status).toBe("cancelled");
+        await Promise.all([owner.close(), other.close()]);
+        sum.leftOver += await world.quiet(10_000).then(
+          () => 0,
+          () => world.processes().length,
+        );
+      }
+      report({ fault: "two servers, one store", runs, ...sum });
+      expect(sum).toEqual({ lost: 0, leftOver: 0 });
+    },
+    runs * 60_000,
+  );
+
+  it("the owner killed: the other takes over with the next command, at once", async () => {
+    const owner = await world.server();
+    const other = await world.server();
+    const gate = `never-${world.folder()}`;
+    const { sessionId } = await owner.call("claude_code", {
+      prompt: scriptTag([{ gateBefore: gate, text: "x" }]),
+      cwd: world.folder(),
+    });
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    const watching = other.end(sessionId);
+    process.kill(owner.pid, "SIGKILL");
+    await owner.gone;
+    await expectUsable(other, sessionId, back);
+    // Whoever watched is told of the loss, or of what came after it.
+    expect((await watching).status).toMatch(/^(error|idle)$/);
+    const all = await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    const ends = all.events.filter(({ type }) => type === "result" || type === "error");
+    expect(ends.map(({ type }) => type)).toEqual(["error", "result"]);
+    expect(JSON.stringify(ends[0])).toContain("The server that ran it has died.");
+  });
+});
+
+describe("a permission that is open while the server dies", () => {
+  it("is closed in the log, and the session can be replied to", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const { sessionId } = await server.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
+    const asked = await server.news(sessionId);
+    process.kill(server.pid, "SIGKILL");
+    await server.gone;
+
+    const next = await world.server();
+    const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(after).toMatchObject({ status: "error", actions: [], result: { errorSubtype: "lost" } });
+    const answers = after.events.filter(({ type }) => type === "permission_result");
+    expect(answers).toMatchObject([{ data: { requestId: asked.actions[0]?.requestId, by: "withdrawn" } }]);
+    await expectUsable(next, sessionId, back);
+    expect(existsSync(join(cwd, "a.txt"))).toBe(false);
+  });
+
+  it("is asked again with onLost resume, and the turn is run on from what was finished", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const file = join(cwd, "a.txt");
+    const script = scriptTag([
+      { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] },
+      { tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
+      { text: "Written after all." },
+      { text: "Written after all." },
+    ]);
+    const { sessionId } = await server.call("claude_code", {
+      prompt: script,
+      cwd,
+      allowedTools: ["Bash"],
+      advanced: { onLost: "resume" },
+    });
+    await server.news(sessionId);
+    process.kill(server.pid, "SIGKILL");
+    await server.gone;
+
+    const next = await world.server();
+    const done = await allow(next, sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { isError: false } });
+    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
+    expect(done.result?.result).toBe("Written after all.");
+  });
+});
+
+describe("a client that vanishes", () => {
+  const runs = isFull ? 20 : 2;
+  it(
+    "in the middle of a call: its turn is recorded as interrupted, nothing is left, another client goes on",
+    async () => {
+      const sum = { lost: 0, leftOver: 0 };
+      for (let run = 0; run < runs; run++) {
+        const server = await world.server();
+        const cwd = world.folder();
+        const command = "node -e 'setInterval(() => {}, 1000)'";
+        const script = scriptTag([
+          { text: "I run it.", tools: [{ name: "Bash", input: { command } }] },
+          { text: "never" },
+        ]);
+        const { sessionId } = await server.call("claude_code", { prompt: script, cwd, allowedTools: ["Bash"] });
+        const watcher = new Watcher(server);
+        const watching = watcher.follow(sessionId);
+        while (!world.processes().some((process) => process.command.startsWith("node -e")))
+          await new Promise((r) => setTimeout(r, 20));
+        await server.close();
+        await watching;
+        sum.leftOver += await world.quiet(10_000).then(
+          () => 0,
+          () => world.processes().length,
+        );
+        const next = await world.server();
+        const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+        expect(after).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "shutdown" } });
+        sum.lost += await countLost(next, sessionId, watcher.seen);
+        await expectUsable(next, sessionId, back);
+        await next.close();
+      }
+      report({ fault: "client vanished in mid-call", runs, ...sum });
+      expect(sum).toEqual({ lost: 0, leftOver: 0 });
+    },
+    runs * 60_000,
+  );
+});

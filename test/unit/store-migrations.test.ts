@@ -1,0 +1,74 @@
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { Connection } from "../../src/store/sqlite/connection.ts";
+import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { StoreFile } from "./store-files.ts";
+import { claimed, notice, session, TTL, write } from "./store-world.ts";
+
+/** What a later version may do: it only adds. */
+const LATER = [
+  ...MIGRATIONS,
+  "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; ALTER TABLE events ADD COLUMN colour TEXT",
+  "CREATE TABLE transcripts(n INTEGER PRIMARY KEY); CREATE INDEX sessions_mood ON sessions(mood)",
+];
+
+describe("store: sqlite schema", () => {
+  let store: StoreFile;
+  let db: Connection;
+
+  beforeEach(async () => {
+    store = await StoreFile.make();
+    await mkdir(dirname(store.file));
+    db = new Connection(await openDatabase(store.file), false);
+  });
+  afterEach(async () => {
+    db.close();
+    await store.close();
+  });
+
+  const version = (): unknown => db.get("PRAGMA user_version", z.object({ user_version: z.int() }))?.user_version;
+  const use = async (): Promise<number> => {
+    const node = store.connect("node");
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session())).record;
+    await write(node, await claimed(node, id), [notice("1")]);
+    expect(await node.read(id, 1, 9)).toHaveLength(1);
+    const { length } = await node.list({ principal: "local", limit: 9 });
+    await node.close();
+    return length;
+  };
+
+  it("takes a file of version 1 to the present one and beyond, with all that is in it", async () => {
+    migrate(db, MIGRATIONS.slice(0, 1));
+    expect(version()).toBe(1);
+    expect(await use()).toBe(1);
+    migrate(db, LATER);
+    expect(version()).toBe(LATER.length);
+    const mood = z.object({ mood: z.string() });
+    expect(db.all("SELECT mood FROM sessions", mood)).toEqual([{ mood: "calm" }]);
+  });
+
+  it("works with a file that a newer version has added to", async () => {
+    migrate(db, LATER);
+    expect([await use(), await use()]).toEqual([1, 2]);
+    expect(version()).toBe(LATER.length);
+  });
+
+  it("refuses one that a newer version has made unreadable for it, and leaves it alone", async () => {
+    migrate(db, [...LATER, "UPDATE meta SET value = '4' WHERE key = 'readable_by'"]);
+    const node = store.connect("node");
+    await expect(node.heartbeat(TTL)).rejects.toMatchObject({ fault: "newer", code: "INTERNAL" });
+    expect(() => checkSchema(db, store.file, LATER)).toThrow("newer");
+    expect(version()).toBe(4);
+  });
+
+  it("does a step wholly or not at all", () => {
+    migrate(db, MIGRATIONS);
+    expect(() => migrate(db, [...LATER, "CREATE TABLE half(x); CREATE TABLE nodes(y)"])).toThrow("nodes");
+    expect(version()).toBe(MIGRATIONS.length);
+    expect(() => db.get("SELECT count(*) FROM transcripts", z.unknown())).toThrow("transcripts");
+  });
+});
