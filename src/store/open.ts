@@ -2,10 +2,10 @@ import { homedir } from "node:os";
 import { posix, resolve, win32 } from "node:path";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { createMemoryStore } from "./memory.ts";
-import { Access } from "./sqlite/access.ts";
+import { Access } from "./sqlite/connect/access.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
 import type { Self } from "./sqlite/leases.ts";
-import { openConnection } from "./sqlite/open.ts";
+import { openConnection } from "./sqlite/connect/open.ts";
 
 /** Sessions end with the process. */
 export const IN_MEMORY = "memory:";

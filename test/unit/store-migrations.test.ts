@@ -2,9 +2,9 @@ import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { Connection } from "../../src/store/sqlite/connection.ts";
-import { openDatabase } from "../../src/store/sqlite/driver.ts";
-import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { Connection } from "../../src/store/sqlite/connect/connection.ts";
+import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
+import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect/migrations.ts";
 import { StoreFile } from "./store-files.ts";
 import { claimed, notice, session, TTL, write } from "./store-world.ts";
 

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { defaultStorePath, openStore } from "../../src/store/open.ts";
-import { openDatabase } from "../../src/store/sqlite/driver.ts";
+import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { StoreFile } from "./store-files.ts";
 import { storeSuite } from "./store-suite.ts";
 import { claimed, command, notice, numbers, session, SHORT, T0, TTL, write } from "./store-world.ts";

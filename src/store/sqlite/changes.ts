@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import { z } from "zod";
 import { Bell, follow } from "../follow.ts";
-import type { Access } from "./access.ts";
+import type { Access } from "./connect/access.ts";
 
 /**
  * What other processes write is found by asking SQLite, which knows in microseconds without a look at the data. That

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connect/connection.ts";
 import { EventRow } from "./rows.ts";
 import { sought, stateColumns } from "./sessions.ts";
 

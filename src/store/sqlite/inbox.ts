@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Command, type CommandReply } from "../../domain/command.ts";
 import type { Lease } from "../../engine/ports.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connect/connection.ts";
 import { isHeld } from "./leases.ts";
 import { ReplyRow } from "./rows.ts";
 

@@ -2,7 +2,7 @@ import { readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
 import type { Lease } from "../../engine/ports.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connect/connection.ts";
 import { NodeRow } from "./rows.ts";
 
 /** This process, as the other users of the store know it. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SessionStatus } from "../../domain/session.ts";
 import { newestFirst } from "../newest-first.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connect/connection.ts";
 
 /** Rows deleted, and pages given back to the file system, in one transaction: a few milliseconds. */
 const [STEP_ROWS, STEP_PAGES] = [1000, 500];

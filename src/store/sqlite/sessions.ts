@@ -3,8 +3,8 @@ import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import { ConflictError, type NewSession, type SessionQuery } from "../../engine/ports.ts";
 import { newestFirst, type Place } from "../newest-first.ts";
-import type { Connection } from "./connection.ts";
-import type { SqlValue } from "./driver.ts";
+import type { Connection } from "./connect/connection.ts";
+import type { SqlValue } from "./connect/driver.ts";
 import { SessionRow } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,

@@ -1,6 +1,6 @@
-import type { Access } from "./access.ts";
-import type { Connection } from "./connection.ts";
-import { isOfStore } from "./driver.ts";
+import type { Access } from "./connect/access.ts";
+import type { Connection } from "./connect/connection.ts";
+import { isOfStore } from "./connect/driver.ts";
 
 /**
  * `barrier`: on the disk before it is acknowledged, with all that was written before it. `prompt`: written at once, and

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { StoreError } from "../errors.ts";
+import { StoreError } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 
 /**

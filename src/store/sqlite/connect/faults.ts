@@ -1,5 +1,5 @@
 import { ZodError } from "zod";
-import { StoreError, type StoreFault } from "../errors.ts";
+import { StoreError, type StoreFault } from "../../errors.ts";
 import { sqliteCode } from "./driver.ts";
 
 /** By SQLite's extended result code where that tells more, else by its primary code, the low byte. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { StoreError } from "../errors.ts";
+import { StoreError } from "../../errors.ts";
 
 /**
  * The one file that knows which SQLite is used: the one built into Node (22.13 and later), else @photostructure/sqlite,

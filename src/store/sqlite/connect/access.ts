@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { StoreError, type StoreFault } from "../errors.ts";
+import { StoreError, type StoreFault } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 import { asStoreError } from "./faults.ts";
 import { patiently } from "./patience.ts";
