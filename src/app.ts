@@ -30,9 +30,12 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** Where the system does not tell when a process began, its pid has to do. */
+const UNKNOWN = "unknown";
+
 /** The sessions of this user, shared by all servers that use the same file. */
 export async function connectStore({ config, environment }: StoreSettings, log: Logger): Promise<SessionBackend> {
-  const [{ defaultStorePath, openStore }, { startTime }, { systemClock }] = await Promise.all([
+  const [{ defaultStorePath, openStore }, { isAlive, startTime }, { systemClock }] = await Promise.all([
     import("./store/open.ts"),
     import("./claude/supervise/tree.ts"),
     import("./engine/clock.ts"),
@@ -40,8 +43,9 @@ export async function connectStore({ config, environment }: StoreSettings, log: 
   const { pid } = process;
   return openStore(config.store ?? defaultStorePath(environment, process.platform), {
     nodeId: randomUUID(),
-    process: { pid, startedAt: (await startTime(pid)) ?? "unknown" },
-    isRunning: async (other, startedAt) => (await startTime(other)) === startedAt,
+    process: { pid, startedAt: (await startTime(pid)) ?? UNKNOWN },
+    isRunning: async (other, startedAt) =>
+      startedAt === UNKNOWN ? isAlive(other) : (await startTime(other)) === startedAt,
     clock: systemClock,
     log,
   });
@@ -55,7 +59,10 @@ export function createApp(settings: AppSettings): App {
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine ??= startEngine(settings, log, masker);
+    engine ??= startEngine(settings, log, masker).catch((error: unknown) => {
+      engine = undefined;
+      throw error;
+    });
     return {
       engine: await engine,
       defaults: { cwd: process.cwd() },

@@ -9,10 +9,13 @@ import { MessageReader } from "./messages.ts";
 import { killMarked, killTree, startTime } from "./supervise/tree.ts";
 import type { Spawned, Spawner } from "./supervise/spawn.ts";
 
-/** Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. */
+/**
+ * Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
+ * after which MCP clients kill a server that they have closed.
+ */
 const INTERRUPT_MS = 1000;
 const END_OF_INPUT_MS = 500;
-const CLOSE_MS = 5000;
+const CLOSE_MS = 2000;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { rmSync } from "node:fs";
+import { mkdtemp, realpath } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -27,6 +28,11 @@ export async function demo(argv: string[]): Promise<number> {
   const write = (text: string) => void process.stdout.write(text);
   const screen = flags.json ? jsonScreen(write) : textScreen(write, process.stdout.isTTY && process.stdout.hasColors());
   const home = await realpath(await mkdtemp(join(tmpdir(), "claude-code-mcp-demo-")));
+  const cleanUp = () => {
+    if (flags.keep) console.error(`Kept: ${home}`);
+    else rmSync(home, { recursive: true, force: true, maxRetries: 5 });
+  };
+  endEarlyWith(cleanUp);
   try {
     const ending = await run(flags, screen, home);
     screen.ending({ ...ending }, endingText(ending));
@@ -35,8 +41,23 @@ export async function demo(argv: string[]): Promise<number> {
     console.error(`claude-code-mcp: the demo failed: ${error instanceof Error ? error.message : String(error)}`);
     return 1;
   } finally {
-    if (flags.keep) console.error(`Kept: ${home}`);
-    else await rm(home, { recursive: true, force: true, maxRetries: 3 });
+    cleanUp();
+  }
+}
+
+/** A signal, or a reader that has seen enough (`| head`), ends the demo; the server goes with its stdin. */
+function endEarlyWith(cleanUp: () => void): void {
+  const end = (code: number) => {
+    cleanUp();
+    process.exit(code);
+  };
+  process.stdout.on("error", () => end(1));
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.once(signal, () => end(code));
   }
 }
 
@@ -81,5 +102,5 @@ function ownEnvironment(): Record<string, string> {
 
 function endingText({ costUsd, ok, turns }: Ending): string {
   const verdict = ok ? "All as it should be" : "NOT as it should be";
-  return `${verdict}: ${turns.toString()} model calls, ${usd(costUsd)}`;
+  return `${verdict}: ${turns.toString()} turns, ${usd(costUsd)}`;
 }

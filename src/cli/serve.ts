@@ -24,6 +24,9 @@ export async function serve(argv: string[]): Promise<void> {
   };
   // Real clients send the next signal soon after the first. It changes nothing: draining has its own bounds.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => end(signal, 0));
+  // Node prints warnings as plain text; stderr is JSON lines.
+  process.removeAllListeners("warning");
+  process.on("warning", (warning) => app.log.debug("warning", { name: warning.name, message: warning.message }));
   process.on("uncaughtException", (error) => {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
     end("uncaught exception", 1);

@@ -37,7 +37,7 @@ const fields = {
       variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
       group: "Time",
       meaning:
-        "A turn without a sign of life from Claude Code for this long is ended with reason inactivity; time spent waiting for a decision is not counted.",
+        "A turn without a sign of life from Claude Code for this long is ended with reason inactivity; time spent waiting for a decision is not counted. A running tool gives a sign every 30 s, a text only when it is whole.",
     },
   ),
   idleProcessMs: milliseconds(

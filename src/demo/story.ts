@@ -160,7 +160,7 @@ class Teller {
   #tellResult({ result, status }: Answer): void {
     if (!result) return this.say("note", `the turn ended: ${status ?? ""}`);
     const { durationMs, numTurns, totalCostUsd } = result;
-    const numbers = `${numTurns.toString()} model calls, ${usd(totalCostUsd)}, ${durationMs.toString()} ms`;
+    const numbers = `${numTurns.toString()} turns, ${usd(totalCostUsd)}, ${durationMs.toString()} ms`;
     this.say("claude", `result: ${oneLine(result.result)} (${numbers})`, { ...result });
   }
 }

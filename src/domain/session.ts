@@ -92,6 +92,8 @@ export const SessionState = z.object({
   totals: z.object({ turns: z.number(), costUsd: z.number() }),
   /** The last cumulative cost that Claude Code reported: a turn's cost is the difference to it. */
   reportedCostUsd: z.number(),
+  /** The same, at the last exit in good order: what a killed Claude Code had not saved it counts again. */
+  savedCostUsd: z.number(),
   /** Claude Code's own id of the session, where `/clear` has changed it. */
   transcriptId: z.string().exactOptional(),
   reported: z.object({
@@ -135,6 +137,7 @@ export function initialState(at: number): SessionState {
     lastToolUseId: null,
     totals: { turns: 0, costUsd: 0 },
     reportedCostUsd: 0,
+    savedCostUsd: 0,
     reported: {},
     idleSince: at,
   };

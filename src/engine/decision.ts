@@ -22,7 +22,10 @@ export async function decisionOf(
   };
 }
 
-/** What Claude Code suggests to allow from now on, or else the tool. */
+/**
+ * What Claude Code suggests to allow from now on, or else the tool. Rules only: it also suggests further folders, and a
+ * mode in which edits and deletions run unasked, which is more than anybody means who allows one tool.
+ */
 async function rememberable(
   backend: SessionBackend,
   record: SessionRecord,
@@ -34,7 +37,7 @@ async function rememberable(
   const suggestions = event?.type === "permission.asked" ? (event.data.suggestions ?? []) : [];
   const known = suggestions.flatMap((suggestion) => {
     const parsed = PermissionUpdate.safeParse(suggestion);
-    return parsed.success ? [parsed.data] : [];
+    return parsed.success && parsed.data.type === "addRules" ? [parsed.data] : [];
   });
   if (known.length > 0) return known;
   const rules = [{ toolName: ask.toolName }];

@@ -5,11 +5,14 @@ import type { Principal } from "../domain/principal.ts";
 import { initialState } from "../domain/session.ts";
 import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
 import { decisionOf } from "./decision.ts";
-import { addedDirectories, checkDecision, checkModes, checkOptions, type Gate } from "./gate.ts";
+import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } from "./gate.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord } from "./ports.ts";
 import { waitForOne } from "./waiting.ts";
+
+/** How often a waiting call looks whether the owner still lives, ms. */
+const LOOK_MS = 1_000;
 
 export interface EngineOptions extends OwnershipOptions {
   readonly gate: Gate;
@@ -24,7 +27,7 @@ export function createEngine(options: EngineOptions): Engine {
 class Node implements Engine {
   readonly #options: EngineOptions;
   readonly #ownership: Ownership;
-  readonly #stopHousekeeping: () => void;
+  readonly #stopHousekeeping: () => Promise<void>;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -114,12 +117,41 @@ class Node implements Engine {
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
-    for (const { sessionId } of request.sessions) await this.get(principal, sessionId);
-    return { woke: await waitForOne(this.#options.backend, request) };
+    const look = async () => {
+      for (const { sessionId } of request.sessions) await this.get(principal, sessionId);
+    };
+    await look();
+    const stopLooking = this.#every(LOOK_MS, look);
+    try {
+      return { woke: await waitForOne(this.#options.backend, request) };
+    } finally {
+      stopLooking();
+    }
+  }
+
+  /** Whoever reads a session notices that its owner has died; whoever waits for one has to look now and then. */
+  #every(ms: number, look: () => Promise<void>): () => void {
+    const { clock, log } = this.#options;
+    let stopped = false;
+    let cancel: () => void = () => undefined;
+    const arm = () => {
+      cancel = clock.at(clock.now() + ms, () => {
+        look()
+          .catch((error: unknown) => log.debug("while waiting", { error: String(error) }))
+          .finally(() => {
+            if (!stopped) arm();
+          });
+      });
+    };
+    arm();
+    return () => {
+      stopped = true;
+      cancel();
+    };
   }
 
   async drain(): Promise<void> {
-    this.#stopHousekeeping();
+    await this.#stopHousekeeping();
     await this.#ownership.drain();
     await this.#options.runtime.drain();
     await this.#options.backend.close();
@@ -137,9 +169,12 @@ class Node implements Engine {
   }
 
   async #checkPrompt(record: SessionRecord): Promise<void> {
-    const { backend, gate } = this.#options;
+    const { backend, gate, runtime } = this.#options;
     const { process, reported } = record.state;
-    checkModes(gate, record.spec, process.phase === "none" ? undefined : reported.permissionMode);
+    // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
+    checkOptions(gate, record.spec);
+    if (process.phase !== "none") checkMode(gate, reported.permissionMode);
+    await runtime.check(record.spec);
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (!isForeign) await this.#checkIdentity(record);
   }

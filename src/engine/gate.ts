@@ -11,7 +11,7 @@ export interface Gate {
 }
 
 /** Every road to bypassPermissions passes here. */
-function checkMode(gate: Gate, mode: string | undefined): void {
+export function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
@@ -28,19 +28,13 @@ export function addedDirectories(decision: Decision): string[] {
   return updates.flatMap((update) => (update.type === "addDirectories" ? update.directories : []));
 }
 
-/** Refuses a session that the operator does not want, before anything is made. */
+/** Refuses a session that the operator does not want: before it is made, and at each prompt. */
 export function checkOptions(gate: Gate, options: SessionOptions): void {
   if (gate.depth >= gate.maxDepth) {
     const problem = `This server runs inside a session of claude-code-mcp already (depth ${String(gate.depth)}).`;
     const advice = "Do the work in this session, or raise --max-depth.";
     throw new AppError("PERMISSION_DENIED", `${problem} ${advice}`);
   }
-  checkModes(gate, options);
-}
-
-/** Also at each prompt: the gate may have been closed since the session was started. */
-export function checkModes(gate: Gate, options: SessionOptions, reported?: string): void {
   checkMode(gate, options.permissionMode);
-  checkMode(gate, reported);
   for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
 }

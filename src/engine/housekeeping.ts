@@ -24,20 +24,24 @@ interface House {
   readonly recoverAbandoned: () => Promise<void>;
 }
 
-/** Begins to look after the store; the returned function ends that. Failures are logged, and tried again next time. */
-export function keepHouse(house: House, retention: Retention): () => void {
+/** Begins to look after the store; the returned function ends that, and waits for a round that is under way. Failures are logged, and tried again next time. */
+export function keepHouse(house: House, retention: Retention): () => Promise<void> {
   const { clock, log } = house;
   let cancel: () => void = () => undefined;
   let stopped = false;
   const round = async () => {
     await house.recoverAbandoned().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
     await tidy(house, retention).catch((error: unknown) => log.warn("clean-up failed", { error: String(error) }));
-    if (!stopped) cancel = clock.at(clock.now() + retention.everyMs, () => void round());
+    if (!stopped)
+      cancel = clock.at(clock.now() + retention.everyMs, () => {
+        running = round();
+      });
   };
-  void round();
-  return () => {
+  let running = round();
+  return async () => {
     stopped = true;
     cancel();
+    await running;
   };
 }
 

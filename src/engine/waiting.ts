@@ -8,7 +8,12 @@ const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "qu
 /** Waits on the log and nothing else, so that it makes no difference who owns the session. */
 export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
   const enough = new AbortController();
-  const signal = AbortSignal.any([request.signal, enough.signal, AbortSignal.timeout(request.timeoutMs)]);
+  const { signal } = enough;
+  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
+  const stop = () => enough.abort();
+  const timer = setTimeout(stop, request.timeoutMs);
+  if (request.signal.aborted) stop();
+  request.signal.addEventListener("abort", stop, { once: true });
   const waits = request.sessions.map(async ({ sessionId, cursor }) => {
     const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
     // Whoever sleeps on must not decide the race.
@@ -21,6 +26,8 @@ export async function waitForOne(backend: SessionBackend, request: WaitRequest):
   try {
     return await Promise.race([...waits, ended]);
   } finally {
+    clearTimeout(timer);
+    request.signal.removeEventListener("abort", stop);
     enough.abort();
   }
 }

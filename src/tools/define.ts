@@ -97,8 +97,10 @@ export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: To
     const { answer } = await tool.invoke(raw, call, deps);
     return replyWith(answer);
   } catch (error) {
-    const report = (id: string, fault: unknown) =>
-      deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
+    // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.
+    const report = call.signal.aborted
+      ? () => undefined
+      : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
     return replyWithError(error, report, sessionIdOf(raw));
   }
 }

@@ -53,6 +53,9 @@ describe("the settings", () => {
       trustDirs: [],
       maxDepth: 1,
       reaper: "auto",
+      retentionDays: 30,
+      retentionMegabytes: 2_048,
+      cleanupIntervalMs: 60_000,
       logLevel: "info",
     });
   });

@@ -174,7 +174,7 @@ describe("a process that never came up", () => {
     const walk = new Walk().prompt("p1");
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "start_failed", category: "configuration" });
-    expect(lastEnd(walk)?.message).toBe("Claude Code did not start: it exited with code 1. bad flag");
+    expect(lastEnd(walk)?.message).toBe("Claude Code did not start: it exited with code 1. bad flag.");
     expect(walk.prompt("p2").told).toBe("prompt.queued turn.started(prompt) start push ok");
   });
 });

@@ -5,6 +5,7 @@ import { ABORTED, AGENT_TASK, API_ERROR, askOf, resultSignal, SHELL_TASK, T0, Wa
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
 const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const ENDED: AgentSignal = { type: "exited", code: 0, signal: null };
 const running = () => new Walk().prompt("p1").hear(...UP);
 const once = (text: string, over = {}) => resultSignal({ text, promptIds: ["p1"], ...over });
 
@@ -126,15 +127,22 @@ describe("a turn", () => {
     expect(walk.state.totals).toEqual({ turns: 3, costUsd: 0.875 });
   });
 
-  it("is not billed twice when a process failed to start and reported a cost of zero", () => {
+  it("is billed in full although a killed Claude Code counts anew what it had not saved", () => {
     const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, KILLED);
+    walk.prompt("p2").hear(...UP, resultSignal({ promptIds: ["p2"], costUsdTotal: 5.5 }), IDLE, ENDED);
+    walk.prompt("p3").hear(...UP, resultSignal({ promptIds: ["p3"], costUsdTotal: 5.75 }), IDLE);
+    expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 5.5, 0.25]);
+  });
+
+  it("is not billed twice when a process failed to start and reported a cost of zero", () => {
+    const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, ENDED);
     const failed = {
       isError: true,
       subtype: "error_during_execution",
       category: "configuration",
       numTurns: 0,
     } as const;
-    walk.prompt("p2").hear(...UP, resultSignal({ ...failed, promptIds: ["p2"], costUsdTotal: 0 }), KILLED);
+    walk.prompt("p2").hear(...UP, resultSignal({ ...failed, promptIds: ["p2"], costUsdTotal: 0 }), ENDED);
     walk.prompt("p3").hear(...UP, resultSignal({ promptIds: ["p3"], costUsdTotal: 5.5 }), IDLE);
     expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 0, 0.5]);
   });

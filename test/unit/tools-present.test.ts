@@ -212,7 +212,7 @@ describe("an event", () => {
     [{ type: "output", data: { tool: "Bash", input: { command: "npm test" } } }, "Bash: npm test"],
     [{ type: "progress", data: { ok: true, output: "12 passed" } }, "12 passed"],
     [{ type: "progress", data: { notice: "retry", message: "retry 1 of 10" } }, "retry 1 of 10"],
-    [{ type: "progress", data: { background: [] } }, "progress"],
+    [{ type: "progress", data: { background: [] } }, "at work"],
     [{ type: "permission_request", data: { summary: "Bash: ls" } }, "waiting for a decision: Bash: ls"],
     [{ type: "permission_result", data: { toolName: "Bash", decision: "deny" } }, "Bash deny"],
   ])("has a headline: %j", (event, line) => {

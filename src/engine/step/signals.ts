@@ -146,6 +146,8 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
     data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
   });
   state.process = { phase: "none" };
+  if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
+  else state.savedCostUsd = state.reportedCostUsd;
   const { turn } = state;
   const finished = turn !== null && isFinished(turn, state);
   if (state.background.length > 0) {
@@ -174,7 +176,7 @@ function howItEnded({ code, signal }: Death): string {
 /** Nobody asked it to end: either it never came up, or it was lost in the middle of its work. */
 function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
   const how = howItEnded(death);
-  const why = death.error === undefined ? "" : ` ${death.error}`;
+  const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
   if (phase === "starting") {
     const message = `Claude Code did not start: it ${how}.${why}`;
     return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };

@@ -89,9 +89,9 @@ export function addResult(draft: Draft, result: AgentResult, eventId: number): v
  */
 function newCost(state: SessionState, { costUsdTotal, isError }: AgentResult): number {
   if (isError && costUsdTotal === 0) return 0;
-  const spent = costUsdTotal - state.reportedCostUsd;
+  const base = [state.reportedCostUsd, state.savedCostUsd, 0].find((total) => total <= costUsdTotal) ?? 0;
   state.reportedCostUsd = costUsdTotal;
-  return spent >= 0 ? spent : costUsdTotal;
+  return costUsdTotal - base;
 }
 
 function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {

@@ -55,5 +55,6 @@ export function headline({ type, data }: ShownEvent): string {
   if (type === "permission_result") return line([toolName, decision]);
   if (typeof tool === "string")
     return line([summaryOf(tool, typeof input === "object" && input !== null ? { ...input } : {})]);
-  return line([text ?? output ?? message ?? notice ?? type]);
+  if (typeof data["model"] === "string") return line(["started with", data["model"]]);
+  return line([text ?? output ?? message ?? notice ?? "at work"]);
 }
