@@ -117,6 +117,48 @@ describe("two servers on one store", () => {
   });
 });
 
+describe("a server that freezes", () => {
+  it(
+    "loses its session when its lease runs out, and writes no more to it when it thaws",
+    { timeout: 180_000 },
+    async () => {
+      const owner = await world.server();
+      const other = await world.server();
+      const gate = `never-${world.folder()}`;
+      const script = scriptTag([
+        { text: "Seen.", tools: [{ name: "Bash", input: { command: "ls" } }] },
+        { gateBefore: gate, text: "x" },
+      ]);
+      const { sessionId } = await owner.call("claude_code", {
+        prompt: script,
+        cwd: world.folder(),
+        allowedTools: ["Bash"],
+      });
+      await world.model.waitForRequest(
+        (request) => request.sessionId === sessionId && request.lastUserText.includes(gate),
+      );
+      process.kill(owner.pid, "SIGSTOP");
+
+      // Until its lease has run out nobody can know that it will not come back.
+      const deadline = Date.now() + 90_000;
+      let status = "running";
+      while (status === "running" && Date.now() < deadline) {
+        const waiting = { action: "poll", sessionId, cursor: 1_000, waitMs: 10_000 };
+        ({ status } = await other.call("claude_code_check", waiting));
+      }
+      expect(status).toBe("error");
+      await expectUsable(other, sessionId, back);
+      const before = await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+
+      process.kill(owner.pid, "SIGCONT");
+      const seen = await owner.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+      expect(seen.events).toEqual(before.events);
+      await expectUsable(owner, sessionId, back);
+      report({ fault: "server frozen beyond its lease, and thawed", runs: 1, lost: 0, leftOver: 0 });
+    },
+  );
+});
+
 describe("a permission that is open while the server dies", () => {
   it("is closed in the log, and the session can be replied to", async () => {
     const server = await world.server();
