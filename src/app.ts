@@ -30,18 +30,24 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** Where the sessions are: a file, or "memory:" when they end with their server. */
+export async function storeLocation({ config, environment }: StoreSettings): Promise<string> {
+  const { defaultStorePath } = await import("./store/open.ts");
+  return config.store ?? defaultStorePath(environment, process.platform);
+}
+
 /** Where the system does not tell when a process began, its pid has to do. */
 const UNKNOWN = "unknown";
 
 /** The sessions of this user, shared by all servers that use the same file. */
-export async function connectStore({ config, environment }: StoreSettings, log: Logger): Promise<SessionBackend> {
-  const [{ defaultStorePath, openStore }, { isAlive, startTime }, { systemClock }] = await Promise.all([
+export async function connectStore(settings: StoreSettings, log: Logger): Promise<SessionBackend> {
+  const [{ openStore }, { isAlive, startTime }, { systemClock }] = await Promise.all([
     import("./store/open.ts"),
     import("./claude/supervise/tree.ts"),
     import("./engine/clock.ts"),
   ]);
   const { pid } = process;
-  return openStore(config.store ?? defaultStorePath(environment, process.platform), {
+  return openStore(await storeLocation(settings), {
     nodeId: randomUUID(),
     process: { pid, startedAt: (await startTime(pid)) ?? UNKNOWN },
     isRunning: async (other, startedAt) =>
@@ -105,6 +111,7 @@ async function startEngine(settings: AppSettings, log: Logger, masker: Masker): 
     }),
     clock: systemClock,
     log,
+    mask: (event) => masker.event(event),
     initMs: INIT_MS,
     limits: {
       askDeliveredMs: config.permissionTimeoutMs,

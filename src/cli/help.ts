@@ -7,6 +7,7 @@ import { didYouMean } from "../domain/suggest.ts";
 
 const COMMANDS = {
   serve: "Speaks MCP on stdin and stdout. The default when no command is given.",
+  sessions: "Lists, shows, exports and deletes the sessions that are kept, with or without a running server.",
   demo: "Runs a session of Claude Code against a scripted model inside this program: no account, no cost.",
   help: "Prints this text, or that of one command.",
   version: "Prints the version.",
@@ -16,6 +17,27 @@ const DEMO_FLAGS = {
   "--json": "Writes JSON lines, for programs.",
   "--keep": "Keeps the folder that the session worked in.",
 };
+const SESSIONS_VERBS = {
+  list: "Lists sessions, newest first.",
+  "show ID": "Says what is known of one. The start of an id is enough, here and below.",
+  "export ID": "Writes its whole log.",
+  "delete ID...": "Deletes sessions in which nothing runs, with their logs. It asks before it does.",
+};
+const SESSIONS_FLAGS = {
+  "list --status <status>": "Only of this status, such as running or idle. May be given several times.",
+  "list --cwd <dir>": "Only those that work in this folder.",
+  "list --since <time>": "Only those changed since then: 12h, 7d, 2026-01-31.",
+  "list --text <text>": "Only those with this text in the title, the folder or the first prompt.",
+  "list --limit <n>": "At most so many. Default: 50.",
+  "list --json, show --json": "Writes JSON, for programs.",
+  "export --format <format>": "jsonl (one event a line, as stored; the default) or markdown (to read).",
+  "export --output <file>": "Writes to a new file and not to stdout.",
+  "export --force": "Overwrites the file.",
+  "delete --older-than <time>": "Instead of ids: all in which nothing has happened since then, such as 30d.",
+  "delete --yes": "Does not ask.",
+  "--store <path>": "The file that sessions are kept in, as for serve.",
+  "--config <path>": "A JSON file with settings, as for serve.",
+};
 const NAMES = Object.keys(COMMANDS);
 
 const COLUMNS = 100;
@@ -24,9 +46,16 @@ const INDENT = 32;
 /** Throws ConfigError when `command` is given and there is no such command. */
 export function helpText(command?: string): string {
   if (command !== undefined && !NAMES.includes(command)) throw unknownCommand(command);
-  if (command === undefined || command === "help") return page(usage(), commands(), examples(), flags(), more());
+  if (command === undefined || command === "help") {
+    return page(usage(), entries("Commands", COMMANDS), examples(), flags(), more());
+  }
   if (command === "serve") return page(`Usage: claude-code-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
-  if (command === "demo") return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, demoFlags());
+  if (command === "demo")
+    return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+  if (command === "sessions") {
+    const head = `Usage: claude-code-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
+    return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
+  }
   return page(`Usage: claude-code-mcp version\n\n${COMMANDS.version}`);
 }
 
@@ -43,18 +72,15 @@ function page(...parts: string[]): string {
 function usage(): string {
   return [
     "Usage: claude-code-mcp [serve] [flags]",
+    "       claude-code-mcp sessions <verb> [flags]",
     "       claude-code-mcp demo | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");
 }
 
-function commands(): string {
-  return ["Commands", ...Object.entries(COMMANDS).map(([name, about]) => entry(name, about))].join("\n");
-}
-
-function demoFlags(): string {
-  return ["Flags", ...Object.entries(DEMO_FLAGS).map(([name, about]) => entry(name, about))].join("\n");
+function entries(title: string, all: Readonly<Record<string, string>>): string {
+  return [title, ...Object.entries(all).map(([name, about]) => entry(name, about))].join("\n");
 }
 
 function examples(): string {

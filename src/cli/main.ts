@@ -26,6 +26,10 @@ async function run(argv: string[]): Promise<number | undefined> {
       const { demo } = await import("./demo.ts");
       return demo(rest);
     }
+    case "sessions": {
+      const { sessions } = await import("./sessions.ts");
+      return sessions(rest);
+    }
     case "help":
       return help(rest[0]);
     case "version":

@@ -17,6 +17,8 @@ export interface ActorContext {
   readonly runtime: AgentRuntime;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
+  readonly mask: (event: SessionEvent) => SessionEvent;
 }
 
 export interface ActorSession {
@@ -159,7 +161,8 @@ export class SessionActor {
   async #store({ effects, events, state }: Step): Promise<boolean> {
     if (events.length === 0 && effects.length === 0) return true;
     try {
-      await this.#context.backend.append(this.#session.lease, { events, at: this.#now(), state });
+      const masked = events.map((event) => this.#context.mask(event));
+      await this.#context.backend.append(this.#session.lease, { events: masked, at: this.#now(), state });
       this.#trouble = undefined;
       return true;
     } catch (error) {

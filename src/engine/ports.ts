@@ -140,6 +140,15 @@ export interface SessionQuery {
   limit: number;
 }
 
+export interface PurgeQuery {
+  /** Only sessions that last changed before this time, ms since the epoch. */
+  before: number;
+  statuses: readonly SessionStatus[];
+  /** Only these sessions. */
+  ids?: readonly string[];
+  limit: number;
+}
+
 export interface InboxItem {
   readonly command: Command;
   /** Fenced like an append: the answer of an owner that lost its lease is dropped. */
@@ -192,8 +201,8 @@ export interface SessionBackend {
   size(): Promise<number>;
   /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
   abandoned(limit: number): Promise<SessionRecord[]>;
-  /** Deletes sessions without a living owner that last changed before `before` and have one of the statuses; the oldest first; returns how many. */
-  purge(query: { before: number; statuses: readonly SessionStatus[]; limit: number }): Promise<number>;
+  /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
+  purge(query: PurgeQuery): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -1,3 +1,4 @@
+import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 
 /**
@@ -8,6 +9,11 @@ export interface Masker {
   text(text: string): string;
   /** A copy, masked in every string at any depth. Names of fields are left as they are. */
   fields(fields: JsonObject): JsonObject;
+  /**
+   * An event as it may be stored: what Claude Code, its tools and its processes have said is masked. What goes to it, or
+   * goes back to it from the log, is not: prompts, what is asked and with which input, and why something was denied.
+   */
+  event(event: SessionEvent): SessionEvent;
 }
 
 const MASKED = "[masked]";
@@ -17,31 +23,61 @@ const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOK
 /** A shorter value would be found, and masked, in ordinary words. */
 const LEAST_LENGTH = 8;
 
+/** Objects within objects: more would be more than the call stack holds. */
+const DEEPEST = 200;
+
+/**
+ * Every message goes through this one: it must take time in proportion to the text, whatever the text. What stands
+ * before a credential and is kept is therefore a group and no lookbehind, which would be tried at each character.
+ */
 const CREDENTIALS = new RegExp(
   [
     // A private key that was cut off has no end: all that follows is masked.
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/,
     /sk-ant-[\w-]{4,}/,
-    /(?<=\bBearer\s+)[\w.~+/-]{4,}=*/,
+    /(\bBearer\s+)[\w.~+/-]{4,}=*/,
     /\bgh[pousr]_\w{20,}/,
     /\bAKIA[A-Z0-9]{16}\b/,
     /\bxox[a-z]-[\w-]{10,}/,
     // User and password in a URL, for instance of a proxy.
-    /(?<=:\/\/)[^\s/@:"]+:[^\s/@"]+(?=@)/,
+    /(:\/\/)[^\s/@:"]+:[^\s/@"]+(?=@)/,
   ]
     .map((pattern) => pattern.source)
     .join("|"),
   "gi",
 );
+const CREDENTIAL_MASKED = `$1$2${MASKED}`;
+
+const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
 /** `env` is read once, here. */
 export function createMasker(env: Readonly<Record<string, string | undefined>>): Masker {
   const secrets = secretValues(env);
   const text = (value: string): string => {
     const known = secrets === undefined ? value : value.replaceAll(secrets, MASKED);
-    return known.replaceAll(CREDENTIALS, MASKED);
+    return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
-  return { text, fields: (fields) => maskEntries(fields, text, []) };
+  const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
+  return { text, fields, event: (event) => maskEvent(event, { text, fields }) };
+}
+
+function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" | "text">): SessionEvent {
+  const { data, type } = event;
+  if (type === "message") return { type, data: { message: fields(data.message) } };
+  if (type === "notice") {
+    const details = data.details && { details: fields(data.details) };
+    return { type, data: { ...data, message: text(data.message), ...details } };
+  }
+  if (type === "background.changed") {
+    return { type, data: { tasks: data.tasks.map((task) => ({ ...task, description: text(task.description) })) } };
+  }
+  if (type === "turn.ended" && data.message !== undefined) {
+    return { type, data: { ...data, message: text(data.message) } };
+  }
+  if (type === "process.exited" && data.error !== undefined) {
+    return { type, data: { ...data, error: text(data.error) } };
+  }
+  return event;
 }
 
 function secretValues(env: Readonly<Record<string, string | undefined>>): RegExp | undefined {
@@ -69,7 +105,8 @@ function maskValue(value: unknown, text: MaskText, above: readonly object[]): un
   if (typeof value === "string") return text(value);
   if (typeof value !== "object" || value === null || value instanceof Date) return value;
   if (above.includes(value)) return "[circular]";
-  if (Array.isArray(value)) return value.map((each) => maskValue(each, text, [...above, value]));
+  if (above.length >= DEEPEST) return "[nested too deeply]";
+  if (Array.isArray(value)) return maskList(value, text, [...above, value]);
   if (value instanceof Error) {
     // What an error says of itself is not enumerable; fields of its class are.
     const { name, message, stack, cause } = value;
@@ -77,4 +114,17 @@ function maskValue(value: unknown, text: MaskText, above: readonly object[]): un
     return maskEntries(fields, text, [...above, value]);
   }
   return maskEntries(value, text, above);
+}
+
+/** A private key that stands in a list line by line, as in a patch, is no key in any of them. */
+function maskList(list: readonly unknown[], text: MaskText, above: readonly object[]): unknown[] {
+  let inKey = false;
+  return list.map((each) => {
+    if (typeof each !== "string") return maskValue(each, text, above);
+    const began = inKey;
+    // Asked first because patches are long and keys are rare.
+    const border = each.includes("PRIVATE KEY-----") ? [...each.matchAll(KEY_BORDER)].at(-1)?.[1] : undefined;
+    if (border !== undefined) inKey = border === "BEGIN";
+    return began ? MASKED : text(each);
+  });
 }

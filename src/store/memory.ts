@@ -1,7 +1,6 @@
 import type { Command, CommandReply } from "../domain/command.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { SessionStatus } from "../domain/session.ts";
 import {
   type Append,
   ConflictError,
@@ -10,6 +9,7 @@ import {
   type Lease,
   type NewSession,
   NoAnswerError,
+  type PurgeQuery,
   type SessionBackend,
   type SessionQuery,
   type SessionRecord,
@@ -178,10 +178,11 @@ class MemoryBackend implements SessionBackend {
     }
   }
 
-  purge(query: { before: number; statuses: readonly SessionStatus[]; limit: number }): Promise<number> {
+  purge(query: PurgeQuery): Promise<number> {
     return this.#transaction(() => {
       const { sessions, keys } = this.#tables;
       const ended = [...sessions.values()]
+        .filter(({ id }) => query.ids === undefined || query.ids.includes(id))
         .filter(({ status, updatedAt }) => query.statuses.includes(status) && updatedAt < query.before)
         .filter((session) => !this.#hasLivingOwner(session))
         .toSorted((a, b) => newestFirst(b, a))

@@ -155,6 +155,7 @@ export class TestNode {
       runtime: this.runtime,
       clock: { now: () => clock.now(), at },
       log: { debug: silent, info: silent, warn: complain, error: complain },
+      mask: (event) => event,
       limits: POLICY,
       initMs: POLICY.initMs,
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },

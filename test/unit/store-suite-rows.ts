@@ -117,6 +117,22 @@ export function rowTests(world: () => World): void {
     expect(await a.create({ ...made[1]!, id: randomUUID() })).toMatchObject({ created: true });
   });
 
+  it("purges of the sessions it is given only those that ended, oldest first", async () => {
+    const { a, b } = world();
+    const made = [3, 1, 2, 4].map((n) => session({ state: failed, at: T0 + n }));
+    for (const each of made) await a.create(each);
+    const [newest, oldest, middle, owned] = made.map(({ id }) => id) as [string, string, string, string];
+    await claimed(a, owned);
+    const idle = (await a.create(session())).record.id;
+    const purge = (limit: number, ...ids: string[]) => b.purge({ before: T0 + 9, statuses: ["error"], ids, limit });
+    expect(await purge(9)).toBe(0);
+    expect(await purge(9, owned, idle, randomUUID(), "x','y\"]")).toBe(0);
+    expect(await purge(1, newest, oldest, oldest)).toBe(1);
+    expect((await b.list({ principal: "local", limit: 9 })).map(({ id }) => id)).toEqual([owned, newest, middle, idle]);
+    expect(await b.purge({ before: T0 + 3, statuses: ["error"], ids: [newest, middle], limit: 9 })).toBe(1);
+    expect(await b.get(newest)).toMatchObject({ id: newest });
+  });
+
   it("names what is at work and has no living owner, whoever opened it", async () => {
     const { a, b, owned, store } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;

@@ -146,9 +146,9 @@ export class SqliteBackend implements SessionBackend {
     }
   }
 
-  async purge({ before, limit, statuses }: Parameters<SessionBackend["purge"]>[0]): Promise<number> {
+  async purge(query: Parameters<SessionBackend["purge"]>[0]): Promise<number> {
     const living = await this.#livingNodes();
-    const found = await this.#read((db) => endedSessions(db, { before, limit, living, statuses }));
+    const found = await this.#read((db) => endedSessions(db, { ...query, living }));
     const deleted = await Promise.all(
       found.map(async (ended) => this.#change(ended.id, "prompt", (db) => deleteSession(db, ended))),
     );

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { SessionStatus } from "../../domain/session.ts";
+import type { PurgeQuery } from "../../engine/ports.ts";
 import { newestFirst } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 
@@ -8,11 +8,14 @@ const [STEP_ROWS, STEP_PAGES] = [1000, 500];
 /** What clearing a session costs beside its rows, in rows. */
 const SESSION_ROWS = 10;
 
-const sql = {
-  ended: `SELECT id, rev, updated_at AS "updatedAt" FROM sessions
-    WHERE status = $status AND updated_at < $before
+const ended = (which: string): string => `SELECT id, rev, updated_at AS "updatedAt" FROM sessions
+    WHERE ${which} status = $status AND updated_at < $before
       AND (owner IS NULL OR owner NOT IN (SELECT value FROM json_each($living)))
-    ORDER BY updated_at, id LIMIT $limit`,
+    ORDER BY updated_at, id LIMIT $limit`;
+
+const sql = {
+  ended: ended(""),
+  endedOfThese: ended("id IN (SELECT value FROM json_each($ids)) AND"),
   remove: "DELETE FROM sessions WHERE id = $id AND rev = $rev",
   removeDescription: "DELETE FROM descriptions WHERE session_id = $id",
   note: "INSERT INTO deleted_sessions(id) VALUES($id) ON CONFLICT DO NOTHING",
@@ -29,18 +32,16 @@ const sql = {
 const Ended = z.object({ id: z.string(), rev: z.int(), updatedAt: z.int() });
 export type Ended = z.infer<typeof Ended>;
 
-export interface EndedQuery {
-  readonly before: number;
-  readonly statuses: readonly SessionStatus[];
-  readonly limit: number;
+export interface EndedQuery extends Readonly<PurgeQuery> {
   /** The nodes that are alive: what they own stays. */
   readonly living: readonly string[];
 }
 
 /** Oldest first. */
-export function endedSessions(db: Connection, { before, limit, living, statuses }: EndedQuery): Ended[] {
-  const values = { before, limit, living: JSON.stringify(living) };
-  const pages = [...new Set(statuses)].map((status) => db.all(sql.ended, Ended, { ...values, status }));
+export function endedSessions(db: Connection, { before, ids, limit, living, statuses }: EndedQuery): Ended[] {
+  const [query, these] = ids ? [sql.endedOfThese, { ids: JSON.stringify(ids) }] : [sql.ended, {}];
+  const values = { before, limit, living: JSON.stringify(living), ...these };
+  const pages = [...new Set(statuses)].map((status) => db.all(query, Ended, { ...values, status }));
   const oldestFirst = pages.flat().toSorted((a, b) => newestFirst(b, a));
   return oldestFirst.slice(0, limit);
 }

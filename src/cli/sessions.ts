@@ -1,0 +1,42 @@
+import { ConfigError } from "../config/error.ts";
+import { AppError } from "../domain/error.ts";
+import { didYouMean } from "../domain/suggest.ts";
+import { remove } from "./sessions/delete.ts";
+import { exportLog } from "./sessions/export.ts";
+import { list } from "./sessions/list.ts";
+import { show } from "./sessions/show.ts";
+
+/** `claude-code-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
+export async function sessions(argv: string[]): Promise<number> {
+  const [verb = "", ...rest] = argv;
+  const run = VERBS.get(verb);
+  if (!run) throw unknownVerb(verb);
+  process.stdout.on("error", leave);
+  try {
+    return await run(rest);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    console.error(`claude-code-mcp: ${error.message.replaceAll(/\s+/g, " ")}`);
+    return 1;
+  }
+}
+
+const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map([
+  ["list", list],
+  ["show", show],
+  ["export", exportLog],
+  ["delete", remove],
+]);
+
+function unknownVerb(verb: string): ConfigError {
+  const known = [...VERBS.keys()];
+  const problem = verb === "" || verb.startsWith("-") ? "sessions: a verb is missing." : `Unknown verb "${verb}".`;
+  const advice = `"claude-code-mcp help sessions" says more.`;
+  return new ConfigError(`${problem}${didYouMean(verb, known)} sessions takes ${known.join(", ")}. ${advice}`);
+}
+
+/** Whoever reads our output may have seen enough, as `head` has: that is no fault. */
+function leave(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") console.error(`claude-code-mcp: the output could not be written: ${error.message}`);
+  process.exit(error.code === "EPIPE" ? 0 : 1);
+}

@@ -1,0 +1,66 @@
+import { parseArgs, type ParseArgsConfig } from "node:util";
+import { ConfigError } from "../../config/error.ts";
+import { didYouMean } from "../../domain/suggest.ts";
+
+/** What stands behind `sessions VERB`, and how times and counts are written there. */
+
+/** The settings of the server that say where the sessions are. */
+const STORE_FLAGS = { store: { type: "string" }, config: { type: "string" } } as const;
+
+export interface StoreFlags {
+  readonly store?: string | undefined;
+  readonly config?: string | undefined;
+}
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+
+/** Throws ConfigError, naming what the verb takes. */
+export function readArguments<O extends Options>(verb: string, args: string[], options: O) {
+  const all = { ...STORE_FLAGS, ...options };
+  try {
+    return parseArgs({ args, options: all, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(/\.\s/);
+    const flags = Object.keys({ ...options, ...STORE_FLAGS }).map((flag) => `--${flag}`);
+    const [, written = ""] = /^Unknown option '([^']+)'/.exec(problem) ?? [];
+    const nearest = didYouMean(written, flags);
+    throw new ConfigError(`sessions ${verb}: ${problem}.${nearest} It takes ${flags.join(", ")}.`);
+  }
+}
+
+/** The one session that a verb is about. */
+export function oneId(verb: string, positionals: readonly string[]): string {
+  const [id, ...others] = positionals;
+  if (id === undefined || id === "") throw new ConfigError(`sessions ${verb} needs the id of a session, or its start.`);
+  if (others.length > 0) throw new ConfigError(`sessions ${verb} takes one id, not ${String(positionals.length)}.`);
+  return id;
+}
+
+export function noId(verb: string, positionals: readonly string[]): void {
+  const [first] = positionals;
+  if (first !== undefined) throw new ConfigError(`sessions ${verb}: unexpected argument "${first}".`);
+}
+
+export function oneOf<T extends string>(flag: string, text: string, allowed: readonly T[]): T {
+  const found = allowed.find((value) => value === text);
+  if (found === undefined) throw new ConfigError(`--${flag} is "${text}": must be one of ${allowed.join(", ")}.`);
+  return found;
+}
+
+export function wholeNumber(flag: string, text: string, most: number): number {
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (value >= 1 && value <= most) return value;
+  throw new ConfigError(`--${flag} is "${text}": must be a whole number from 1 to ${String(most)}.`);
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+/** A point in time, ms since the epoch: so long ago (7d, 12h), or a date. */
+export function pointInTime(flag: string, text: string, now: number): number {
+  const [, count = "", unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
+  const ago = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+  // Date.parse takes much that is no ISO date, and understands it in ways that nobody expects.
+  const at = Number.isNaN(ago) && /^\d{4}-\d\d/.test(text) ? Date.parse(text) : now - ago;
+  if (!Number.isNaN(at)) return at;
+  throw new ConfigError(`--${flag} is "${text}": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.`);
+}

@@ -1,0 +1,142 @@
+import { createInterface } from "node:readline/promises";
+import { ConfigError } from "../../config/error.ts";
+import { AppError } from "../../domain/error.ts";
+import { statusOf, type SessionStatus } from "../../domain/session.ts";
+import { pointInTime, readArguments } from "./arguments.ts";
+import { rowOf, table } from "./rows.ts";
+import { allSessions, findSession, withStore, type SessionRecord, type Store } from "./store.ts";
+import { count, isAbandoned, statusWord } from "./words.ts";
+
+const FLAGS = { "older-than": { type: "string" }, yes: { type: "boolean" } } as const;
+
+/** The same that a server's own clean-up takes. */
+const AT_REST: readonly SessionStatus[] = ["idle", "error", "cancelled", "closed"];
+
+/** Sessions named in a question; deleted in one go. */
+const [NAMED, BATCH] = [10, 100];
+
+/** What it takes to delete a session, and to see that it has changed since. */
+interface Doomed {
+  readonly id: string;
+  readonly updatedAt: number;
+}
+
+interface Choice {
+  readonly doomed: readonly Doomed[];
+  /** The first of them, to show. */
+  readonly sample: readonly SessionRecord[];
+  /** Old enough, and not at rest. */
+  readonly kept: number;
+}
+
+/** Deletes sessions with their logs: those that are named, or those in which nothing has happened for so long. */
+export async function remove(argv: string[]): Promise<number> {
+  const { positionals: ids, values } = readArguments("delete", argv, FLAGS);
+  const { "older-than": age, yes = false } = values;
+  if (ids.length > 0 === (age !== undefined)) {
+    throw new ConfigError("sessions delete needs the ids of sessions, or else --older-than, for instance 30d.");
+  }
+  const before = age === undefined ? undefined : pointInTime("older-than", age, Date.now());
+  return withStore(values, async (store) => {
+    const choice = before === undefined ? await theseSessions(store, ids) : await olderThan(store, before);
+    if (choice.kept > 0) console.error(`${count(choice.kept, "old session")} kept: not at rest.`);
+    if (choice.doomed.length === 0) {
+      process.stdout.write("Nothing to delete.\n");
+      return 0;
+    }
+    if (!yes && !(await confirmed(store, choice))) {
+      process.stdout.write("Nothing was deleted.\n");
+      return 0;
+    }
+    return purge(store, choice.doomed);
+  });
+}
+
+/** All of them or none: throws AppError when one is not there, or must not be deleted. */
+async function theseSessions(store: Store, ids: readonly string[]): Promise<Choice> {
+  const found = new Map<string, SessionRecord>();
+  for (const id of ids) {
+    const record = await findSession(store, id);
+    found.set(record.id, record);
+  }
+  const sample = [...found.values()];
+  for (const record of sample) {
+    const problem = problemOf(record);
+    if (problem !== undefined) {
+      throw new AppError("SESSION_BUSY", `Session ${record.id} ${problem} Nothing was deleted.`);
+    }
+  }
+  return { doomed: sample, sample: sample.slice(0, NAMED), kept: 0 };
+}
+
+/** Why a session cannot be deleted now, and what to do. */
+function problemOf(record: SessionRecord): string | undefined {
+  if (isAbandoned(record)) {
+    return "was left running by a server that is gone. Start a server: it ends what is left, and then it can go.";
+  }
+  const status = statusOf(record.state);
+  if (!AT_REST.includes(status)) {
+    const what = status === "running" ? "is running" : "waits for a decision";
+    return `${what}. Cancel it first (claude_code_session, action: cancel), or wait for its end.`;
+  }
+  if (record.owner?.alive !== true) return undefined;
+  return "is held by a running server, which keeps its process for the next prompt. Cancel it or end that server first.";
+}
+
+async function olderThan(store: Store, before: number): Promise<Choice> {
+  const doomed: Doomed[] = [];
+  const sample: SessionRecord[] = [];
+  let kept = 0;
+  // The place of a session that was changed at that very moment, and comes last of those.
+  for await (const record of allSessions(store, { before: { updatedAt: before, id: "" } })) {
+    if (problemOf(record) !== undefined) kept += 1;
+    else {
+      doomed.push({ id: record.id, updatedAt: record.updatedAt });
+      if (sample.length < NAMED) sample.push(record);
+    }
+  }
+  return { doomed, sample, kept };
+}
+
+/** Asks on a terminal. Throws ConfigError where there is none. */
+async function confirmed(store: Store, { doomed, sample }: Choice): Promise<boolean> {
+  const what = `${count(doomed.length, "session")} would be deleted`;
+  const rest = doomed.length - sample.length;
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    const named = sample.map((record) => `${record.id} (${statusWord(record)})`).join(", ");
+    const others = rest > 0 ? ` and ${String(rest)} more` : "";
+    throw new ConfigError(`${what}: ${named}${others}. Without a terminal to ask on, this needs --yes.`);
+  }
+  const rows = await Promise.all(sample.map(async (record) => rowOf(store, record)));
+  const others = rest > 0 ? `and ${String(rest)} more\n` : "";
+  process.stderr.write(`${what}, with the whole log:\n\n${table(rows, Date.now())}${others}\n`);
+  return /^y(?:es)?$/i.test((await ask("Delete? [y/N] ")).trim());
+}
+
+/** Empty when the terminal is closed instead, or with Control-C. */
+async function ask(question: string): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const left = new Promise<undefined>((resolve) => {
+    terminal.once("close", () => resolve(undefined));
+  });
+  const answer = await Promise.race([terminal.question(question), left]);
+  if (answer === undefined) process.stderr.write("\n");
+  terminal.close();
+  return answer ?? "";
+}
+
+/** What has begun to run since it was looked at stays. */
+async function purge(store: Store, doomed: readonly Doomed[]): Promise<number> {
+  let deleted = 0;
+  for (let start = 0; start < doomed.length; start += BATCH) {
+    const batch = doomed.slice(start, start + BATCH);
+    const ids = batch.map(({ id }) => id);
+    const before = Math.max(...batch.map(({ updatedAt }) => updatedAt)) + 1;
+    deleted += await store.purge({ before, statuses: AT_REST, ids, limit: BATCH });
+  }
+  process.stdout.write(`${count(deleted, "session")} deleted.\n`);
+  const changed = doomed.length - deleted;
+  if (changed === 0) return 0;
+  console.error(`claude-code-mcp: ${count(changed, "session")} not deleted: changed meanwhile.`);
+  return 1;
+}

@@ -1,0 +1,103 @@
+import { once } from "node:events";
+import { open, rm } from "node:fs/promises";
+import { ConfigError } from "../../config/error.ts";
+import { AppError } from "../../domain/error.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import { oneId, oneOf, readArguments } from "./arguments.ts";
+import { findSession, withStore, type SessionRecord, type Store } from "./store.ts";
+import { Transcript } from "./transcript.ts";
+import { count } from "./words.ts";
+
+const FLAGS = { format: { type: "string" }, output: { type: "string" }, force: { type: "boolean" } } as const;
+
+/** Events held at a time, however long the log is. */
+const PAGE = 32;
+
+/** Makes text of the log, page by page. */
+interface Format {
+  begin(record: SessionRecord): string;
+  page(events: readonly StoredEvent[]): string;
+}
+
+const FORMATS = {
+  jsonl: (): Format => ({
+    begin: () => "",
+    page: (events) => events.map((event) => `${JSON.stringify(event)}\n`).join(""),
+  }),
+  markdown: (): Format => new Transcript(),
+};
+
+interface Sink {
+  write(text: string): Promise<void>;
+  /** `whole` when all was written; what was begun and not finished is taken away where that can be. */
+  end(whole: boolean): Promise<void>;
+}
+
+/** Writes the whole log of a session to a file or to stdout. */
+export async function exportLog(argv: string[]): Promise<number> {
+  const { positionals, values } = readArguments("export", argv, FLAGS);
+  const id = oneId("export", positionals);
+  const { force = false, output } = values;
+  if (force && output === undefined) throw new ConfigError("--force is about --output, which is not given.");
+  const format = FORMATS[oneOf("format", values.format ?? "jsonl", ["jsonl", "markdown"])]();
+  const events = await withStore(values, async (store) => {
+    const record = await findSession(store, id);
+    const sink = output === undefined ? STDOUT : await openFile(output, force);
+    return writeLog(store, record, { format, sink });
+  });
+  if (output !== undefined) process.stdout.write(`${count(events, "event")} written to ${output}\n`);
+  return 0;
+}
+
+async function writeLog(store: Store, record: SessionRecord, to: { format: Format; sink: Sink }): Promise<number> {
+  const { format, sink } = to;
+  // What comes while this is written belongs to the next export.
+  const { lastEventId } = record.state;
+  let next = 1;
+  try {
+    await sink.write(format.begin(record));
+    while (next <= lastEventId) {
+      const page = await store.read(record.id, next, Math.min(PAGE, lastEventId - next + 1));
+      if (page.length === 0) throw new AppError("SESSION_NOT_FOUND", `Session ${record.id} was deleted meanwhile.`);
+      await sink.write(format.page(page));
+      next += page.length;
+    }
+    return lastEventId;
+  } finally {
+    await sink.end(next > lastEventId);
+  }
+}
+
+const STDOUT: Sink = {
+  async write(text) {
+    if (!process.stdout.write(text)) await once(process.stdout, "drain");
+  },
+  end: () => Promise.resolve(),
+};
+
+/** A log is for its owner only, as the store is. */
+async function openFile(path: string, force: boolean): Promise<Sink> {
+  const file = await open(path, force ? "w" : "wx", 0o600).catch((error: unknown) => {
+    throw notWritten(path, error);
+  });
+  return {
+    async write(text) {
+      await file.writeFile(text).catch((error: unknown) => {
+        throw notWritten(path, error);
+      });
+    },
+    async end(whole) {
+      await file.close();
+      // What stood there before is gone in any case, and it need not be a plain file.
+      if (!whole && !force) await rm(path, { force: true });
+    },
+  };
+}
+
+function notWritten(path: string, error: unknown): AppError {
+  const { code, message } = error instanceof Error && "code" in error ? error : { code: "", message: String(error) };
+  if (code === "EEXIST") {
+    return new AppError("INVALID_ARGUMENT", `${path} exists. Name another file, or give --force to overwrite it.`);
+  }
+  return new AppError("INTERNAL", `${path} cannot be written: ${message}`);
+}

@@ -1,0 +1,71 @@
+import { resolve } from "node:path";
+import { SessionStatus } from "../../domain/session.ts";
+import { noId, oneOf, pointInTime, readArguments, wholeNumber } from "./arguments.ts";
+import { rowOf, summary, table, type Row } from "./rows.ts";
+import { allSessions, withStoreIfAny, type Store } from "./store.ts";
+import { oneLine } from "./words.ts";
+
+const FLAGS = {
+  status: { type: "string", multiple: true },
+  cwd: { type: "string" },
+  since: { type: "string" },
+  text: { type: "string" },
+  limit: { type: "string" },
+  json: { type: "boolean" },
+} as const;
+
+const [LIMIT, LIMIT_MOST] = [50, 10_000];
+/** Of the prompt, for programs, in characters. */
+const PROMPT_JSON = 200;
+
+interface Found {
+  readonly rows: readonly Row[];
+  readonly more: boolean;
+}
+
+/** Prints the sessions that match, newest first. */
+export async function list(argv: string[]): Promise<number> {
+  const { positionals, values } = readArguments("list", argv, FLAGS);
+  noId("list", positionals);
+  const { cwd, since, status, text } = values;
+  const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, LIMIT_MOST);
+  const query = {
+    ...(status !== undefined && { statuses: status.map((word) => oneOf("status", word, SessionStatus.options)) }),
+    ...(cwd !== undefined && { cwd: resolve(cwd) }),
+    ...(since !== undefined && { since: pointInTime("since", since, Date.now()) }),
+    ...(text !== undefined && { text }),
+  };
+  const isNarrow = Object.keys(query).length > 0;
+  const answer = await withStoreIfAny(
+    values,
+    async (store) => {
+      const found = await find(store, query, limit);
+      if (values.json === true) return inJson(found);
+      if (found.rows.length === 0) return isNarrow ? "No session matches.\n" : "No sessions yet.\n";
+      return table(found.rows, Date.now()) + moreLine(found);
+    },
+    (file) => (values.json === true ? inJson({ rows: [], more: false }) : `No sessions yet: there is no ${file}.\n`),
+  );
+  process.stdout.write(answer);
+  return 0;
+}
+
+async function find(store: Store, query: Parameters<typeof allSessions>[1], limit: number): Promise<Found> {
+  const rows: Row[] = [];
+  for await (const record of allSessions(store, query)) {
+    if (rows.length === limit) return { rows, more: true };
+    rows.push(await rowOf(store, record));
+  }
+  return { rows, more: false };
+}
+
+function moreLine({ more, rows }: Found): string {
+  if (!more) return "";
+  const advice = "Narrow it with --status, --cwd, --since or --text, or raise --limit.";
+  return `\nThese are the newest ${String(rows.length)}; there are more. ${advice}\n`;
+}
+
+function inJson({ more, rows }: Found): string {
+  const sessions = rows.map(({ prompt, record }) => ({ ...summary(record), prompt: oneLine(prompt, PROMPT_JSON) }));
+  return `${JSON.stringify({ sessions, more })}\n`;
+}

@@ -1,0 +1,80 @@
+import { statusOf } from "../../domain/session.ts";
+import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
+import { exactUsd, folder, isAbandoned, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
+
+/** Sessions as lines of a table, and as objects for programs. */
+
+export interface Row {
+  readonly record: SessionRecord;
+  /** The beginning of the first one. */
+  readonly prompt: string;
+}
+
+/** Of a prompt, in characters: whole ones of thousands of sessions would be more than anybody has memory for. */
+const PROMPT_KEPT = 1000;
+
+export async function rowOf(store: Store, record: SessionRecord): Promise<Row> {
+  return { record, prompt: (await firstPrompt(store, record.id)).slice(0, PROMPT_KEPT) };
+}
+
+/** What is known of a session without reading its log, with the names of the wire. */
+export function summary(record: SessionRecord) {
+  const { createdAt, id, owner, spec, state, title, updatedAt } = record;
+  const model = state.reported.model ?? spec.model;
+  return {
+    sessionId: id,
+    status: statusOf(state),
+    ...(isAbandoned(record) && { abandoned: true }),
+    owned: owner?.alive === true,
+    cwd: spec.cwd,
+    ...(title !== undefined && { title }),
+    ...(model !== undefined && { model }),
+    permissionMode: state.reported.permissionMode ?? spec.permissionMode ?? "default",
+    createdAt: isoTime(createdAt),
+    lastActiveAt: isoTime(updatedAt),
+    totalTurns: state.totals.turns,
+    totalCostUsd: exactUsd(state.totals.costUsd),
+    ...(state.lastOutcome && { lastOutcome: state.lastOutcome }),
+    pending: state.asks.length,
+  };
+}
+
+const HEAD = ["ID", "STATUS", "AGE", "TURNS", "COST", "FOLDER", "PROMPT"];
+/** Columns of numbers, which stand to the right. */
+const RIGHT: ReadonlySet<string> = new Set(["AGE", "TURNS", "COST"]);
+const [ID_LEAST, FOLDER_MOST, PROMPT_MOST, PROMPT_LEAST] = [8, 32, 60, 20];
+
+/** For people: as wide as the terminal, where it is one. */
+export function table(rows: readonly Row[], now: number): string {
+  const idLength = shortestIds(rows.map(({ record }) => record.id));
+  const lines = rows.map(({ prompt, record }) => [
+    record.id.slice(0, idLength),
+    statusWord(record),
+    span(now - record.updatedAt),
+    String(record.state.totals.turns),
+    usd(record.state.totals.costUsd),
+    folder(record.spec.cwd, FOLDER_MOST),
+    record.title ?? prompt,
+  ]);
+  const columns = HEAD.slice(0, -1).map((name, n) => {
+    const width = Math.max(name.length, ...lines.map((line) => (line[n] ?? "").length));
+    return { name, width };
+  });
+  const used = columns.reduce((sum, { width }) => sum + width + 2, 0);
+  const room = process.stdout.isTTY ? Math.max(process.stdout.columns - used, PROMPT_LEAST) : PROMPT_MOST;
+  const shown = [HEAD, ...lines].map((line) => {
+    const cells = columns.map(({ name, width }, n) => {
+      const cell = line[n] ?? "";
+      return RIGHT.has(name) ? cell.padStart(width) : cell.padEnd(width);
+    });
+    return [...cells, oneLine(line.at(-1) ?? "", room)].join("  ").trimEnd();
+  });
+  return `${shown.join("\n")}\n`;
+}
+
+/** As much of the ids as tells those apart that are shown. */
+function shortestIds(ids: readonly string[]): number {
+  let length = ID_LEAST;
+  while (length < 36 && new Set(ids.map((id) => id.slice(0, length))).size < ids.length) length += 1;
+  return length;
+}

@@ -1,0 +1,149 @@
+import type { StoredEvent } from "../../domain/event.ts";
+import type { OpenAsk } from "../../domain/permission.ts";
+import { oneId, readArguments } from "./arguments.ts";
+import { summary } from "./rows.ts";
+import { eventOf, findSession, firstPrompt, withStore, type SessionRecord, type Store } from "./store.ts";
+import {
+  count,
+  duration,
+  folder,
+  harmless,
+  isAbandoned,
+  isoTime,
+  oneLine,
+  span,
+  statusWord,
+  subject,
+  usd,
+} from "./words.ts";
+
+/** Of the prompt, in characters. */
+const PROMPT_MOST = 300;
+
+type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
+
+/** A session with what its log says of it at present. */
+interface Told {
+  readonly record: SessionRecord;
+  readonly prompt: string;
+  readonly asks: readonly { readonly ask: OpenAsk; readonly about: string }[];
+  readonly ended: EndOfTurn | undefined;
+  /** What Claude Code said last, and what the server has to say of the end of the turn. */
+  readonly result: string;
+}
+
+/** Prints what is known of a session. */
+export async function show(argv: string[]): Promise<number> {
+  const { positionals, values } = readArguments("show", argv, { json: { type: "boolean" } });
+  const id = oneId("show", positionals);
+  const told = await withStore(values, async (store) => tell(store, await findSession(store, id)));
+  process.stdout.write(values.json === true ? inJson(told) : inWords(told, Date.now()));
+  return 0;
+}
+
+async function tell(store: Store, record: SessionRecord): Promise<Told> {
+  const { id, state } = record;
+  const asks = state.asks.map(async (ask) => {
+    const asked = await eventOf(store, id, ask.eventId);
+    const isAsk = asked?.type === "permission.asked" || asked?.type === "question.asked";
+    return { ask, about: isAsk ? subject(asked.data.input) : "" };
+  });
+  const last = state.turn ? undefined : await eventOf(store, id, state.lastTurnEventId);
+  const ended = last?.type === "turn.ended" ? last : undefined;
+  return {
+    record,
+    prompt: await firstPrompt(store, id),
+    asks: await Promise.all(asks),
+    ended,
+    result: ended ? await resultOf(store, id, ended) : "",
+  };
+}
+
+async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<string> {
+  const event = await eventOf(store, id, data.resultEventId);
+  const said = event?.type === "message" ? event.data.message["result"] : undefined;
+  return [said, data.message].filter((text) => typeof text === "string" && text !== "").join("\n\n");
+}
+
+function inJson({ asks, ended, prompt, record, result }: Told): string {
+  const { background, process, queue, queueHeld } = record.state;
+  const answer = {
+    ...summary(record),
+    prompt,
+    events: record.state.lastEventId,
+    process,
+    asks: asks.map(({ about, ask }) => ({
+      requestId: ask.requestId,
+      toolName: ask.toolName,
+      about,
+      createdAt: isoTime(ask.createdAt),
+      expiresAt: isoTime(ask.expiresAt),
+    })),
+    promptsWaiting: queue.length,
+    promptsHeld: queueHeld,
+    background,
+    ...(ended && { result: { text: result, outcome: ended.data.outcome, endedAt: isoTime(ended.at) } }),
+  };
+  return `${JSON.stringify(answer)}\n`;
+}
+
+function inWords(told: Told, now: number): string {
+  const { asks, ended, prompt, record, result } = told;
+  const facts = factsOf(record, prompt, now).filter(([, value]) => value !== "");
+  const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
+  if (asks.length > 0) lines.push("", "Asked and not answered:", ...asks.map((each) => askLine(each, now)));
+  if (ended) {
+    const { durationMs, outcome, numTurns } = ended.data;
+    lines.push("", `The last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
+    if (result !== "") lines.push("", harmless(result).trimEnd());
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function factsOf(record: SessionRecord, prompt: string, now: number): [string, string][] {
+  const { createdAt, id, spec, state, title, updatedAt } = record;
+  const { permissionMode, ...rest } = summary(record);
+  return [
+    ["Session", id],
+    ["Status", statusOf(record)],
+    ["Title", oneLine(title ?? "", PROMPT_MOST)],
+    ["Prompt", oneLine(prompt, PROMPT_MOST)],
+    ["Folder", folder(spec.cwd, Number.MAX_SAFE_INTEGER)],
+    ["Model", oneLine(rest.model ?? "", PROMPT_MOST)],
+    ["Permissions", oneLine(permissionMode, PROMPT_MOST)],
+    ["Opened", `${isoTime(createdAt)}, ${span(now - createdAt)} ago`],
+    ["Changed", `${isoTime(updatedAt)}, ${span(now - updatedAt)} ago`],
+    ["Totals", `${count(state.totals.turns, "model call")}, ${usd(state.totals.costUsd)}`],
+    ["Log", count(state.lastEventId, "event")],
+    ["Process", processOf(record)],
+    ["Waiting", waitingOf(record)],
+    ["Background", oneLine(state.background.map(({ description }) => description).join(", "), PROMPT_MOST)],
+  ];
+}
+
+function statusOf(record: SessionRecord): string {
+  const { closed } = record.state;
+  const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, PROMPT_MOST)}`;
+  if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, PROMPT_MOST)}${why}`;
+  if (!isAbandoned(record)) return statusWord(record);
+  return "abandoned: the server that ran the turn is gone. The next server that looks at it records it as lost";
+}
+
+/** What is recorded of a process says little once nobody is there to watch it. */
+function processOf({ owner, state }: SessionRecord): string {
+  const { process } = state;
+  if (process.phase === "none") return `none (${String(state.processCount)} so far)`;
+  const pid = process.pid === undefined ? "" : `, pid ${String(process.pid)}`;
+  return owner?.alive === true ? `${process.phase}${pid}` : "none: it ended with its server";
+}
+
+function waitingOf({ state }: SessionRecord): string {
+  if (state.queue.length === 0) return "";
+  return count(state.queue.length, "prompt") + (state.queueHeld ? ", held until the next one is sent" : "");
+}
+
+function askLine({ about, ask }: Told["asks"][number], now: number): string {
+  const left = ask.expiresAt - now;
+  const due = left > 0 ? `is denied in ${span(left)}` : "is overdue";
+  return `  ${ask.requestId}  ${oneLine(`${ask.toolName} ${about}`, PROMPT_MOST)} (${due})`;
+}

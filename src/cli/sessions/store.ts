@@ -1,0 +1,120 @@
+import { stat } from "node:fs/promises";
+import type { connectStore, StoreSettings } from "../../app.ts";
+import { ConfigError } from "../../config/error.ts";
+import { loadConfig } from "../../config/load.ts";
+import { IN_MEMORY } from "../../config/setting.ts";
+import { AppError } from "../../domain/error.ts";
+import { LOCAL_PRINCIPAL } from "../../domain/principal.ts";
+import { createLogger } from "../../log/logger.ts";
+import { createMasker } from "../../log/mask.ts";
+import type { StoreFlags } from "./arguments.ts";
+
+/** The way to the sessions: those that servers on stdio have opened for the user of this machine. */
+
+export type Store = Awaited<ReturnType<typeof connectStore>>;
+export type SessionRecord = NonNullable<Awaited<ReturnType<Store["get"]>>>;
+export type SessionQuery = Parameters<Store["list"]>[0];
+
+/** Sessions read at once: each brings its whole state. */
+const PAGE = 200;
+/** Of the sessions that an ambiguous id may mean. */
+const NAMED = 4;
+
+/** Throws AppError when there is no store yet: to look for something must not make one. */
+export async function withStore<T>(flags: StoreFlags, work: (store: Store) => Promise<T>): Promise<T> {
+  return withStoreIfAny(flags, work, (file) => {
+    throw new AppError("SESSION_NOT_FOUND", `There are no sessions yet: there is no store at ${file}.`);
+  });
+}
+
+export async function withStoreIfAny<T>(
+  flags: StoreFlags,
+  work: (store: Store) => Promise<T>,
+  none: (file: string) => T,
+): Promise<T> {
+  const settings = settingsOf(flags);
+  // Only now: it costs half a second, which a misspelt flag need not wait for.
+  const app = await import("../../app.ts");
+  const file = await app.storeLocation(settings);
+  if (file === IN_MEMORY) {
+    const problem = `The store is "${IN_MEMORY}": such sessions are seen by their own server only, and end with it.`;
+    throw new ConfigError(`${problem} Name the file of a store with --store.`);
+  }
+  if (!(await exists(file))) return none(file);
+  const log = createLogger({ level: "error", masker: createMasker(settings.environment) });
+  const store = await app.connectStore(settings, log);
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function settingsOf({ config, store }: StoreFlags): StoreSettings {
+  const argv = [
+    ...(store === undefined ? [] : [`--store=${store}`]),
+    ...(config === undefined ? [] : [`--config=${config}`]),
+  ];
+  return { config: loadConfig({ argv, env: process.env }), environment: process.env };
+}
+
+/** Whatever else is wrong with the file, opening it says better. */
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== "ENOENT",
+  );
+}
+
+/** Newest first, a page at a time. */
+export async function* allSessions(
+  store: Store,
+  query: Omit<SessionQuery, "principal" | "limit"> = {},
+): AsyncGenerator<SessionRecord> {
+  let next: SessionQuery = { ...query, principal: LOCAL_PRINCIPAL, limit: PAGE };
+  for (;;) {
+    const page = await store.list(next);
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    next = { ...next, before: { updatedAt: last.updatedAt, id: last.id } };
+  }
+}
+
+/** The session of this id, or the only one whose id begins so. Throws AppError. */
+export async function findSession(store: Store, id: string): Promise<SessionRecord> {
+  const exact = await store.get(id);
+  if (exact?.principal === LOCAL_PRINCIPAL) return exact;
+  const found: SessionRecord[] = [];
+  for await (const record of allSessions(store)) {
+    if (!record.id.toLowerCase().startsWith(id.toLowerCase())) continue;
+    found.push(record);
+    if (found.length > NAMED) break;
+  }
+  const [only, ...others] = found;
+  if (only && others.length === 0) return only;
+  if (!only) {
+    const advice = `"claude-code-mcp sessions list" lists those there are.`;
+    throw new AppError("SESSION_NOT_FOUND", `There is no session ${id}. ${advice}`);
+  }
+  const named = found.slice(0, NAMED).map((record) => record.id);
+  const more = found.length > NAMED ? " and others" : "";
+  const problem = `"${id}" may mean ${named.join(", ")}${more}`;
+  throw new AppError("INVALID_ARGUMENT", `${problem}. Give more of the id.`);
+}
+
+/** The event of this id, where the state has one to name. */
+export async function eventOf(store: Store, sessionId: string, eventId: number | null | undefined) {
+  if (typeof eventId !== "number") return undefined;
+  const [event] = await store.read(sessionId, eventId, 1);
+  return event?.id === eventId ? event : undefined;
+}
+
+/** Events of the first prompt's page: nothing of note comes before it. */
+const FIRST_EVENTS = 5;
+
+/** The first prompt; empty when the session died before it got one. */
+export async function firstPrompt(store: Store, sessionId: string): Promise<string> {
+  const first = await store.read(sessionId, 1, FIRST_EVENTS);
+  return first.find((event) => event.type === "prompt.queued")?.data.text ?? "";
+}

@@ -1,0 +1,237 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { initialState } from "../../src/domain/session.ts";
+import { addSession, HOUR, id, listed, NOW, prompt, refused, run, said, seed, turn } from "./sessions-run.ts";
+
+let root: string;
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-sessions-")));
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describe("many sessions, without a server", () => {
+  let store: string[];
+  beforeAll(async () => {
+    store = await seed(join(root, "many.db"), async (node) => {
+      for (let n = 0; n < 60; n += 1) {
+        const cwd = n % 2 === 0 ? "/even" : "/odd";
+        const events = [prompt(`Do number ${String(n)}.`)];
+        await addSession(node, id(n), {
+          at: NOW - n * HOUR,
+          cwd,
+          events,
+          ...(n === 7 && { state: { lastOutcome: "lost" } }),
+        });
+      }
+      await addSession(node, id(0xdead), { at: NOW - 9 * HOUR, state: { turn } });
+      await addSession(node, id(0xa11), { principal: "somebody else" });
+    });
+  });
+  const ids = async (...args: string[]) => (await listed(...args, ...store)).sessions.map(({ sessionId }) => sessionId);
+
+  it("lists the newest, and says that there are more", async () => {
+    const { more, sessions } = await listed(...store);
+    expect([more, sessions.length, sessions[0]?.sessionId]).toEqual([true, 50, id(0)]);
+    const { stdout } = await run(["list", "--limit", "2", ...store]);
+    expect(stdout).toMatch(
+      /^ID .*\n00000000  idle .*  \/even +Do number 0\.\n00000001 .*\n\nThese are the newest 2; there /,
+    );
+    expect((await run(["list", "--limit", "61", ...store])).stdout).toMatch(/\n0000003b .* 2d .*\n$/);
+  });
+
+  it("finds them by status, folder, time and text", async () => {
+    expect(await ids("--status", "error")).toEqual([id(7)]);
+    expect(await ids("--status", "error", "--status", "running")).toEqual([id(7), id(0xdead)]);
+    expect(await ids("--cwd", "/odd/", "--since", "4h")).toEqual([id(1), id(3)]);
+    expect(await ids("--since", new Date(NOW - 2 * HOUR).toISOString())).toEqual([id(0), id(1), id(2)]);
+    expect(await ids("--text", "NUMBER 42")).toEqual([id(42)]);
+    expect((await run(["list", "--text", "nobody", ...store])).stdout).toBe("No session matches.\n");
+  });
+
+  it("takes the start of an id, when it is the start of only one", async () => {
+    expect((await run(["show", "0000dea", ...store])).stdout).toContain(
+      `Session     ${id(0xdead)}\nStatus      abandoned: `,
+    );
+    expect(await run(["show", "0000001", ...store])).toEqual(
+      refused(1, /^claude-code-mcp: "0000001" may mean (\S+, ){3}\S+ and others\. Give more of the id\.\n$/),
+    );
+    for (const unknown of ["f", id(0xa11), ""]) {
+      expect(await run(["show", unknown, ...store])).toMatchObject({ status: unknown === "" ? 2 : 1, stdout: "" });
+    }
+  });
+
+  it("deletes none of those that are named when one of them must stay", async () => {
+    expect(await run(["delete", id(5), "0000dead", "--yes", ...store])).toEqual(
+      refused(1, `Session ${id(0xdead)} was left running by a server that is gone\\. .* Nothing was deleted\\.\n$`),
+    );
+    expect(await run(["delete", id(5), "ffff", "--yes", ...store])).toEqual(refused(1, "no session ffff"));
+    expect(await ids("--text", "number 5.")).toEqual([id(5)]);
+  });
+
+  it("says what it would delete and needs --yes where nobody can be asked", async () => {
+    expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
+      refused(2, `^claude-code-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* needs --yes\\.\n$`),
+    );
+    expect(await run(["delete", "--older-than", "3h", ...store])).toEqual(
+      refused(2, /^1 old session kept: not at rest\.\nclaude-code-mcp: 57 sessions would be .* and 47 more\. .*--yes/),
+    );
+    expect(await ids("--text", "number 5.")).toEqual([id(5)]);
+  });
+
+  it.skipIf(!existsSync("/usr/bin/script"))("asks on a terminal, and deletes only on a yes", async () => {
+    for (const [answer, left] of [
+      ["n\r", [id(59)]],
+      ["\u0003", [id(59)]],
+      ["yes\r", []],
+    ] as const) {
+      const command = `${process.execPath} dist/cli/main.js sessions delete ${id(59)} ${store.join(" ")}`;
+      const terminal = spawn("/usr/bin/script", ["-qefc", command, "/dev/null"], { stdio: "pipe" });
+      let screen = "";
+      terminal.stdout.on("data", (chunk: Buffer) => {
+        const before = screen;
+        screen += chunk.toString();
+        if (!before.includes("[y/N]") && screen.includes("[y/N]")) terminal.stdin.write(answer);
+      });
+      const exit = await new Promise((resolve) => terminal.once("close", resolve));
+      expect(screen).toContain("1 session would be deleted");
+      expect([exit, await ids("--text", "number 59")]).toEqual([0, left]);
+    }
+  });
+
+  it("deletes what is older, and nothing that was left running", async () => {
+    const { status, stdout } = await run(["delete", "--older-than", "3h", "--yes", ...store]);
+    expect({ status, stdout }).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^56 sessions deleted\.\n$/) as string,
+    });
+    expect(await ids()).toEqual([id(0), id(1), id(2), id(0xdead)]);
+  });
+});
+
+describe("a long log", () => {
+  let store: string[];
+  const [events, each] = [20_000, 4_000];
+  beforeAll(async () => {
+    store = await seed(join(root, "long.db"), async (node) => {
+      await addSession(node, id(1));
+      const lease = await node.claim(id(1));
+      if (!lease) throw new Error("not claimed");
+      for (let last = 500; last <= events; last += 500) {
+        const page = Array.from({ length: 500 }, (_, n) => said(String(last - 500 + n).padEnd(each, "x")));
+        await node.append(lease, { events: page, at: NOW, state: { ...initialState(NOW), lastEventId: last } });
+      }
+      await node.release(lease);
+    });
+  });
+
+  it.each(["jsonl", "markdown"])("is exported as %s without being held in memory", async (format) => {
+    const env = { NODE_OPTIONS: "--max-old-space-size=48" };
+    const { status, stderr, stdout } = await run(["export", id(1), "--format", format, ...store], env);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout.length).toBeGreaterThan(events * each);
+    expect(stdout.match(/\b\d{1,5}x/g)?.map((found) => Number.parseInt(found, 10))).toEqual(
+      Array.from({ length: events }, (_, n) => n),
+    );
+  });
+
+  it("may be left in the middle by whoever reads it", async () => {
+    const child = spawn(process.execPath, ["dist/cli/main.js", "sessions", "export", id(1), ...store], {
+      stdio: "pipe",
+    });
+    const [stderr] = await Promise.all([
+      text(child.stderr),
+      new Promise((resolve) => child.stdout.once("data", resolve)).then(() => child.stdout.destroy()),
+      new Promise((resolve) => child.once("close", resolve)),
+    ]);
+    expect([child.exitCode, stderr]).toEqual([0, ""]);
+  });
+});
+
+describe("where there is no store", () => {
+  it("there are no sessions, and none is made", async () => {
+    const file = join(root, "none.db");
+    expect(await run(["list", "--store", file])).toEqual({
+      status: 0,
+      stdout: `No sessions yet: there is no ${file}.\n`,
+      stderr: "",
+    });
+    expect(await listed("--store", file)).toEqual({ sessions: [], more: false });
+    for (const args of [
+      ["show", "x"],
+      ["export", "x"],
+      ["delete", "x"],
+      ["delete", "--older-than", "1d"],
+    ]) {
+      const line = `claude-code-mcp: There are no sessions yet: there is no store at ${file}.\n`;
+      expect(await run([...args, "--store", file])).toEqual({ status: 1, stdout: "", stderr: line });
+    }
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it("is looked for where serve keeps it: the flag, the variable, the file, the state folder", async () => {
+    const config = join(root, "config.json");
+    writeFileSync(config, JSON.stringify({ store: "of-file.db" }));
+    const CLAUDE_CODE_MCP_STORE = join(root, "of-variable.db");
+    const where = async (args: string[], env = {}) => (await run(["list", ...args], env)).stdout.split(" ").at(-1);
+    expect(await where([], { HOME: root })).toMatch(/claude-code-mcp.store\.db\.\n$/);
+    expect(await where(["--config", config])).toBe(`${join(root, "of-file.db")}.\n`);
+    expect(await where([], { CLAUDE_CODE_MCP_CONFIG: config })).toBe(`${join(root, "of-file.db")}.\n`);
+    expect(await where(["--config", config], { CLAUDE_CODE_MCP_STORE })).toBe(`${CLAUDE_CODE_MCP_STORE}.\n`);
+    expect(await where([`--store=${root}/of-flag.db`], { CLAUDE_CODE_MCP_STORE })).toBe(
+      `${join(root, "of-flag.db")}.\n`,
+    );
+  });
+
+  it("is said to be no database where the file is another's", async () => {
+    const file = join(root, "other.db");
+    writeFileSync(file, "This is no database, and never was one.".repeat(99));
+    expect(await run(["list", "--store", file])).toEqual(refused(1, `^claude-code-mcp: .*${file}.*\n$`));
+  });
+});
+
+describe("a command line that cannot be used: one line on stderr, exit 2", () => {
+  it.each<[string[], string]>([
+    [[], "sessions: a verb is missing."],
+    [["--json"], "sessions: a verb is missing."],
+    [["lst"], 'Unknown verb "lst". Did you mean list?'],
+    [
+      ["list", "--statu", "idle"],
+      "sessions list: Unknown option '--statu'. Did you mean --status? It takes --status, ",
+    ],
+    [["list", "--max-wait-ms", "5"], "sessions list: Unknown option '--max-wait-ms'. It takes --status, "],
+    [["list", "--status", "busy"], '--status is "busy": must be one of running, waiting_permission, idle, '],
+    [["list", "--limit", "0"], '--limit is "0": must be a whole number from 1 to 10000.'],
+    [["list", "--since", "soon"], '--since is "soon": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.'],
+    [["list", "x"], 'sessions list: unexpected argument "x".'],
+    [["list", "--store", "memory:"], 'The store is "memory:": '],
+    [["list", "--store="], '--store is "": must be '],
+    [["list", "--config", "/nonexistent.json"], "The file of --config cannot be read: "],
+    [["show"], "sessions show needs the id of a session, or its start."],
+    [["show", "a", "b"], "sessions show takes one id, not 2."],
+    [["export", "x", "--format", "pdf"], '--format is "pdf": must be one of jsonl, markdown.'],
+    [["export", "x", "--force"], "--force is about --output, which is not given."],
+    [["delete"], "sessions delete needs the ids of sessions, or else --older-than, for instance 30d."],
+    [["delete", "x", "--older-than", "30d"], "sessions delete needs the ids of sessions, or else --older-than, "],
+  ])("%j", async (args, beginning) => {
+    const { status, stderr, stdout } = await run(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr.slice(0, beginning.length + 17)).toBe(`claude-code-mcp: ${beginning}`);
+    expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+  });
+
+  it("has help", async () => {
+    const { status, stdout } = await run(["--help"]);
+    expect(stdout).toMatch(/^Usage: claude-code-mcp sessions <verb> \[flags\]/);
+    for (const word of ["list", "show ID", "export ID", "delete ID", "--older-than", "--force", "--since"]) {
+      expect(stdout).toContain(word);
+    }
+    expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
+    expect([status, (await run(["list", "-h"])).stdout]).toEqual([0, stdout]);
+  });
+});
