@@ -77,8 +77,15 @@ export const SessionState = z.object({
   /** Recorded with the first prompt. */
   identity: Identity.exactOptional(),
   asks: z.array(OpenAsk),
-  /** The last asks that were answered, so that a second answer can name the first. */
-  answered: z.array(z.object({ requestId: z.string(), by: AnsweredBy, behavior: z.enum(["allow", "deny"]) })),
+  /** The last asks that were answered, so that a second answer can name the first; and by which command, if any. */
+  answered: z.array(
+    z.object({
+      requestId: z.string(),
+      by: AnsweredBy,
+      behavior: z.enum(["allow", "deny"]),
+      commandId: z.string().exactOptional(),
+    }),
+  ),
   queue: z.array(QueuedPrompt),
   /** A held queue waits for the caller: after an interrupt, a shutdown or a loss nothing runs unasked. */
   queueHeld: z.boolean(),

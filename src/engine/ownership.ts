@@ -12,7 +12,7 @@ const LEASE_MS = 30_000;
 const RENEW_AGAIN_MS = 2_000;
 /** How long a command to another node's session is tried, and a single try of it, ms. */
 const COMMAND_MS = 15_000;
-const SEND_MS = 1_000;
+const SEND_MS = 3_000;
 /** Sessions that a sweep takes over at a time. */
 const SWEEP = 50;
 

@@ -213,3 +213,31 @@ describe("an answer", () => {
     );
   });
 });
+
+describe("an answer", () => {
+  const deny = {
+    requestId: "a1",
+    decision: { behavior: "deny", message: "no" },
+    by: "caller",
+    forSession: false,
+  } as const;
+
+  it("whose command is sent again, because nobody had said in time that it was done, is done once and accepted twice", () => {
+    const walk = asking();
+    const input = {
+      type: "command",
+      at: walk.at,
+      command: { id: "same", principal: "local", kind: "answer", data: deny },
+    } as const;
+    walk.take(input).take(input);
+    expect(walk.last.effects).toMatchObject([{ type: "reply", commandId: "same", reply: { ok: true } }]);
+    expect(walk.last.events).toEqual([]);
+  });
+
+  it("of somebody else comes too late, and is told who was first", () => {
+    const walk = asking().command("answer", deny).command("answer", deny);
+    expect(walk.last.effects).toMatchObject([
+      { reply: { ok: false, refusal: { code: "PERMISSION_REQUEST_NOT_FOUND" } } },
+    ]);
+  });
+});

@@ -27,7 +27,7 @@ export function openAsk(draft: Draft, ask: Ask): void {
 }
 
 /** The one way out of `asks`, so that log and state cannot disagree about what is open. */
-export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer): void {
+export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer, commandId?: string): void {
   const { state, at } = draft;
   const { requestId, toolName } = ask;
   emit(draft, {
@@ -35,7 +35,8 @@ export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer): void {
     data: { requestId, toolName, ...answer },
   });
   state.asks = state.asks.filter((open) => open.requestId !== requestId);
-  state.answered = [...state.answered, { requestId, by: answer.by, behavior: answer.behavior }].slice(-ANSWERED_KEPT);
+  const kept = { requestId, by: answer.by, behavior: answer.behavior, ...(commandId !== undefined && { commandId }) };
+  state.answered = [...state.answered, kept].slice(-ANSWERED_KEPT);
   if (state.turn?.waitingSince !== undefined && state.asks.length === 0) {
     state.turn.waitedMs += at - state.turn.waitingSince;
     delete state.turn.waitingSince;

@@ -61,6 +61,8 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   const ask = state.asks.find((open) => open.requestId === requestId);
   if (!ask) {
     const first = state.answered.find((answer) => answer.requestId === requestId);
+    // A command that was sent again, because nobody had said in time that it was done.
+    if (first?.commandId === command.id) return accept(draft, command, state.lastEventId + 1);
     const problem = first
       ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
       : `There is no open request ${requestId}. The open ones are listed in actions[] of claude_code_check.`;
@@ -72,7 +74,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   }
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
   const remembered = forSession ? { forSession } : {};
-  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...remembered });
+  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...remembered }, command.id);
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
