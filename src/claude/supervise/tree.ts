@@ -106,6 +106,6 @@ async function statOf(pid: number): Promise<{ parent: number; started: string } 
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, parent] = fields;
   const started = fields[19];
-  if (state === "Z" || parent === undefined || started === undefined) return undefined;
+  if (state === "Z" || state === "X" || parent === undefined || started === undefined) return undefined;
   return { parent: Number(parent), started };
 }
