@@ -29,8 +29,12 @@ function writing(file: string): string {
 /** Allows what the session asks, through whichever server. */
 async function allow(server: Server, sessionId: string) {
   let asked = await server.news(sessionId);
-  while (asked.actions.length === 0) asked = await server.news(sessionId, asked.nextCursor);
-  const { requestId } = asked.actions[0] ?? {};
+  while (asked.actions.length === 0 && asked.status === "running")
+    asked = await server.news(sessionId, asked.nextCursor);
+  const [action] = asked.actions;
+  // Says what there was instead: a loop until something is asked would only ever say that it took too long.
+  if (!action) throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
+  const { requestId } = action;
   const answer = {
     action: "respond_permission",
     sessionId,
