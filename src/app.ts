@@ -57,6 +57,11 @@ export async function connectStore(settings: StoreSettings, log: Logger): Promis
   });
 }
 
+/** An empty one would be no secret. */
+function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
+  return secret === "" ? undefined : secret;
+}
+
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
@@ -73,6 +78,10 @@ export function createApp(settings: AppSettings): App {
       engine: await engine,
       defaults: { cwd: process.cwd() },
       limits: { maxWaitMs: config.maxWaitMs },
+      diskResume: {
+        allowed: config.allowDiskResume,
+        secret: resumeSecret(environment),
+      },
       now: () => Date.now(),
       log,
     };

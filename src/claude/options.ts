@@ -32,6 +32,9 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   permissionRequestTimeoutMs: () => ({}),
   sessionInitTimeoutMs: () => ({}),
   onLost: () => ({}),
+  // Claude Code counts its own limit from the start of the process; ours is of each prompt.
+  maxBudgetUsd: () => ({}),
+  timeout: () => ({}),
 };
 
 const defaultPrompt = { type: "preset", preset: "claude_code" } as const;

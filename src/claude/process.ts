@@ -2,8 +2,14 @@ import type { CanUseTool, Options, PermissionResult, Query, SDKUserMessage } fro
 import type { UUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PROCESS_VARIABLE } from "../domain/environment.ts";
+import type { ControlRequest } from "../domain/control.ts";
+import { AppError } from "../domain/error.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { Ask, Decision } from "../domain/permission.ts";
+import type { Attachment } from "../domain/prompt.ts";
 import type { AgentProcess, AgentSignal } from "../engine/ports.ts";
+import { askClaude } from "./control.ts";
+import { CostWatch } from "./cost-watch.ts";
 import { Feed } from "./feed.ts";
 import { MessageReader } from "./messages.ts";
 import { killMarked, killTree, startTime } from "./supervise/tree.ts";
@@ -23,6 +29,8 @@ const LAST_WORDS_MS = 2000;
 export interface Launch {
   options: Options;
   resumed: boolean;
+  /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
+  watchCost: "always" | "at-start" | "never";
   query: (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
   notices: Extract<AgentSignal, { type: "notice" }>[];
 }
@@ -45,6 +53,10 @@ export class ClaudeProcess implements AgentProcess {
   readonly #feed = new Feed<SDKUserMessage>();
   readonly #waiting = new Map<string, (result: PermissionResult) => void>();
   readonly #ended: Promise<void>;
+  /** Claude Code takes control requests from here on; rejected when it ends before. */
+  readonly #ready: Promise<Query>;
+  #onReady: (query: Query) => void = () => undefined;
+  #onNotReady: (error: AppError) => void = () => undefined;
   #query: Query | undefined;
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
@@ -53,6 +65,12 @@ export class ClaudeProcess implements AgentProcess {
 
   constructor(context: Context) {
     this.#context = context;
+    this.#ready = new Promise((resolve, reject) => {
+      this.#onReady = resolve;
+      this.#onNotReady = reject;
+    });
+    // Whoever asks for it is told; nobody has to.
+    this.#ready.catch(() => undefined);
     this.#ended = this.#run();
   }
 
@@ -61,9 +79,13 @@ export class ClaudeProcess implements AgentProcess {
     return this.#ended;
   }
 
-  push(promptId: string, text: string): void {
-    const message = { role: "user", content: text } as const;
-    this.#feed.push({ type: "user", message, parent_tool_use_id: null, uuid: toUuid(promptId) });
+  push({ attachments, id, text }: { id: string; text: string; attachments: readonly Attachment[] }): void {
+    const message = { role: "user", content: attachments.length === 0 ? text : withImages(text, attachments) } as const;
+    this.#feed.push({ type: "user", message, parent_tool_use_id: null, uuid: toUuid(id) });
+  }
+
+  async control(request: ControlRequest): Promise<JsonObject> {
+    return askClaude(await this.#ready, request);
   }
 
   answer(requestId: string, decision: Decision): void {
@@ -91,6 +113,7 @@ export class ClaudeProcess implements AgentProcess {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
     this.#feed.end();
+    this.#onNotReady(new AppError("INTERNAL", "Claude Code has ended before it could answer. Try again."));
     const exit = await this.#spawned?.exit;
     await this.#announced;
     // One that ends in good order ends its shells. One that was killed leaves them behind.
@@ -102,7 +125,7 @@ export class ClaudeProcess implements AgentProcess {
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal, spawner } = this.#context;
-    const { options, query, resumed, notices } = await launch;
+    const { options, query, resumed, notices, watchCost } = await launch;
     if (this.#killed) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
@@ -122,12 +145,15 @@ export class ClaudeProcess implements AgentProcess {
       },
     });
     this.#query = running;
-    running.initializationResult().then(
-      () => onSignal({ type: "ready" }),
-      // The stream ends with the same failure.
-      () => undefined,
-    );
-    return Promise.race([this.#readAll(running), gone]);
+    const cost = new CostWatch(running, onSignal);
+    const up = (): void => {
+      this.#onReady(running);
+      if (watchCost !== "never") cost.tell(true);
+      onSignal({ type: "ready" });
+    };
+    // The stream ends with the same failure.
+    running.initializationResult().then(up, () => undefined);
+    return Promise.race([this.#readAll(running, watchCost === "always" ? cost : undefined), gone]);
   }
 
   /** With its start time, without which nobody may signal a pid later on. */
@@ -137,19 +163,27 @@ export class ClaudeProcess implements AgentProcess {
     this.#context.onSignal({ type: "started", resumed, ...known });
   }
 
-  async #readAll(running: Query): Promise<string | undefined> {
+  async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
     const reader = new MessageReader(this.#context.transcriptId);
     let failedResult = false;
     try {
       for await (const message of running) {
         if (message.type === "result") failedResult = message.is_error;
-        for (const signal of reader.read(message)) this.#context.onSignal(signal);
+        for (const signal of reader.read(message)) this.#context.onSignal(this.#masked(signal));
+        if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.tell(false);
       }
     } catch (error) {
       // The SDK throws once more after it has given an error result, which the reader has seen.
       return failedResult ? undefined : this.#context.mask(messageOf(error));
     }
     return undefined;
+  }
+
+  /** What of a signal is kept in the state, which nobody masks after us. */
+  #masked(signal: AgentSignal): AgentSignal {
+    if (signal.type !== "background") return signal;
+    const tasks = signal.tasks.map((task) => ({ ...task, description: this.#context.mask(task.description) }));
+    return { ...signal, tasks };
   }
 
   readonly #ask: CanUseTool = async (toolName, input, details) => {
@@ -201,6 +235,15 @@ async function before(ms: number, promise: Promise<unknown>): Promise<boolean> {
   timer.abort();
   return inTime;
 }
+
+function withImages(text: string, attachments: readonly Attachment[]): MessageContent {
+  const images = attachments.map(({ data, mediaType }) => {
+    return { type: "image" as const, source: { type: "base64" as const, media_type: mediaType, data } };
+  });
+  return [...images, { type: "text", text }];
+}
+
+type MessageContent = Exclude<SDKUserMessage["message"]["content"], string>;
 
 function toAsk(toolName: string, input: Record<string, unknown>, details: Parameters<CanUseTool>[2]): Ask {
   const { agentID, blockedPath, decisionReason, requestId, suggestions, toolUseID } = details;

@@ -1,3 +1,4 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { realpath, stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
@@ -7,12 +8,14 @@ import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../eng
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { identify } from "./identity.ts";
+import { readImages } from "./images.ts";
 import { toSdkOptions } from "./options.ts";
 import { ClaudeProcess, type Launch } from "./process.ts";
 import { endLeftover } from "./supervise/leftover.ts";
 import { Spawner } from "./supervise/spawn.ts";
-import { hasTranscript } from "./transcript.ts";
-import { emptyProject, isTrusted, whatWouldRun } from "./trust.ts";
+import { findSession } from "./folder/find.ts";
+import { hasTranscript } from "./folder/transcript.ts";
+import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
 
 export interface ClaudeRuntimeOptions {
   /** The environment of the server itself. */
@@ -38,6 +41,9 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
   const running = new Set<ClaudeProcess>();
   return {
     check: async (options) => check(options, config),
+    attach: async (sources, { cwd }) =>
+      readImages(sources, cwd, async (field, path) => checkRoots(field, path, config)),
+    find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
       const launch = prepare(request, config);
@@ -48,12 +54,16 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
       return agent;
     },
     endLeftover,
-    identify: async (options) =>
-      Promise.resolve(identify(childEnvironment(config.environment, { depth: 0, mark: "", added: options.env ?? {} }))),
+    identify: async (options) => Promise.resolve(identify(plainEnvironment(config, options))),
     drain: async () => {
       await Promise.all([...running].map(async (agent) => agent.ended));
     },
   };
+}
+
+/** What a process with these options would see of the configuration. */
+function plainEnvironment({ environment }: ClaudeRuntimeOptions, { env = {} }: Pick<SessionOptions, "env">) {
+  return childEnvironment(environment, { depth: 0, mark: "", added: env });
 }
 
 async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Promise<void> {
@@ -70,18 +80,23 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
   }
 }
 
-async function checkFolder(field: string, folder: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
+async function checkFolder(field: string, folder: string, config: ClaudeRuntimeOptions): Promise<void> {
   const found = await stat(folder).catch(() => undefined);
   if (!found)
     throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
   if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
+  await checkRoots(field, folder, config);
+}
+
+/** `path` exists. */
+async function checkRoots(field: string, path: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
   if (allowDirs.length === 0) return;
-  const real = await realpath(folder);
+  const real = await realpath(path);
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
   if (!roots.some((root) => isInside(real, root))) {
     throw invalidArgument(
       field,
-      `${folder} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`,
+      `${path} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`,
     );
   }
 }
@@ -92,29 +107,45 @@ function isInside(path: string, root: string): boolean {
 }
 
 async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promise<Launch> {
-  const { mark, options, sessionId, transcriptId } = request;
+  const { mark, options } = request;
   const { depth } = config;
   const added = options.env ?? {};
   const environment = childEnvironment(config.environment, { depth, mark, added });
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
-  const resumed = !request.first && (await hasTranscript(transcriptId, configFolder(environment)));
+  const beginning = await beginningOf(request, configFolder(environment));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath;
   return {
     query,
-    resumed,
+    resumed: beginning.resumed,
+    watchCost: options.maxBudgetUsd === undefined ? (request.origin ? "at-start" : "never") : "always",
     notices: trusted ? [] : untrustedNotices(options.cwd),
     options: {
       ...toSdkOptions(options),
-      ...(resumed ? { resume: transcriptId } : { sessionId }),
+      ...beginning.options,
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
-      env: { ...environment, ...(request.rerun && resumed && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" }) },
+      env: { ...environment, ...(request.rerun && beginning.resumed && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" }) },
     },
   };
+}
+
+/** With its own transcript, with a copy of another's, or afresh where there is nothing to go on with. */
+async function beginningOf(
+  { first, origin, resumeAt, sessionId, transcriptId }: AgentStart,
+  folder: string,
+): Promise<{ resumed: boolean; options: Partial<Options> }> {
+  const at = resumeAt ?? (first ? origin?.at : undefined);
+  const cut = at === undefined ? {} : { resumeSessionAt: at };
+  const isOwn = (!first || origin?.transcriptId === transcriptId) && (await hasTranscript(transcriptId, folder));
+  if (isOwn) return { resumed: true, options: { resume: transcriptId, ...cut } };
+  if (origin && (await hasTranscript(origin.transcriptId, folder))) {
+    return { resumed: true, options: { resume: origin.transcriptId, forkSession: true, sessionId, ...cut } };
+  }
+  return { resumed: false, options: { sessionId } };
 }
 
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */

@@ -73,6 +73,13 @@ const fields = {
     group: "Permissions",
     meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
   }),
+  allowDiskResume: toggle({
+    flag: "allow-disk-resume",
+    variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",
+    group: "Permissions",
+    meaning:
+      "Sessions that Claude Code has on disk and no server of this store has seen can be replied to; with CLAUDE_CODE_MCP_RESUME_SECRET set in the environment a resumeToken is required.",
+  }),
   allowDirs: directories("none (anywhere)", {
     flag: "allow-dir",
     variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",

@@ -1,7 +1,14 @@
 import { z } from "zod";
+import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
+import { JsonObject } from "./json.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
+import { Attachment, TurnLimits } from "./prompt.ts";
+
+/** What a prompt does that finds a turn running: be refused, wait for its turn, or join the one that runs. */
+export const WhenBusy = z.enum(["reject", "queue", "steer"]);
+export type WhenBusy = z.infer<typeof WhenBusy>;
 
 /**
  * Every verb on an existing session, as plain data: it goes to the actor's mailbox, or through the store's inbox to
@@ -12,7 +19,19 @@ const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
 
 export const Command = z.discriminatedUnion("kind", [
   /** `promptId` is also the uuid under which Claude Code sees the prompt, and the id of the turn it begins. */
-  command("prompt", z.object({ promptId: z.string(), text: z.string(), idempotencyKey: z.string().exactOptional() })),
+  command(
+    "prompt",
+    z.object({
+      promptId: z.string(),
+      text: z.string(),
+      attachments: z.array(Attachment).exactOptional(),
+      idempotencyKey: z.string().exactOptional(),
+      whenBusy: WhenBusy.exactOptional(),
+      limits: TurnLimits.exactOptional(),
+      /** Forget what came after this message of the conversation. */
+      resumeAt: z.string().exactOptional(),
+    }),
+  ),
   command(
     "answer",
     z.object({
@@ -26,6 +45,9 @@ export const Command = z.discriminatedUnion("kind", [
   /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
   command("delivered", z.object({ asks: z.array(z.object({ requestId: z.string(), whole: z.boolean() })) })),
   command("interrupt", z.object({ by: z.string() })),
+  /** What becomes of the prompts that are held: they run, or they are dropped. */
+  command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),
+  command("control", z.object({ by: z.string(), request: ControlRequest })),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);
@@ -33,9 +55,12 @@ export type Command = z.infer<typeof Command>;
 export type CommandKind = Command["kind"];
 export type CommandOf<K extends CommandKind> = Extract<Command, { kind: K }>;
 
-/** `cursor` is the id of the first event that the command brought about, so that the caller can read on from there. */
+/**
+ * `cursor` is the id of the first event that the command brought about, so that the caller can read on from there;
+ * `data` is what Claude Code answered to a control command.
+ */
 export const CommandReply = z.union([
-  z.object({ ok: z.literal(true), cursor: z.number().int() }),
+  z.object({ ok: z.literal(true), cursor: z.number().int(), data: JsonObject.exactOptional() }),
   z.object({ ok: z.literal(false), refusal: Refusal }),
 ]);
 export type CommandReply = z.infer<typeof CommandReply>;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
 import { AnsweredBy, Ask } from "./permission.ts";
+import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
 /**
@@ -24,6 +25,7 @@ export const NoticeKind = z.enum([
   "rate_limit",
   "data_loss",
   "untrusted_directory",
+  "rewind",
   "warning",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
@@ -65,10 +67,19 @@ export const SessionEvent = z.discriminatedUnion("type", [
   ),
   event(
     "session.configured",
-    z.object({ model: z.string().exactOptional(), permissionMode: z.string().exactOptional() }),
+    z.object({
+      model: z.string().exactOptional(),
+      permissionMode: z.string().exactOptional(),
+      /** Who chose it; without it Claude Code reported what it uses. */
+      by: z.string().exactOptional(),
+    }),
   ),
   event("session.closed", z.object({ reason: ClosedReason, by: z.string(), message: z.string().exactOptional() })),
-  event("prompt.queued", z.object({ promptId: z.string(), text: z.string() })),
+  event(
+    "prompt.queued",
+    z.object({ promptId: z.string(), text: z.string(), attachments: z.array(Attachment).exactOptional() }),
+  ),
+  /** The prompt joined the turn that runs. */
   event("prompt.steered", z.object({ promptId: z.string() })),
   event("prompt.dropped", z.object({ promptId: z.string(), reason: z.string() })),
   event(

@@ -82,6 +82,19 @@ export const AdvancedOptions = z.strictObject({
     .exactOptional()
     .describe("added to the environment of Claude Code. Default: {}"),
   pathToClaudeCodeExecutable: z.string().min(1).exactOptional().describe("Default: the binary that comes with the SDK"),
+  maxBudgetUsd: z
+    .number()
+    .positive()
+    .max(1_000_000)
+    .exactOptional()
+    .describe("USD that a prompt may cost. Default: no limit"),
+  timeout: z
+    .number()
+    .int()
+    .min(1000)
+    .max(86_400_000)
+    .exactOptional()
+    .describe("ms a prompt may take, time spent waiting for decisions not counted. Default: no limit"),
   onLost: z
     .enum(["report", "resume"])
     .exactOptional()

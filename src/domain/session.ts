@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { BackgroundTask, ClosedReason } from "./event.ts";
+import type { SessionOptions } from "./options.ts";
 import { AnsweredBy, OpenAsk, PermissionMode } from "./permission.ts";
+import { TurnLimits } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
 /** Why a running turn is being stopped. The first reason wins and decides the outcome. */
-export const StopReason = z.enum(["interrupt", "time_limit", "inactivity", "init_timeout"]);
+export const StopReason = z.enum(["interrupt", "timeout", "time_limit", "budget", "inactivity", "init_timeout"]);
 export type StopReason = z.infer<typeof StopReason>;
 
 const Stopping = z.object({ reason: StopReason, by: z.string(), at: z.number(), killed: z.boolean() });
@@ -16,7 +18,15 @@ const Outcome = z.object({
   category: FailureCategory.exactOptional(),
 });
 
-export const QueuedPrompt = z.object({ promptId: z.string(), eventId: z.number().int() });
+/** A prompt that waits or runs; its text is in the event. */
+export const QueuedPrompt = z.object({
+  promptId: z.string(),
+  eventId: z.number().int(),
+  limits: TurnLimits.exactOptional(),
+  resumeAt: z.string().exactOptional(),
+  /** After an interrupt, a shutdown or a loss nothing that waited runs unasked. */
+  held: z.boolean().exactOptional(),
+});
 export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
 
 /** One prompt to its end: from the push until Claude Code is idle, background subagents included. */
@@ -32,6 +42,8 @@ export const Turn = z.object({
   pending: z.boolean(),
   /** The turn goes on with one that was lost (onLost: resume). It happens once. */
   rerun: z.boolean(),
+  /** Of a rerun: Claude Code has not begun with it yet. */
+  unheard: z.boolean().exactOptional(),
   lastActivityAt: z.number(),
   /** Time spent with an ask open, ms, not counting the present wait. */
   waitedMs: z.number(),
@@ -62,6 +74,10 @@ const Process = z.discriminatedUnion("phase", [z.object({ phase: z.literal("none
 export const Identity = z.object({ configFolder: z.string(), paidBy: z.string() });
 export type Identity = z.infer<typeof Identity>;
 
+/** `at` is the last message of it that belongs to this session, if not all do. */
+const Origin = z.object({ transcriptId: z.string(), at: z.string().exactOptional() });
+export type Origin = z.infer<typeof Origin>;
+
 /**
  * All that is true of a session now, at most 16 KiB: whatever can be large (prompts, inputs, texts) is named by the id
  * of the event that holds it. Written only by engine/step.ts, stored in the transaction of the events that led to it.
@@ -87,8 +103,6 @@ export const SessionState = z.object({
     }),
   ),
   queue: z.array(QueuedPrompt),
-  /** A held queue waits for the caller: after an interrupt, a shutdown or a loss nothing runs unasked. */
-  queueHeld: z.boolean(),
   background: z.array(BackgroundTask),
   /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),
@@ -103,6 +117,10 @@ export const SessionState = z.object({
   savedCostUsd: z.number(),
   /** Claude Code's own id of the session, where `/clear` has changed it. */
   transcriptId: z.string().exactOptional(),
+  /** Of another session of Claude Code that this one begins with: a fork, or one that was never ours. */
+  origin: Origin.exactOptional(),
+  /** What callers have chosen since the start; it goes before the options of the start. */
+  chosen: z.object({ model: z.string().exactOptional(), permissionMode: PermissionMode.exactOptional() }),
   reported: z.object({
     model: z.string().exactOptional(),
     permissionMode: PermissionMode.or(z.string()).exactOptional(),
@@ -122,6 +140,11 @@ export function statusOf(state: SessionState): SessionStatus {
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
 }
 
+/** The options that the next process is started with. */
+export function optionsOf(spec: SessionOptions, { chosen }: SessionState): SessionOptions {
+  return { ...spec, ...chosen };
+}
+
 /** Whether anything runs in the session that its owner's death would leave unfinished. */
 export function isAtWork({ process, turn }: SessionState): boolean {
   return turn !== null || process.phase !== "none";
@@ -136,7 +159,6 @@ export function initialState(at: number): SessionState {
     asks: [],
     answered: [],
     queue: [],
-    queueHeld: false,
     background: [],
     recentKeys: [],
     lastOutcome: null,
@@ -145,6 +167,7 @@ export function initialState(at: number): SessionState {
     totals: { turns: 0, costUsd: 0 },
     reportedCostUsd: 0,
     savedCostUsd: 0,
+    chosen: {},
     reported: {},
     idleSince: at,
   };

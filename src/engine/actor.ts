@@ -4,13 +4,12 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy.ts";
-import { FencedError, type AgentProcess, type AgentRuntime, type AgentSignal } from "./ports.ts";
+import { Hands } from "./hands.ts";
+import { FencedError, type AgentRuntime } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
-import { nextDeadline, step, type Effect, type Input, type Step } from "./step.ts";
+import { nextDeadline, step, type Input, type Step } from "./step.ts";
 
 const STORE_RETRY_MS = 1000;
-
-type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
 
 export interface ActorContext {
   readonly backend: SessionBackend;
@@ -36,11 +35,11 @@ export class SessionActor {
   readonly #context: ActorContext;
   readonly #session: ActorSession;
   readonly #onGone: () => void;
+  readonly #hands: Hands;
   readonly #replies = new Map<string, (reply: CommandReply) => void>();
   readonly #inbox = new AbortController();
   #mailbox: Input[] = [];
   #state: SessionState;
-  #process: AgentProcess | undefined;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
@@ -55,6 +54,10 @@ export class SessionActor {
     this.#session = session;
     this.#state = session.state;
     this.#onGone = onGone;
+    const { backend, runtime } = context;
+    const { lease, spec } = session;
+    const post = (input: Input) => this.#post(input);
+    this.#hands = new Hands({ sessionId: lease.sessionId, spec, backend, runtime, post, now: () => this.#now() });
     void this.#readInbox();
     // Nobody but us has a process of this session: one that is recorded was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered", at: context.clock.now() });
@@ -135,10 +138,14 @@ export class SessionActor {
     }
     this.#state = taken.state;
     for (const effect of taken.effects) {
-      await this.#perform(effect, { firstId, events: taken.events }).catch((error: unknown) => {
+      if (effect.type === "reply") {
+        this.#reply(effect.commandId, effect.reply);
+        continue;
+      }
+      await this.#hands.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
         // A turn whose prompt cannot be handed over must not wait for ever: without its process it is lost, and told so.
         this.#warn(error);
-        this.#process?.kill();
+        this.#hands.kill();
       });
     }
   }
@@ -169,7 +176,7 @@ export class SessionActor {
       if (error instanceof FencedError || this.#leaving) throw error;
       if (!this.#trouble) this.#warn(error);
       this.#trouble = cannotBeWritten(messageOf(error));
-      this.#process?.kill();
+      this.#hands.kill();
       for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
       return false;
     }
@@ -185,59 +192,9 @@ export class SessionActor {
     });
   }
 
-  async #perform(effect: Effect, stored: { firstId: number; events: readonly SessionEvent[] }): Promise<void> {
-    switch (effect.type) {
-      case "start":
-        return this.#start(effect);
-      case "end-leftover":
-        return this.#endLeftover(effect);
-      case "push":
-        return this.#push(effect, stored.events[effect.eventId - stored.firstId]);
-      case "answer":
-        return this.#process?.answer(effect.requestId, effect.decision);
-      case "interrupt":
-        return this.#process?.interrupt();
-      case "stop":
-        return this.#process?.stop();
-      case "kill":
-        return this.#process?.kill();
-      case "reply":
-        this.#reply(effect.commandId, effect.reply);
-    }
-  }
-
   #reply(commandId: string, reply: CommandReply): void {
     this.#replies.get(commandId)?.(reply);
     this.#replies.delete(commandId);
-  }
-
-  /** The text stands in the event, which is in the log when it was not stored just now. */
-  async #push(
-    { eventId, promptId }: Extract<Effect, { type: "push" }>,
-    stored: SessionEvent | undefined,
-  ): Promise<void> {
-    const event = stored ?? (await this.#context.backend.read(this.#session.lease.sessionId, eventId, 1)).at(0);
-    if (event?.type === "prompt.queued") this.#process?.push(promptId, event.data.text);
-  }
-
-  #start({ first, processId, rerun }: EffectOf<"start">): void {
-    const { lease, spec } = this.#session;
-    const onSignal = (signal: AgentSignal) => this.#post({ type: "signal", at: this.#now(), processId, signal });
-    const { sessionId } = lease;
-    const { transcriptId = sessionId } = this.#state;
-    const mark = this.#mark(processId);
-    const request = { sessionId, transcriptId, options: spec, first, rerun, mark, onSignal };
-    this.#process = this.#context.runtime.start(request);
-  }
-
-  async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
-    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    await this.#context.runtime.endLeftover({ mark: this.#mark(processId), ...known });
-  }
-
-  /** Known before the process is, so that whoever takes the session over finds what it left. */
-  #mark(processId: string): string {
-    return `${this.#session.lease.sessionId}:${processId}`;
   }
 
   #setTimer(): void {
@@ -263,7 +220,7 @@ export class SessionActor {
   /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on. */
   #giveUp(error: unknown): void {
     if (!(error instanceof FencedError)) this.#warn(error);
-    this.#process?.kill();
+    this.#hands.kill();
     this.#leave();
   }
 

@@ -1,15 +1,28 @@
+import type { WhenBusy } from "../domain/command.ts";
+import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AnsweredBy, PermissionUpdate } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { SessionRecord, SessionQuery } from "./ports.ts";
 
 /** The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. */
 export interface Engine {
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
   open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
-  /** The next prompt. Throws SESSION_BUSY while a turn runs, CANCELLED when the session was cancelled. */
+  /**
+   * Starts a session that begins with all that was said in another, or with what was said up to `resumeAt`. The other
+   * stays as it is. Throws SESSION_BUSY while a turn runs there.
+   */
+  fork(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ sessionId: string; cursor: number }>;
+  /**
+   * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND
+   * when Claude Code has none of this id, SESSION_BUSY when another process has it open.
+   */
+  adopt(principal: Principal, request: AdoptRequest): Promise<{ sessionId: string; cursor: number }>;
+  /** The next prompt. Throws SESSION_BUSY while a turn runs (see whenBusy), CANCELLED when the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /** Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one. */
   answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
@@ -21,6 +34,13 @@ export interface Engine {
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
   /** Closes an idle session for good; a running turn is interrupted first. */
   close(principal: Principal, sessionId: string, by: string): Promise<void>;
+  /** Runs, or drops, the prompts that wait since something was stopped or lost. */
+  queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
+  /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
+  control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
+  rename(principal: Principal, sessionId: string, title: string): Promise<void>;
+  /** Deletes what is kept of the session here; Claude Code's own transcript stays. Throws SESSION_BUSY while a turn runs. */
+  delete(principal: Principal, sessionId: string, by: string): Promise<void>;
   get(principal: Principal, sessionId: string): Promise<SessionRecord>;
   list(query: SessionQuery): Promise<SessionRecord[]>;
   /** Events with `id >= from`, in order. */
@@ -33,13 +53,26 @@ export interface Engine {
 
 export interface OpenRequest {
   options: SessionOptions;
-  prompt: string;
-  idempotencyKey?: string;
+  prompt: Pick<PromptRequest, "text" | "attachments" | "idempotencyKey">;
 }
 
 export interface PromptRequest {
   text: string;
+  attachments?: AttachmentSource[];
   idempotencyKey?: string;
+  /** Default: reject. */
+  whenBusy?: WhenBusy;
+  limits?: TurnLimits;
+  /** Forget what came after this message of the conversation. */
+  resumeAt?: string;
+}
+
+export interface AdoptRequest {
+  sessionId: string;
+  /** Without a folder: the one that the session was in. */
+  options: Omit<SessionOptions, "cwd"> & { cwd?: string };
+  fork: boolean;
+  prompt: PromptRequest;
 }
 
 export interface AnswerRequest {

@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
-import type { Command } from "../domain/command.ts";
+import type { Command, CommandReply } from "../domain/command.ts";
+import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { Principal } from "../domain/principal.ts";
-import { initialState } from "../domain/session.ts";
-import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import { decisionOf } from "./decision.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { optionsOf } from "../domain/session.ts";
+import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
+import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
+import { decisionOf } from "./verbs/decision.ts";
 import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } from "./gate.ts";
+import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord } from "./ports.ts";
-import { waitForOne } from "./waiting.ts";
+import { waitForOne } from "./verbs/waiting.ts";
 
 /** How often a waiting call looks whether the owner still lives, ms. */
 const LOOK_MS = 1_000;
@@ -24,6 +29,9 @@ export function createEngine(options: EngineOptions): Engine {
   return new Node(options);
 }
 
+/** What a command that was carried out is answered with. */
+type Done = Extract<CommandReply, { ok: true }>;
+
 class Node implements Engine {
   readonly #options: EngineOptions;
   readonly #ownership: Ownership;
@@ -36,33 +44,77 @@ class Node implements Engine {
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
 
-  async open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }> {
-    const { backend, clock, gate, runtime } = this.#options;
-    checkOptions(gate, request.options);
-    await runtime.check(request.options);
+  async open(principal: Principal, { options, prompt }: OpenRequest) {
+    await this.#checkStart(options);
+    return this.#begin(principal, await newSession(this.#options.runtime, options), prompt);
+  }
+
+  async fork(principal: Principal, sessionId: string, request: PromptRequest) {
+    const source = await this.get(principal, sessionId);
+    await this.#checkStart(optionsOf(source.spec, source.state));
+    await this.#checkIdentity(source);
+    const { resumeAt: _, ...prompt } = request;
+    return this.#begin(principal, await forkOf(this.#options.runtime, source, request), prompt);
+  }
+
+  async adopt(principal: Principal, request: AdoptRequest) {
+    const beginning = await adopted(this.#options.runtime, request);
+    await this.#checkStart(beginning.spec);
+    const { resumeAt: _, ...prompt } = request.prompt;
+    return this.#begin(principal, beginning, prompt);
+  }
+
+  async #checkStart(options: SessionOptions): Promise<void> {
+    checkOptions(this.#options.gate, options);
+    await this.#options.runtime.check(options);
     await this.#ownership.beAlive();
-    const id = await runtime.reserve(request.options);
-    const at = clock.now();
-    const { idempotencyKey, options: spec, prompt } = request;
-    const { created, record } = await backend.create({
-      id,
-      principal,
-      spec,
-      state: { ...initialState(at), identity: await runtime.identify(spec) },
-      at,
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-    });
+  }
+
+  async #begin(principal: Principal, beginning: Beginning, prompt: PromptRequest) {
+    // What is wrong with the prompt is told before there is a session.
+    const { runtime } = this.#options;
+    const command = await promptCommand(runtime, principal, beginning, prompt);
+    const { created, record } = await createSession(this.#options, principal, beginning, prompt.idempotencyKey);
+    // Somebody else has made a session of Claude Code his own before.
+    if (record.principal !== principal) throw sessionNotFound(record.id);
     // A retry gives the prompt only where the first try died before it could.
     if (created || record.state.lastEventId === 0) {
-      const data = { promptId: randomUUID(), text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-      await this.#command({ id: randomUUID(), principal, kind: "prompt", data }, record);
+      await this.#command(command, record);
     }
     return { sessionId: record.id, cursor: 1 };
   }
 
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
-    const data = { promptId: randomUUID(), ...request };
-    return this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "prompt", data });
+    const record = await this.get(principal, sessionId);
+    const { cursor } = await this.#command(
+      await promptCommand(this.#options.runtime, principal, record, request),
+      record,
+    );
+    return { cursor };
+  }
+
+  async queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void> {
+    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "queue", data: request });
+  }
+
+  async control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
+    if (request.do === "configure") checkMode(this.#options.gate, request.permissionMode);
+    const command: Command = { id: randomUUID(), principal, kind: "control", data: { by, request } };
+    const { data = {} } = await this.#onSession(principal, sessionId, command);
+    return data;
+  }
+
+  async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
+    await rename(this.#options.backend, async () => this.get(principal, sessionId), title);
+  }
+
+  async delete(principal: Principal, sessionId: string, by: string): Promise<void> {
+    const record = await this.get(principal, sessionId);
+    if (record.state.turn) {
+      throw new AppError("SESSION_BUSY", "A turn runs in the session. Cancel or interrupt it first.", { sessionId });
+    }
+    await this.close(principal, sessionId, by);
+    await deleteClosed(this.#options, sessionId);
   }
 
   async answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }> {
@@ -157,14 +209,14 @@ class Node implements Engine {
     await this.#options.backend.close();
   }
 
-  async #onSession(principal: Principal, sessionId: string, command: Command): Promise<{ cursor: number }> {
+  async #onSession(principal: Principal, sessionId: string, command: Command): Promise<Done> {
     return this.#command(command, await this.get(principal, sessionId));
   }
 
-  async #command(command: Command, record: SessionRecord): Promise<{ cursor: number }> {
+  async #command(command: Command, record: SessionRecord): Promise<Done> {
     if (command.kind === "prompt") await this.#checkPrompt(record);
     const reply = await this.#ownership.command(command, record);
-    if (reply.ok) return { cursor: reply.cursor };
+    if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });
   }
 
@@ -172,9 +224,10 @@ class Node implements Engine {
     const { backend, gate, runtime } = this.#options;
     const { process, reported } = record.state;
     // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
-    checkOptions(gate, record.spec);
+    const options = optionsOf(record.spec, record.state);
+    checkOptions(gate, options);
     if (process.phase !== "none") checkMode(gate, reported.permissionMode);
-    await runtime.check(record.spec);
+    await runtime.check(options);
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (!isForeign) await this.#checkIdentity(record);
   }

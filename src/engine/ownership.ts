@@ -17,7 +17,7 @@ const SEND_MS = 3_000;
 const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "initMs" | "onLost">;
+  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "initMs" | "onLost" | "turnMs">;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
 }
@@ -135,7 +135,8 @@ export class Ownership {
   #policyOf(spec: SessionOptions): Policy {
     const { initMs, limits } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
-    return { ...limits, askMs, initMs: sessionInitTimeoutMs, onLost };
+    const { maxBudgetUsd: budgetUsd, timeout: turnMs } = spec;
+    return { ...limits, askMs, budgetUsd, initMs: sessionInitTimeoutMs, onLost, turnMs };
   }
 
   async #heartbeat(): Promise<void> {

@@ -10,6 +10,10 @@ export interface Policy {
   readonly askMaxMs: number;
   /** From spawn to Claude Code's answer to initialize. */
   readonly initMs: number;
+  /** A turn's length as its caller wants it, time spent waiting for a decision not counted; undefined is no bound. */
+  readonly turnMs: number | undefined;
+  /** What a turn may cost, USD; undefined is no bound. */
+  readonly budgetUsd: number | undefined;
   /** A turn's length, time spent waiting for a decision not counted. */
   readonly turnMaxMs: number;
   /** No sign of life from Claude Code in a turn, time spent waiting for a decision not counted. */

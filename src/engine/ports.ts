@@ -1,10 +1,12 @@
 import type { Command, CommandReply } from "../domain/command.ts";
+import type { ControlRequest } from "../domain/control.ts";
 import type { BackgroundTask, NoticeKind, SessionEvent, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Ask, Decision } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { Identity, SessionState, SessionStatus } from "../domain/session.ts";
+import type { Attachment, AttachmentSource } from "../domain/prompt.ts";
+import type { Identity, Origin, SessionState, SessionStatus } from "../domain/session.ts";
 import type { AgentResult } from "../domain/turn.ts";
 
 /**
@@ -28,6 +30,8 @@ export type AgentSignal =
   /** A message for the log, trimmed of file bodies. `toolUseId` is the last tool call in it. */
   | { type: "message"; message: JsonObject; toolUseId?: string }
   | { type: "result"; result: AgentResult; message: JsonObject }
+  /** The cost so far, cumulative over the session; `atStart` before the process has taken a prompt. */
+  | { type: "spent"; costUsdTotal: number; atStart: boolean }
   /** Claude Code has finished with, or refused, the prompt of this id. */
   | { type: "prompt-settled"; promptId: string }
   | { type: "background"; tasks: BackgroundTask[] }
@@ -38,9 +42,11 @@ export type AgentSignal =
   /** Always the last signal of a process, and always sent. `error` says in one line why it could not run. */
   | { type: "exited"; code: number | null; signal: string | null; error?: string };
 
-/** One running Claude Code. None of these methods throws or blocks; what comes of them arrives as signals. */
+/** One running Claude Code. But for `control`, none of these methods throws or blocks; what comes of them arrives as signals. */
 export interface AgentProcess {
-  push(promptId: string, text: string): void;
+  push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void;
+  /** Resolves with Claude Code's answer; rejects with an AppError when it refuses, or is gone before it has answered. */
+  control(request: ControlRequest): Promise<JsonObject>;
   answer(requestId: string, decision: Decision): void;
   interrupt(): void;
   /** The stop recipe: interrupt, end of input, close, and SIGKILL to the whole tree at the end of its bounds. */
@@ -56,6 +62,10 @@ export interface AgentStart {
   transcriptId: string;
   /** No process has run for this session before: there is nothing to resume. */
   first: boolean;
+  /** Another session of Claude Code that this one begins with. */
+  origin?: Origin;
+  /** Forget what came after this message. */
+  resumeAt?: string;
   /** Go on with the turn that the last process was lost in; what it had finished is not done again. */
   rerun: boolean;
   /** Put into the environment of all that the process starts, so that it can be found again. */
@@ -70,11 +80,23 @@ export interface Leftover {
   startedAt?: string;
 }
 
+/** A session that Claude Code has a transcript of. */
+export interface FoundSession {
+  /** The folder it was in last. */
+  cwd: string | undefined;
+  /** The process that has it open now, and how it was started, in words. */
+  openIn: { pid: number; how: string } | undefined;
+}
+
 export interface AgentRuntime {
   /** Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field. */
   check(options: SessionOptions): Promise<void>;
   /** The id that a new session will have, known before its process starts (a spare process owns its id). */
   reserve(options: SessionOptions): Promise<string>;
+  /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
+  attach(sources: readonly AttachmentSource[], options: Pick<SessionOptions, "cwd">): Promise<Attachment[]>;
+  /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
+  find(sessionId: string, options: Pick<SessionOptions, "env">): Promise<FoundSession | undefined>;
   /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
   start(request: AgentStart): AgentProcess;
   /** Whose configuration and money a session with these options would use. */

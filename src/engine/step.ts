@@ -2,13 +2,15 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy.ts";
 import { onCommand } from "./step/commands.ts";
+import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
-import { onRecovered, onSignal } from "./step/signals.ts";
-import { endTurn, holdQueue } from "./step/turn.ts";
+import { onRecovered } from "./step/process.ts";
+import { onSignal } from "./step/signals.ts";
+import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
-export type { Effect, Input } from "./step/draft.ts";
+export type { ControlOutcome, Effect, Input } from "./step/draft.ts";
 
 export interface Step {
   state: SessionState;
@@ -27,10 +29,12 @@ export interface Step {
  *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
  *            does; a process that dies in it ends it as lost.
  *   asks     only inside a turn. Each is answered once, by whoever is first: caller, time, interrupt, end of the turn.
- *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY), during one of origin `self` it waits.
- *            An interrupt, a shutdown or a loss holds the queue until the caller's next prompt.
+ *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless it says that it waits or joins
+ *            the turn (`whenBusy`); during one of origin `self` it waits. An interrupt, a shutdown or a loss holds what
+ *            waits (`held`) until the caller releases or drops it; a new prompt does not wait for what is held.
  *   process  none -> starting -> live -> ending -> none, orthogonal to turns: a turn needs one, idleness closes it.
  *            A prompt that meets an ending process waits for its exit (`turn.pending`).
+ *   control  what is asked of Claude Code itself is handed to the process and answered when it has (`controlled`).
  *
  * Time is an input (`tick`); when the next one is due is `nextDeadline`, read off the state.
  * Signals of a process that is not the present one are dropped: a late exit must not end the next turn.
@@ -43,6 +47,9 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       break;
     case "signal":
       if (isPresent(draft.state, input.processId)) onSignal(draft, input.signal);
+      break;
+    case "controlled":
+      onControlled(draft, input);
       break;
     case "tick":
       onTick(draft);
@@ -67,8 +74,7 @@ function onShutdown(draft: Draft): void {
   const message = "The server was shut down in the middle of the turn. Reply to the session to go on.";
   holdQueue(draft);
   if (state.turn) endTurn(draft, state.turn, { outcome: "interrupted", errorSubtype: "shutdown", message }, "shutdown");
-  if (state.process.phase === "none") return;
   // Recorded as ending, so that the next owner does not resume the session beside it.
-  state.process = { ...state.process, phase: "ending" };
-  effects.push({ type: "stop" });
+  if (state.process.phase === "ending") effects.push({ type: "stop" });
+  endProcess(draft);
 }

@@ -5,6 +5,7 @@ import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { advertiseInput, advertiseOutput } from "./advertise.ts";
 import { parseArguments } from "./arguments/parse.ts";
+import type { DiskResume } from "./resume-token.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
@@ -25,6 +26,7 @@ export interface ToolDeps {
   readonly engine: Engine;
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
+  readonly diskResume: DiskResume;
   readonly log: Pick<Logger, "error">;
   /** ms since the epoch. */
   now(): number;

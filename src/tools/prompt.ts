@@ -1,4 +1,6 @@
 import { z } from "zod";
+import type { JsonObject } from "../domain/json.ts";
+import { AttachmentSource } from "../domain/prompt.ts";
 
 /** What a start and a reply share of their arguments. */
 
@@ -17,5 +19,21 @@ export const IdempotencyKey = z
   .max(200)
   .exactOptional()
   .describe("a repeated call with the same key does nothing new. Default: none");
+
+/** What one request to the model may hold. */
+const IMAGES_MAX = 20;
+
+export const Attachments = z
+  .array(AttachmentSource)
+  .max(IMAGES_MAX)
+  .exactOptional()
+  .describe("images: {path} or {data, mediaType}. Default: []");
+
+/** The two forms would be listed twice, at length. */
+export const ADVERTISED_ATTACHMENTS: JsonObject = {
+  type: "array",
+  items: { type: "object" },
+  description: "images: {path} or {data: base64, mediaType}. Default: []",
+};
 
 export const SessionId = z.string().min(1).max(200);

@@ -4,6 +4,7 @@ import { statusOf, type SessionStatus } from "../domain/session.ts";
 import type { ToolCall } from "./define.ts";
 import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
+import { resumeToken, type DiskResume } from "./resume-token.ts";
 import { readResult, type SessionView } from "./session-view.ts";
 import { waitFor } from "./waiting.ts";
 
@@ -31,6 +32,7 @@ export async function answerTurn(
   view: SessionView,
   call: ToolCall,
   begun: { cursor: number; waitMs: number },
+  diskResume: DiskResume,
 ): Promise<JsonObject> {
   const { cursor, waitMs } = begun;
   await waitFor(view, { cursor, until: "news", timeoutMs: waitMs }, call);
@@ -39,7 +41,14 @@ export async function answerTurn(
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
   const result = ended ? await readResult(view, state) : undefined;
   const nextCursor = result ? state.lastEventId + 1 : cursor;
-  const answer = { sessionId: view.id, status, nextCursor, ...pollInterval(status) };
+  const token = resumeToken(diskResume, call.principal, view.id);
+  const answer = {
+    sessionId: view.id,
+    status,
+    nextCursor,
+    ...pollInterval(status),
+    ...(token !== undefined && { resumeToken: token }),
+  };
   return result ? withResult(answer, result) : answer;
 }
 

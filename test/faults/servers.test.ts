@@ -26,15 +26,19 @@ function writing(file: string): string {
   ]);
 }
 
-/** Allows what the session asks, through whichever server. */
-async function allow(server: Server, sessionId: string) {
+/** Waits until the session asks, and says what there was instead: a mere loop would only say that it took too long. */
+async function waitForAsk(server: Server, sessionId: string) {
   let asked = await server.news(sessionId);
   while (asked.actions.length === 0 && asked.status === "running")
     asked = await server.news(sessionId, asked.nextCursor);
-  const [action] = asked.actions;
-  // Says what there was instead: a loop until something is asked would only ever say that it took too long.
-  if (!action) throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
-  const { requestId } = action;
+  if (asked.actions.length > 0) return asked;
+  throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
+}
+
+/** Allows what the session asks, through whichever server. */
+async function allow(server: Server, sessionId: string) {
+  const asked = await waitForAsk(server, sessionId);
+  const { requestId } = asked.actions[0] ?? {};
   const answer = {
     action: "respond_permission",
     sessionId,
@@ -197,7 +201,10 @@ describe("a permission that is open while the server dies", () => {
       allowedTools: ["Bash"],
       advanced: { onLost: "resume" },
     });
-    await server.news(sessionId);
+    await waitForAsk(server, sessionId);
+    // Both at once: a Claude Code that outlives its server for a moment goes on with the turn by itself.
+    process.kill(server.pid, "SIGSTOP");
+    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
     process.kill(server.pid, "SIGKILL");
     await server.gone;
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { claudeRuntime, type ClaudeRuntimeOptions } from "../../src/claude/runtime.ts";
-import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/trust.ts";
+import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 
 let root = "";

@@ -37,6 +37,8 @@ const EVERY: Required<SessionOptions> = {
     },
   },
   agent: "scout",
+  maxBudgetUsd: 2,
+  timeout: 60_000,
   additionalDirectories: ["/more"],
   effort: "high",
   thinking: { type: "enabled", budgetTokens: 2048 },
@@ -54,8 +56,15 @@ const EVERY: Required<SessionOptions> = {
   sessionInitTimeoutMs: 3000,
 };
 
-/** Not for the SDK's options: three are the engine's, the environment is put together elsewhere. */
-const ELSEWHERE = new Set<string>(["env", "onLost", "permissionRequestTimeoutMs", "sessionInitTimeoutMs"]);
+/** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */
+const ELSEWHERE = new Set<string>([
+  "env",
+  "maxBudgetUsd",
+  "onLost",
+  "permissionRequestTimeoutMs",
+  "sessionInitTimeoutMs",
+  "timeout",
+]);
 
 const keys = SessionOptions.keyof().options;
 

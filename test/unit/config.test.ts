@@ -49,6 +49,7 @@ describe("the settings", () => {
       permissionTimeoutMs: 60_000,
       permissionMaxMs: 1_800_000,
       allowBypass: false,
+      allowDiskResume: false,
       allowDirs: [],
       trustDirs: [],
       maxDepth: 1,

@@ -150,7 +150,7 @@ describe("an owner whose store fails", () => {
         heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs)),
       }),
     });
-    await expect(a.engine.open("local", { options: OPTIONS, prompt: "x" })).rejects.toThrow("locked");
+    await expect(a.engine.open("local", { options: OPTIONS, prompt: { text: "x" } })).rejects.toThrow("locked");
     failing = false;
     await expect(a.open()).resolves.toEqual(expect.any(String));
   });

@@ -134,7 +134,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const connected = await connect();
     const prompt = "a\0b\u2028 👩‍👩‍👧 \u0001\ufeff\\n";
     await answered(connected, "claude_code", { prompt });
-    expect(connected.wire.engine.opened[0]?.prompt).toBe(prompt);
+    expect(connected.wire.engine.opened[0]?.prompt.text).toBe(prompt);
     const half = await answered(connected, "claude_code", { prompt: "\udc00" });
     expect(half.content[0].text).toContain("prompt: has half of a surrogate pair at position 0");
     await connected.client.close();
@@ -145,7 +145,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const prompt = "\u0001".repeat(1_048_576);
     const reply = await answered(connected, "claude_code", { prompt });
     expect(reply.isError ?? false).toBe(false);
-    expect(connected.wire.engine.opened[0]?.prompt === prompt).toBe(true);
+    expect(connected.wire.engine.opened[0]?.prompt.text === prompt).toBe(true);
     await connected.client.close();
   });
 

@@ -62,6 +62,14 @@ const WALKS = {
   failed: () => running().hear(resultSignal({ ...API_ERROR, promptIds: ["p1"] }), idle),
   "lost, prompt held": () => selfTurn().prompt("p2").hear(killed),
   "interrupted, prompt held": () => selfTurn().prompt("p2").command("interrupt", { by: "caller" }).hear(idle),
+  "prompt queued behind a turn": () => running().promptWith("p2", { whenBusy: "queue" }),
+  steered: () => running().promptWith("p2", { whenBusy: "steer" }),
+  "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
+  "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),
+  "started to be asked": () =>
+    ending()
+      .hear(ended)
+      .command("control", { by: "caller", request: { do: "usage" } }),
   "shut down": () => running().take({ type: "shutdown", at: POLICY.initMs }),
   cancelled: () => running().command("cancel", { by: "caller" }),
   "cancelled, gone": () => running().command("cancel", { by: "caller", reason: "no need" }).hear(killed),
@@ -99,6 +107,17 @@ const COMMANDS = {
   delivered: said("delivered", { asks: [{ requestId: "a1", whole: true }] }),
   "delivered cut": said("delivered", { asks: [{ requestId: "a1", whole: false }] }),
   "delivered unknown": said("delivered", { asks: [{ requestId: "?", whole: true }] }),
+  "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, askMs: 1000 } }),
+  "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
+  "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
+  "release queue": said("queue", { do: "release", by: "caller" }),
+  "drop queue": said("queue", { do: "drop", by: "caller" }),
+  "choose a model": said("control", { by: "caller", request: { do: "configure", model: "opus" } }),
+  "choose bypass": said("control", { by: "caller", request: { do: "configure", permissionMode: "bypassPermissions" } }),
+  "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
+  "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
+  usage: said("control", { by: "caller", request: { do: "usage" } }),
+  rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
   interrupt: said("interrupt", { by: "caller" }),
   cancel: said("cancel", { by: "caller" }),
   "cancel, with reason": said("cancel", { by: "caller", reason: "no need" }),
@@ -121,6 +140,9 @@ const SIGNALS = {
   "result failed": resultSignal({ ...API_ERROR, promptIds: ["p1"], costUsdTotal: 0.7 }),
   "result aborted": resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.7 }),
   "result after /clear": resultSignal({ promptIds: ["p1"], numTurns: 0, costUsdTotal: 0 }),
+  spent: { type: "spent", costUsdTotal: 0.2, atStart: false },
+  "spent too much": { type: "spent", costUsdTotal: 1000, atStart: false },
+  "spent before": { type: "spent", costUsdTotal: 0.3, atStart: true },
   "prompt settled": { type: "prompt-settled", promptId: "p1" },
   "prompt settled, unknown": { type: "prompt-settled", promptId: "?" },
   "background begins": { type: "background", tasks: [AGENT_TASK, SHELL_TASK] },
@@ -137,16 +159,44 @@ const SIGNALS = {
 } satisfies Record<string, AgentSignal>;
 
 type SignalName = keyof typeof SIGNALS;
+const OF = { commandId: "c9", by: "caller" } as const;
+
+/** What Claude Code has answered. */
+const ANSWERS = {
+  "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
+  "has not chosen": {
+    ...OF,
+    request: { do: "configure", model: "?" },
+    outcome: { ok: false, refusal: { code: "INVALID_ARGUMENT", message: "no such model" } },
+  },
+  "has put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: false },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+  "would put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: true },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+} satisfies Record<string, Omit<Extract<Input, { type: "controlled" }>, "type" | "at">>;
+
+type AnswerName = keyof typeof ANSWERS;
 type CommandName = keyof typeof COMMANDS;
-export type InputName = CommandName | SignalName | "tick when due" | "tick" | "recovered" | "shutdown";
+export type InputName = AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "shutdown";
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
   const at = walk.at + SECOND;
   if (name === "tick" || name === "recovered" || name === "shutdown") return { type: name, at };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
+  if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
   if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
   return { type: "signal", at, processId: presentId(walk.state), signal: SIGNALS[name] };
+}
+
+function isAnswer(name: string): name is AnswerName {
+  return name in ANSWERS;
 }
 
 function isCommand(name: string): name is CommandName {
@@ -155,7 +205,14 @@ function isCommand(name: string): name is CommandName {
 
 /** Every kind of input, also from a process that is not the present one, and the time around every deadline. */
 export function inputsFor(walk: Walk): [name: string, input: Input][] {
-  const names = [...Object.keys(COMMANDS), ...Object.keys(SIGNALS), "tick", "recovered", "shutdown"] as InputName[];
+  const names = [
+    ...Object.keys(COMMANDS),
+    ...Object.keys(SIGNALS),
+    ...Object.keys(ANSWERS),
+    "tick",
+    "recovered",
+    "shutdown",
+  ] as InputName[];
   const at = walk.at + SECOND;
   const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
     `${name}, of an old process`,

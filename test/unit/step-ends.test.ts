@@ -115,7 +115,11 @@ describe("a turn that is lost", () => {
     const idle = running().hear(resultSignal({ promptIds: ["p1"] }), IDLE);
     const walk = idle.hear({ type: "busy", id: "self" }).prompt("p2");
     walk.take({ type: "recovered", at: walk.at });
-    expect([walk.state.turn, walk.state.queueHeld, walk.state.queue.length]).toEqual([null, true, 1]);
+    expect([walk.state.turn, walk.state.queue.some(({ held }) => held), walk.state.queue.length]).toEqual([
+      null,
+      true,
+      1,
+    ]);
   });
 
   it("names the process that its owner left, so that it can be ended before anything else is done", () => {
@@ -139,6 +143,20 @@ describe("a turn that is to be run on when it is lost", () => {
     walk.hear({ type: "started", resumed: true }, { type: "ready" }, resultSignal({ promptIds: ["p1"] }), IDLE);
     expect(walk.ended.map(({ outcome }) => outcome)).toEqual(["lost", "done"]);
     expect(walk.status).toBe("idle");
+  });
+
+  it("that Claude Code has nothing to run again of is told to go on", () => {
+    // It came to an end of its own while its server died: the transcript is whole.
+    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }).due();
+    expect(walk.told).toBe("prompt.queued prompt.steered push");
+    const [{ promptId } = { promptId: "" }] = walk.last.effects.flatMap((each) => (each.type === "push" ? [each] : []));
+    walk.hear(resultSignal({ promptIds: [promptId] }), IDLE);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
+  });
+
+  it("that Claude Code runs again is not told to", () => {
+    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
+    expect(walk.due().told).not.toContain("prompt.queued");
   });
 
   it("is given its prompt after all when Claude Code had written nothing down yet", () => {

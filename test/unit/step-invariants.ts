@@ -34,7 +34,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     after.lastEventId === before.lastEventId + events.length,
   "a command is answered exactly once, anything else not at all": ({ input, effects }) => {
     const answered = ofType(effects, "reply").map(({ commandId }) => commandId);
-    return isDeepStrictEqual(answered, input.type === "command" ? [input.command.id] : []);
+    return isDeepStrictEqual(answered, answeredBy(input, effects));
   },
   "a command that was carried out points at its first event, one that did nothing at the next": (the) => {
     const [reply] = ofType(the.effects, "reply");
@@ -75,11 +75,12 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const queued = [...before.queue.map((each) => each.promptId), ...count(events, ["prompt.queued"]).map(promptId)];
     const begun = count(events, ["turn.started"]).map(({ data }) => data);
     const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
-    const gone = [...started, ...count(events, ["prompt.dropped"]).map(promptId)];
-    return isDeepStrictEqual(queued, [...gone, ...after.queue.map((each) => each.promptId)]);
+    const gone = [...started, ...count(events, ["prompt.dropped", "prompt.steered"]).map(promptId)];
+    // One that is held is passed by those that are not.
+    return isDeepStrictEqual(queued.toSorted(), [...gone, ...after.queue.map((each) => each.promptId)].toSorted());
   },
   "a prompt waits only behind a turn or when it is held": ({ after }) =>
-    after.queue.length === 0 || (!after.closed && (after.turn !== null || after.queueHeld)),
+    after.queue.every(({ held = false }) => !after.closed && (held || after.turn !== null)),
   "a closed session stays closed and tells only that its process has gone": ({ before, after, events }) =>
     !before.closed || (isDeepStrictEqual(before.closed, after.closed) && events.every(isExit)),
   "a session is closed once, and its end is the last of its news": ({ before, after, events }) => {
@@ -102,7 +103,15 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   },
   "a turn has a process, and one that is not ending unless it waits for its end": ({ after: { process, turn } }) =>
     turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
-  "a process comes up only for a turn": ({ after }) => after.process.phase !== "starting" || after.turn !== null,
+  "a process is started for a turn, or for what Claude Code is asked": ({ after, effects }) =>
+    ofType(effects, "start").length === 0 || after.turn !== null || ofType(effects, "control").length === 1,
+  "a process that comes up has a bound in time": ({ after, policy }) =>
+    after.process.phase !== "starting" ||
+    nextDeadline(after, policy) !== undefined ||
+    after.closed !== undefined ||
+    after.turn?.stopping?.killed === true,
+  "Claude Code is asked only what its process can hear": ({ after: { closed, process }, effects }) =>
+    ofType(effects, "control").length === 0 || (!closed && (process.phase === "starting" || process.phase === "live")),
   "no background work without a process": ({ after }) =>
     after.process.phase !== "none" || after.background.length === 0,
   "whoever leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
@@ -154,7 +163,13 @@ function isRepeated({ before, input }: Case): boolean {
 }
 
 function runsOn({ turn }: SessionState, id: string): boolean {
-  return turn?.prompt?.promptId === id && turn.stopping === undefined;
+  return turn?.awaiting.includes(id) === true && turn.stopping === undefined;
+}
+
+/** What is handed on to Claude Code is answered when it has answered. */
+function answeredBy(input: Input, effects: readonly Effect[]): string[] {
+  if (input.type === "controlled") return [input.commandId];
+  return input.type === "command" && ofType(effects, "control").length === 0 ? [input.command.id] : [];
 }
 
 function isExit(event: SessionEvent): boolean {

@@ -119,6 +119,6 @@ describe("docs/states.md", () => {
 
 function fateOf({ log, state }: Walk, promptId: string): string {
   if (state.turn?.id === promptId) return "run";
-  if (state.queueHeld && state.queue.some((each) => each.promptId === promptId)) return "are held";
+  if (state.queue.some((each) => each.promptId === promptId && each.held)) return "are held";
   return log.some((event) => event.type === "prompt.dropped" && event.data.promptId === promptId) ? "are dropped" : "?";
 }

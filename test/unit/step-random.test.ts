@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { ControlRequest } from "../../src/domain/control.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import type { Effect, Input } from "../../src/engine/step.ts";
 import { AGENT_TASK, API_ERROR, askOf, commandInput, presentId, resultSignal, SHELL_TASK, Walk } from "./step-walk.ts";
@@ -17,6 +18,13 @@ interface Happening {
 type Meaning = (walk: Walk, pick: number, unique: string) => Input | AgentSignal;
 
 const BY = { by: "caller" } as const;
+const ASKED: ControlRequest[] = [
+  { do: "configure", model: "opus" },
+  { do: "configure", permissionMode: "bypassPermissions" },
+  { do: "usage" },
+  { do: "rewind", promptId: "p1", dryRun: false },
+  { do: "stop-task", taskId: "b1" },
+];
 const EXITS: AgentSignal[] = [
   { type: "exited", code: 0, signal: null },
   { type: "exited", code: null, signal: "SIGKILL", error: "killed" },
@@ -43,6 +51,27 @@ const HAPPENINGS = {
   },
   delivered: (walk, pick, unique) =>
     commandInput(walk.at, "delivered", { asks: [{ requestId: openAsk(walk, pick), whole: pick % 2 === 0 }] }, unique),
+  queued: ({ at }, pick, unique) => {
+    const whenBusy = pick % 2 === 0 ? "queue" : "steer";
+    const earlier = pick % 5 === 0 ? { resumeAt: "m1" } : {};
+    return commandInput(at, "prompt", { promptId: unique, text: "and", whenBusy, ...earlier }, unique);
+  },
+  release: ({ at }, pick, unique) =>
+    commandInput(at, "queue", { do: pick % 2 === 0 ? "release" : "drop", ...BY }, unique),
+  control: ({ at }, pick, unique) =>
+    commandInput(at, "control", { ...BY, request: ASKED[pick % ASKED.length]! }, unique),
+  controlled: ({ at }, pick, unique) => {
+    const outcome =
+      pick % 2 === 0
+        ? { ok: true as const, data: {} }
+        : { ok: false as const, refusal: { code: "INVALID_ARGUMENT" as const, message: "no" } };
+    return { type: "controlled", at, commandId: unique, ...BY, request: ASKED[pick % ASKED.length]!, outcome };
+  },
+  spent: ({ state }, pick) => ({
+    type: "spent",
+    costUsdTotal: state.reportedCostUsd + pick / 10,
+    atStart: pick % 7 === 0,
+  }),
   interrupt: ({ at }, _, unique) => commandInput(at, "interrupt", BY, unique),
   cancel: ({ at }, _, unique) => commandInput(at, "cancel", BY, unique),
   close: ({ at }, _, unique) => commandInput(at, "close", BY, unique),

@@ -1,10 +1,19 @@
 import { randomUUID } from "node:crypto";
+import type { ControlRequest } from "../../src/domain/control.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import type { Identity } from "../../src/domain/session.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import { createEngine } from "../../src/engine/engine.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, Leftover } from "../../src/engine/ports.ts";
+import type {
+  AgentProcess,
+  AgentRuntime,
+  AgentSignal,
+  AgentStart,
+  FoundSession,
+  Leftover,
+} from "../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { ManualClock } from "./step-clock.ts";
@@ -58,9 +67,13 @@ export class ScriptedProcess implements AgentProcess {
     queueMicrotask(() => this.say({ type: "started", pid: 4711, startedAt: "77", resumed: !first }, { type: "ready" }));
   }
 
-  push = (promptId: string, text: string): void => {
-    this.promptId = promptId;
+  push = ({ id, text }: { id: string; text: string }): void => {
+    this.promptId = id;
     this.#note(`push ${text}`);
+  };
+  control = async (request: ControlRequest): Promise<JsonObject> => {
+    this.#note(`control ${request.do}`);
+    return Promise.resolve({ did: request.do });
   };
   answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
   interrupt = (): void => this.#note("interrupt");
@@ -107,7 +120,12 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
+  /** What Claude Code has on disk. */
+  readonly found = new Map<string, FoundSession>();
+
   check = async (): Promise<void> => Promise.resolve();
+  attach = async (): Promise<[]> => Promise.resolve([]);
+  find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   identify = async (): Promise<Identity> => Promise.resolve(this.identity);
   endLeftover = async (leftover: Leftover): Promise<void> => {
     this.leftovers.push(leftover);
@@ -171,8 +189,7 @@ export class TestNode {
   async open(prompt = "begin", idempotencyKey?: string, over: Partial<SessionOptions> = {}): Promise<string> {
     const request = {
       options: { ...OPTIONS, ...over },
-      prompt,
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
+      prompt: { text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) },
     };
     return (await this.engine.open("local", request)).sessionId;
   }

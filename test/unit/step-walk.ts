@@ -17,6 +17,8 @@ export const SECOND = 1000;
 export const POLICY: Policy = {
   onLost: "report",
   askMs: undefined,
+  turnMs: undefined,
+  budgetUsd: 100,
   askDeliveredMs: 60 * SECOND,
   askMaxMs: 1800 * SECOND,
   initMs: 10 * SECOND,
@@ -93,6 +95,10 @@ export class Walk {
       text: promptId,
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     });
+  }
+
+  promptWith(promptId: string, over: Partial<CommandOf<"prompt">["data"]>): this {
+    return this.command("prompt", { promptId, text: promptId, ...over });
   }
 
   /** Signals of the present process. */

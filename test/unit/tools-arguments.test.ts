@@ -79,7 +79,10 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ waitMs: 1e300 }), "waitMs: must be at most 9007199254740991, not 1e+300."],
     [start({ idempotencyKey: "" }), "idempotencyKey: must not be empty."],
     [start({ idempotencyKey: "k".repeat(201) }), "idempotencyKey: must have at most 200 characters."],
-    [start({ promt: "hi" }), "promt: unknown option. Did you mean prompt? Allowed: prompt, cwd, allowedTools,"],
+    [
+      start({ promt: "hi" }),
+      "promt: unknown option. Did you mean prompt? Allowed: prompt, attachments, cwd, allowedTools,",
+    ],
     [start({ constructor: 1 }), "constructor: unknown option."],
     [start(fromJson('{"__proto__": {"a": 1}}')), "__proto__: is not a name that can be used."],
     [start({ advanced: "x" }), 'advanced: must be an object, not "x".'],
@@ -144,7 +147,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [reply({ sessionId: "" }), "sessionId: must not be empty."],
     [reply({ sessionId: undefined }), "sessionId: is required."],
     [reply({ prompt: "" }), "prompt: must not be empty."],
-    [reply({ forkSesion: true }), "forkSesion: unknown option. Allowed: sessionId, prompt, waitMs, idempotencyKey."],
+    [reply({ forkSesion: true }), "forkSesion: unknown option. Did you mean forkSession?"],
     [poll({ action: "pol" }), 'action: must be one of poll, respond_permission, not "pol". Did you mean poll?'],
     [["claude_code_check", { sessionId: "s1" }], "action: is required: one of poll, respond_permission."],
     [poll({ cursor: -1 }), "cursor: must be at least 0, not -1."],
@@ -215,6 +218,6 @@ describe("what is odd but text comes through", () => {
     const engine = new FakeEngine();
     const answer = await runTool(tool, { prompt }, callOf(), depsOf(engine));
     expect(answer.isError).toBe(false);
-    expect(engine.opened[0]?.prompt === prompt).toBe(true);
+    expect(engine.opened[0]?.prompt.text === prompt).toBe(true);
   });
 });

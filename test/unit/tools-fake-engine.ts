@@ -2,7 +2,14 @@ import { AppError, sessionNotFound } from "../../src/domain/error.ts";
 import type { SessionEvent, StoredEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { Ask } from "../../src/domain/permission.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
-import type { AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "../../src/engine/api.ts";
+import type {
+  AdoptRequest,
+  AnswerRequest,
+  Engine,
+  OpenRequest,
+  PromptRequest,
+  WaitRequest,
+} from "../../src/engine/api.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
 
@@ -118,7 +125,7 @@ export class FakeEngine implements Engine {
     const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
     session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
     session.run();
-    this.onPrompt(session, request.prompt);
+    this.onPrompt(session, request.prompt.text);
     return Promise.resolve({ sessionId: session.id, cursor: 1 });
   }
 
@@ -159,9 +166,23 @@ export class FakeEngine implements Engine {
     return Promise.resolve();
   }
 
+  async fork(principal: string, sessionId: string, request: PromptRequest) {
+    const { spec } = this.#session(sessionId).record();
+    return this.open(principal, { options: spec, prompt: request });
+  }
+
+  async adopt(principal: string, { options, prompt }: AdoptRequest) {
+    return this.open(principal, { options: { cwd: "/default", ...options }, prompt });
+  }
+
   interrupt() {
     return Promise.resolve({ cursor: 1 });
   }
+
+  queue = async () => Promise.resolve();
+  control = async () => Promise.resolve({});
+  rename = async () => Promise.resolve();
+  delete = async () => Promise.resolve();
 
   cancel(_: string, sessionId: string, { by, reason }: { by: string; reason?: string }) {
     const session = this.#session(sessionId);
@@ -265,6 +286,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     engine,
     defaults: { cwd: "/default" },
     limits: { maxWaitMs: 45_000 },
+    diskResume: { allowed: false, secret: undefined },
     now: () => NOW,
     log: { error: (_, fields) => void faults.push(fields ?? {}) },
     faults,

@@ -66,7 +66,7 @@ async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<
 }
 
 function inJson({ asks, ended, prompt, record, result }: Told): string {
-  const { background, process, queue, queueHeld } = record.state;
+  const { background, process, queue } = record.state;
   const answer = {
     ...summary(record),
     prompt,
@@ -80,7 +80,7 @@ function inJson({ asks, ended, prompt, record, result }: Told): string {
       expiresAt: isoTime(ask.expiresAt),
     })),
     promptsWaiting: queue.length,
-    promptsHeld: queueHeld,
+    promptsHeld: queue.filter(({ held }) => held).length,
     background,
     ...(ended && { result: { text: result, outcome: ended.data.outcome, endedAt: isoTime(ended.at) } }),
   };
@@ -139,7 +139,8 @@ function processOf({ owner, state }: SessionRecord): string {
 
 function waitingOf({ state }: SessionRecord): string {
   if (state.queue.length === 0) return "";
-  return count(state.queue.length, "prompt") + (state.queueHeld ? ", held until the next one is sent" : "");
+  const held = state.queue.filter((prompt) => prompt.held).length;
+  return count(state.queue.length, "prompt") + (held > 0 ? `, ${String(held)} held until released` : "");
 }
 
 function askLine({ about, ask }: Told["asks"][number], now: number): string {

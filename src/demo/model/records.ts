@@ -26,6 +26,9 @@ export interface RequestRecord {
   readonly system: string;
   /** All text of the last user message that has any. */
   readonly lastUserText: string;
+  /** The text of every user message, and how many images they hold. */
+  readonly userTexts: readonly string[];
+  readonly images: number;
   readonly served: Served;
 }
 
@@ -94,5 +97,5 @@ export class Records {
 const CLOSED = "the scripted model was closed while a request was waited for";
 
 function sizeOf(record: RequestRecord): number {
-  return record.system.length + record.lastUserText.length;
+  return record.system.length + record.userTexts.reduce((sum, text) => sum + text.length, record.lastUserText.length);
 }

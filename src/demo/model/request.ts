@@ -53,6 +53,10 @@ export function textsOf(content: z.infer<typeof Text> | undefined): string[] {
   return content.flatMap((block) => (block.type === "text" && block.text !== undefined ? [block.text] : []));
 }
 
+export function imagesIn(content: z.infer<typeof Text>): number {
+  return typeof content === "string" ? 0 : content.filter(({ type }) => type === "image").length;
+}
+
 /** How Claude Code passes on what the user writes during a turn: at the head of a message of the role `system`. */
 const MID_TURN = "The user sent a new message while you were working";
 

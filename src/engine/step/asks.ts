@@ -20,10 +20,15 @@ export function openAsk(draft: Draft, ask: Ask): void {
     eventId,
     toolName: ask.toolName,
     createdAt: at,
-    expiresAt: at + (policy.askMs ?? policy.askMaxMs),
+    expiresAt: at + (chosenMs(draft) ?? policy.askMaxMs),
     seenWhole: false,
   });
   if (state.turn) state.turn.waitingSince ??= at;
+}
+
+/** What the caller chose for the prompt, or else for the session. */
+function chosenMs({ policy, state }: Draft): number | undefined {
+  return state.turn?.prompt?.limits?.askMs ?? policy.askMs;
 }
 
 /** The one way out of `asks`, so that log and state cannot disagree about what is open. */
@@ -56,5 +61,6 @@ export function markDelivered(draft: Draft, requestId: string, whole: boolean): 
   ask.seenWhole ||= whole;
   if (ask.deliveredAt !== undefined) return;
   ask.deliveredAt = at;
-  if (policy.askMs === undefined) ask.expiresAt = Math.min(at + policy.askDeliveredMs, ask.createdAt + policy.askMaxMs);
+  if (chosenMs(draft) === undefined)
+    ask.expiresAt = Math.min(at + policy.askDeliveredMs, ask.createdAt + policy.askMaxMs);
 }

@@ -1,8 +1,10 @@
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { ClosedReason } from "../../domain/event.ts";
+import type { SessionState } from "../../domain/session.ts";
 import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
-import { endTurn, holdQueue, runNext, type Ending } from "./turn.ts";
+import { onControl } from "./control.ts";
+import { endProcess, endTurn, holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
@@ -21,6 +23,10 @@ export function onCommand(draft: Draft, command: Command): void {
       return accept(draft, command, draft.state.lastEventId + 1);
     case "interrupt":
       return onInterrupt(draft, command);
+    case "queue":
+      return onQueue(draft, command);
+    case "control":
+      return onControl(draft, command);
     case "cancel":
       return onClose(draft, command, "cancelled");
     case "close":
@@ -30,7 +36,7 @@ export function onCommand(draft: Draft, command: Command): void {
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const { state } = draft;
-  const { promptId, text, idempotencyKey } = command.data;
+  const { promptId, text, attachments, idempotencyKey, whenBusy = "reject" } = command.data;
   if (state.closed) {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
@@ -39,20 +45,47 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const key = idempotencyKey ?? promptId;
   const seen = state.recentKeys.find((recent) => recent.key === key);
   if (seen) return accept(draft, command, seen.cursor);
-  if (state.turn?.origin === "prompt") {
-    const advice = "Wait for its end with claude_code_check (until: end), or cancel the session.";
+  // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
+  if (state.turn?.origin === "prompt" && whenBusy === "reject") {
+    const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return refuse(draft, command, "SESSION_BUSY", `The session is busy with another prompt. ${advice}`);
   }
   if (state.queue.length >= QUEUE_MAX) {
     return refuse(draft, command, "SESSION_BUSY", `${String(QUEUE_MAX)} prompts are waiting already. Wait for some.`);
   }
-  // Claude Code may be in a turn of its own (a background task ended): then the prompt waits in the queue.
-  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text } });
+  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...(attachments && { attachments }) } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
-  state.queue.push({ promptId, eventId });
-  state.queueHeld = false;
-  runNext(draft);
+  const { limits, resumeAt } = command.data;
+  const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
+  if (whenBusy === "steer" && state.turn && canSteer(state)) {
+    // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
+    steer(draft, state.turn, prompt);
+  } else {
+    state.queue.push(prompt);
+    runNext(draft);
+  }
   accept(draft, command, eventId);
+}
+
+/** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */
+function canSteer({ process, turn }: SessionState): boolean {
+  return turn !== null && !turn.stopping && !turn.pending && process.phase === "live";
+}
+
+/** What was held is the caller's to run or to drop. */
+function onQueue(draft: Draft, command: CommandOf<"queue">): void {
+  const { state } = draft;
+  const cursor = state.lastEventId + 1;
+  if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
+  if (command.data.do === "drop") {
+    const dropped = state.queue.filter(({ held }) => held);
+    state.queue = state.queue.filter(({ held }) => !held);
+    for (const { promptId } of dropped) emit(draft, { type: "prompt.dropped", data: { promptId, reason: "dropped" } });
+  } else {
+    for (const prompt of state.queue) delete prompt.held;
+    runNext(draft);
+  }
+  accept(draft, command, cursor);
 }
 
 function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
@@ -114,10 +147,8 @@ function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: C
       emit(draft, { type: "prompt.dropped", data: { promptId, reason } });
     }
     emit(draft, { type: "session.closed", data: { reason, by, ...(message !== undefined && { message }) } });
-    if (state.process.phase !== "none") {
-      state.process = { ...state.process, phase: "ending" };
-      effects.push({ type: "stop" });
-    }
+    if (state.process.phase === "ending") effects.push({ type: "stop" });
+    endProcess(draft);
   }
   accept(draft, command, cursor);
 }

@@ -3,12 +3,16 @@ import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
 import { settleAsk } from "./asks.ts";
 import type { Draft } from "./draft.ts";
-import { endTurn, stoppedEnding } from "./turn.ts";
+import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
+
+/** Claude Code begins to run a turn again within a second of its start, ms. */
+const RERUN_MS = 5_000;
 
 type Deadline =
   | { at: number; kind: "ask"; ask: OpenAsk }
   | { at: number; kind: "turn"; turn: Turn; reason: StopReason }
   | { at: number; kind: "kill"; turn: Turn }
+  | { at: number; kind: "go-on"; turn: Turn }
   | { at: number; kind: "idle" };
 
 /** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
@@ -18,6 +22,9 @@ function deadlines(state: SessionState, policy: Policy): Deadline[] {
   if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
     found.push({ at: state.idleSince + policy.idleProcessMs, kind: "idle" });
+  } else if (process.phase === "starting") {
+    // Started to be asked something, and not for a turn.
+    found.push({ at: process.since + policy.initMs, kind: "idle" });
   }
   return found;
 }
@@ -29,8 +36,16 @@ function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Poli
     return [{ at: process.since + policy.initMs, kind: "turn", turn, reason: "init_timeout" }];
   // The clock of a turn stands still while somebody is asked.
   if (asks.length > 0) return [];
+  const begun = turn.startedAt + turn.waitedMs;
+  const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
+  const timeout: Deadline[] =
+    turnMs === undefined ? [] : [{ at: begun + turnMs, kind: "turn", turn, reason: "timeout" }];
+  // `lastActivityAt` is when its process came up.
+  const silence: Deadline[] = turn.unheard ? [{ at: turn.lastActivityAt + RERUN_MS, kind: "go-on", turn }] : [];
   return [
-    { at: turn.startedAt + turn.waitedMs + policy.turnMaxMs, kind: "turn", turn, reason: "time_limit" },
+    ...timeout,
+    ...silence,
+    { at: begun + policy.turnMaxMs, kind: "turn", turn, reason: "time_limit" },
     { at: turn.lastActivityAt + policy.inactivityMs, kind: "turn", turn, reason: "inactivity" },
   ];
 }
@@ -53,6 +68,9 @@ export function onTick(draft: Draft): void {
         break;
       case "kill":
         kill(draft, deadline.turn);
+        break;
+      case "go-on":
+        if (draft.state.turn === deadline.turn && !deadline.turn.stopping) goOn(draft, deadline.turn);
         break;
       case "idle":
         closeIdleProcess(draft);
@@ -86,7 +104,7 @@ function kill(draft: Draft, turn: Turn): void {
 
 function closeIdleProcess(draft: Draft): void {
   const { effects, state } = draft;
-  if (state.process.phase !== "live") return;
-  state.process = { ...state.process, phase: "ending" };
-  effects.push({ type: "stop" });
+  // One that does not come up hears no stop.
+  if (state.process.phase === "starting") effects.push({ type: "kill" });
+  endProcess(draft);
 }

@@ -1,6 +1,8 @@
 import type { Command, CommandReply } from "../../domain/command.ts";
-import type { ErrorCode } from "../../domain/error.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import type { ErrorCode, Refusal } from "../../domain/error.ts";
 import type { SessionEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import type { Decision } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
@@ -10,18 +12,23 @@ import type { AgentSignal } from "../ports.ts";
 export type Input =
   | { type: "command"; at: number; command: Command }
   | { type: "signal"; at: number; processId: string; signal: AgentSignal }
+  /** What came of a control command that the process was given. */
+  | { type: "controlled"; at: number; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
   | { type: "tick"; at: number }
   /** This node has taken the session over from one that died. */
   | { type: "recovered"; at: number }
   | { type: "shutdown"; at: number };
 
+export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refusal: Refusal };
+
 /** What the actor does once state and events are stored. */
 export type Effect =
-  | { type: "start"; processId: string; first: boolean; rerun: boolean }
+  | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string }
   /** End what a dead owner left running; what follows waits until it is gone. */
   | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
   /** The text of the prompt stands in the event. */
   | { type: "push"; promptId: string; eventId: number }
+  | { type: "control"; commandId: string; by: string; request: ControlRequest }
   | { type: "answer"; requestId: string; decision: Decision }
   | { type: "interrupt" }
   | { type: "stop" }
@@ -44,10 +51,11 @@ export function emit(draft: Draft, event: SessionEvent): number {
   return draft.state.lastEventId;
 }
 
-export function accept(draft: Draft, command: Command, cursor: number): void {
-  draft.effects.push({ type: "reply", commandId: command.id, reply: { ok: true, cursor } });
+export function accept(draft: Draft, command: Pick<Command, "id">, cursor: number, data?: JsonObject): void {
+  const reply = { ok: true as const, cursor, ...(data && { data }) };
+  draft.effects.push({ type: "reply", commandId: command.id, reply });
 }
 
-export function refuse(draft: Draft, command: Command, code: ErrorCode, message: string): void {
+export function refuse(draft: Draft, command: Pick<Command, "id">, code: ErrorCode, message: string): void {
   draft.effects.push({ type: "reply", commandId: command.id, reply: { ok: false, refusal: { code, message } } });
 }

@@ -1,24 +1,25 @@
 import type { BackgroundTask } from "../../domain/event.ts";
-import type { SessionState, Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openAsk, settleAsk } from "./asks.ts";
 import { emit, type Draft } from "./draft.ts";
-import { addResult, beginTurn, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
+import { checkBudget, onSpent } from "./spending.ts";
+import { isOfProcess, onProcess } from "./process.ts";
+import { addResult, beginTurn, finishTurn } from "./turn.ts";
 
 /** Of background work, in the state: tasks, and characters of each word about them. */
 const TASKS_KEPT = 20;
 const WORD_KEPT = 100;
+
+/** What shows that Claude Code is at work on the turn. */
+const BEGINNINGS = new Set<AgentSignal["type"]>(["asked", "busy", "result"]);
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
 
 /** What Claude Code told. Signals of an earlier process never reach this function. */
 export function onSignal(draft: Draft, signal: AgentSignal): void {
   if (!isNews(draft, signal)) return;
+  if (isOfProcess(signal)) return onProcess(draft, signal);
   switch (signal.type) {
-    case "started":
-      return onStarted(draft, signal);
-    case "ready":
-      return onReady(draft);
     case "reported":
       return onReported(draft, signal);
     case "busy":
@@ -28,7 +29,9 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
     case "message":
       return onMessage(draft, signal);
     case "result":
-      return addResult(draft, signal.result, emit(draft, { type: "message", data: { message: signal.message } }));
+      return onResult(draft, signal);
+    case "spent":
+      return onSpent(draft, signal);
     case "prompt-settled":
       return onPromptSettled(draft, signal);
     case "background":
@@ -39,8 +42,6 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
       return onWithdrawn(draft, signal);
     case "notice":
       return onNotice(draft, signal);
-    case "exited":
-      return onExited(draft, signal);
   }
 }
 
@@ -48,12 +49,11 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
 function isNews({ at, state }: Draft, signal: AgentSignal): signal is Exclude<AgentSignal, SignalOf<"alive">> {
   if (state.closed) return signal.type === "exited";
   // What an ending process still says is not the work of the turn that waits for its exit.
-  if (state.turn && !state.turn.pending) state.turn.lastActivityAt = at;
+  if (state.turn && !state.turn.pending) {
+    state.turn.lastActivityAt = at;
+    if (BEGINNINGS.has(signal.type)) delete state.turn.unheard;
+  }
   return signal.type !== "alive";
-}
-
-function onReady({ state }: Draft): void {
-  if (state.process.phase === "starting") state.process = { ...state.process, phase: "live" };
 }
 
 /** Claude Code begins a turn by itself when background work has ended. */
@@ -73,6 +73,13 @@ function onMessage(draft: Draft, { message, toolUseId }: SignalOf<"message">): v
   const { state } = draft;
   state.lastToolUseId = toolUseId;
   if (state.turn && !state.turn.pending) state.turn.lastToolUseId = toolUseId;
+}
+
+function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
+  addResult(draft, result, emit(draft, { type: "message", data: { message } }));
+  // With subagents still at work, or another prompt to come, the turn goes on spending.
+  const { background, turn } = draft.state;
+  if (turn && (background.length > 0 || turn.awaiting.length > 0)) checkBudget(draft, turn, result.costUsdTotal);
 }
 
 function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settled">): void {
@@ -111,19 +118,6 @@ function onNotice(draft: Draft, { details, kind, message }: SignalOf<"notice">):
   emit(draft, { type: "notice", data: { kind, message, ...(details && { details }) } });
 }
 
-function onStarted(draft: Draft, { pid, resumed, startedAt }: SignalOf<"started">): void {
-  const { process, turn } = draft.state;
-  if (process.phase === "none") return;
-  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  Object.assign(process, known);
-  emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
-  if (resumed || draft.state.processCount === 1) return;
-  const message = "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
-  emit(draft, { type: "notice", data: { kind: "warning", message } });
-  // There is no turn that Claude Code could go on with: the prompt never ran.
-  if (turn?.rerun && turn.prompt && !turn.stopping) push(draft, turn.prompt);
-}
-
 function onReported(draft: Draft, { model, permissionMode, transcriptId }: SignalOf<"reported">): void {
   const { reported } = draft.state;
   if (transcriptId !== undefined) draft.state.transcriptId = transcriptId;
@@ -134,66 +128,4 @@ function onReported(draft: Draft, { model, permissionMode, transcriptId }: Signa
   if (Object.keys(changed).length === 0) return;
   Object.assign(reported, changed);
   emit(draft, { type: "session.configured", data: changed });
-}
-
-function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): void {
-  const { state } = draft;
-  const before = state.process;
-  if (before.phase === "none") return;
-  const expected = before.phase === "ending" || state.turn?.stopping?.killed === true;
-  emit(draft, {
-    type: "process.exited",
-    data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
-  });
-  state.process = { phase: "none" };
-  if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
-  else state.savedCostUsd = state.reportedCostUsd;
-  const { turn } = state;
-  const finished = turn !== null && isFinished(turn, state);
-  if (state.background.length > 0) {
-    state.background = [];
-    if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
-  }
-  if (!turn) return;
-  if (finished) finishTurn(draft, turn);
-  else if (turn.pending) runPending(draft, turn);
-  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error }));
-}
-
-/** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
-function isFinished(turn: Turn, { asks, background }: SessionState): boolean {
-  if (turn.stopping) return true;
-  return turn.last !== undefined && turn.awaiting.length === 0 && asks.length === 0 && background.length === 0;
-}
-
-type Death = { code: number | null; signal: string | null; error: string | undefined };
-
-function howItEnded({ code, signal }: Death): string {
-  if (signal !== null) return `was killed by ${signal}`;
-  return code === null ? "ended" : `exited with code ${String(code)}`;
-}
-
-/** Nobody asked it to end: either it never came up, or it was lost in the middle of its work. */
-function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
-  const how = howItEnded(death);
-  const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
-  if (phase === "starting") {
-    const message = `Claude Code did not start: it ${how}.${why}`;
-    return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
-  }
-  const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";
-  const message = `Claude Code ${how} in the middle of the turn.${why}${last} Reply to the session to go on.`;
-  return { outcome: "lost", errorSubtype: "lost", message };
-}
-
-/** This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. */
-export function onRecovered(draft: Draft): void {
-  const { process } = draft.state;
-  if (process.phase === "none") return;
-  const { id, pid, startedAt } = process;
-  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-  draft.effects.push({ type: "end-leftover", processId: id, ...known });
-  // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
-  if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
-  onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
 }

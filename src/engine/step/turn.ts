@@ -33,14 +33,23 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
 /** Begins the turn of a prompt and hands it to Claude Code, starting a process where there is none. */
 export function runPrompt(draft: Draft, prompt: QueuedPrompt): void {
   const turn = beginTurn(draft, prompt.promptId, prompt);
+  // A process goes on where it is: to go back in the conversation takes another.
+  if (prompt.resumeAt !== undefined) endProcess(draft);
   if (draft.state.process.phase === "ending") turn.pending = true;
   else startAndPush(draft, prompt);
+}
+
+/** Stops the process in good order, if there is one that is up. */
+export function endProcess({ effects, state }: Draft): void {
+  if (state.process.phase === "none" || state.process.phase === "ending") return;
+  state.process = { ...state.process, phase: "ending" };
+  effects.push({ type: "stop" });
 }
 
 /** The process that was ending is gone: its successor gets the prompt that waited. */
 export function runPending(draft: Draft, turn: Turn): void {
   turn.pending = false;
-  if (turn.rerun) startProcess(draft, true);
+  if (turn.rerun) startProcess(draft, { rerun: true });
   else if (turn.prompt) startAndPush(draft, turn.prompt);
 }
 
@@ -48,11 +57,40 @@ export function runPending(draft: Draft, turn: Turn): void {
 export function rerun(draft: Draft, prompt: QueuedPrompt): void {
   const turn = beginTurn(draft, `${prompt.promptId}.rerun`, prompt);
   turn.rerun = true;
-  startProcess(draft, true);
+  turn.unheard = true;
+  startProcess(draft, { rerun: true });
+}
+
+/** The prompt joins the turn that runs. */
+export function steer(draft: Draft, turn: Turn, prompt: QueuedPrompt): void {
+  emit(draft, { type: "prompt.steered", data: { promptId: prompt.promptId } });
+  turn.awaiting.push(prompt.promptId);
+  push(draft, prompt);
+}
+
+const GO_ON =
+  "The program that runs you died in the middle of your turn. Go on with the task from where you left off; what failed only because nobody could answer may be tried again.";
+
+/**
+ * When its server died, Claude Code may have brought the turn to an end by itself, without the answer that it waited for.
+ * Then there is nothing that it could run again, and it has to be told to go on.
+ */
+export function goOn(draft: Draft, turn: Turn): void {
+  delete turn.unheard;
+  const promptId = siblingOf(turn.prompt?.promptId ?? turn.id);
+  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text: GO_ON } });
+  turn.awaiting = [];
+  steer(draft, turn, { promptId, eventId });
+}
+
+/** Another id, always the same one: Claude Code does not run a prompt twice under one. */
+function siblingOf(uuid: string): string {
+  const last = Number.parseInt(uuid.slice(-1), 16);
+  return uuid.slice(0, -1) + ((last + 1) % 16).toString(16);
 }
 
 function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
-  if (draft.state.process.phase === "none") startProcess(draft, false);
+  if (draft.state.process.phase === "none") startProcess(draft, { rerun: false, ...resumeAtOf(prompt) });
   push(draft, prompt);
 }
 
@@ -60,11 +98,18 @@ export function push(draft: Draft, { eventId, promptId }: QueuedPrompt): void {
   draft.effects.push({ type: "push", promptId, eventId });
 }
 
-function startProcess({ at, effects, state }: Draft, isRerun: boolean): void {
+function resumeAtOf({ resumeAt }: QueuedPrompt): { resumeAt?: string } {
+  return resumeAt === undefined ? {} : { resumeAt };
+}
+
+export function startProcess(
+  { at, effects, state }: Draft,
+  how: { rerun: boolean; resumeAt?: string } = { rerun: false },
+): void {
   state.processCount += 1;
   const id = String(state.processCount);
   state.process = { phase: "starting", id, since: at };
-  effects.push({ type: "start", processId: id, first: state.processCount === 1, rerun: isRerun });
+  effects.push({ type: "start", processId: id, first: state.processCount === 1, ...how });
 }
 
 /** Adds one result of Claude Code to the running turn. The turn goes on until Claude Code is idle. */
@@ -109,6 +154,15 @@ export function finishTurn(draft: Draft, turn: Turn): void {
 
 export function stoppedEnding(reason: StopReason, by: string): Ending {
   switch (reason) {
+    case "timeout":
+      return timedOut("timeout", "limit", "The turn took longer than its timeout allows and was ended.");
+    case "budget":
+      return {
+        outcome: "failed",
+        errorSubtype: "error_max_budget_usd",
+        category: "limit",
+        message: "The turn has spent its budget (maxBudgetUsd) and was ended.",
+      };
     case "interrupt":
       return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
     case "time_limit":
@@ -156,15 +210,17 @@ function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): bo
   return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed;
 }
 
-/** What waited when something was stopped or lost runs only when the caller says so, with the next prompt. */
+/** What waited when something was stopped or lost runs only when the caller releases it. */
 export function holdQueue({ state }: Draft): void {
-  state.queueHeld = state.queue.length > 0;
+  for (const prompt of state.queue) prompt.held = true;
 }
 
-/** Runs the first prompt of the queue if nothing runs and nothing holds it. */
+/** Runs the first prompt of the queue that nothing holds, if nothing runs. */
 export function runNext(draft: Draft): void {
   const { state } = draft;
-  if (state.turn || state.closed || state.queueHeld) return;
-  const next = state.queue.shift();
-  if (next) runPrompt(draft, next);
+  if (state.turn || state.closed) return;
+  const next = state.queue.find(({ held }) => !held);
+  if (!next) return;
+  state.queue = state.queue.filter((prompt) => prompt !== next);
+  runPrompt(draft, next);
 }

@@ -1,29 +1,110 @@
 import { z } from "zod";
-import { defineTool } from "../define.ts";
-import { IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
+import { WhenBusy } from "../../domain/command.ts";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import { SessionOptions } from "../../domain/options.ts";
+import type { PromptRequest } from "../../engine/api.ts";
+import { refuseNul } from "../arguments/odd-text.ts";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
+import { checkDiskResume } from "../resume-token.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn, TurnAnswer } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
+
+const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
+/** Seed 001 takes the options of a session from disk flat; the two that are left out are those of this turn. */
+const flat = { cwd: cwd.exactOptional(), ...options };
+/** What a session that was never ours is gone on with. */
+const DiskOptions = z.strictObject({ ...flat, timeout, permissionRequestTimeoutMs });
+
+const Input = z.strictObject({
+  sessionId: SessionId,
+  prompt: Prompt,
+  attachments: Attachments,
+  whenBusy: WhenBusy.exactOptional().describe(
+    "while a turn runs: reject, queue behind it, or steer it. Default: reject",
+  ),
+  forkSession: z.boolean().exactOptional().describe("go on in a copy with an id of its own. Default: false"),
+  resumeSessionAt: z.string().max(100).exactOptional().describe("forget what came after this message. Default: none"),
+  timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
+  permissionRequestTimeoutMs: permissionRequestTimeoutMs
+    .unwrap()
+    .exactOptional()
+    .describe("for this turn. Default: the session's"),
+  waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
+  idempotencyKey: IdempotencyKey,
+  resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
+  diskResumeConfig: DiskOptions.exactOptional(),
+  ...flat,
+});
+type Input = z.infer<typeof Input>;
 
 /** Goes on with a session, whichever process or server ran it before. */
 export const claudeCodeReply = defineTool({
   name: "claude_code_reply",
   title: "Reply to Claude Code",
-  description:
-    "Send the next prompt to a session in which nothing runs, also after an error or a restart. Returns as claude_code does.",
-  input: z.strictObject({
-    sessionId: SessionId,
-    prompt: Prompt,
-    waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
-    idempotencyKey: IdempotencyKey,
-  }),
+  description: "Send the next prompt to a session, also after an error or a restart. Returns as claude_code does.",
+  input: Input,
+  unlisted: Object.keys(flat),
+  advertised: {
+    attachments: ADVERTISED_ATTACHMENTS,
+    diskResumeConfig: {
+      type: "object",
+      description: "options of claude_code, for a session that no server here has run. Default: {}",
+    },
+  },
   output: TurnAnswer,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  async handle({ sessionId, prompt, idempotencyKey, ...args }, call, deps) {
+  async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
+    const { sessionId, cursor } = await send(args, call, deps);
     const view = viewSession(sessionId, call, deps);
-    const request = { text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    const { cursor } = await deps.engine.prompt(call.principal, sessionId, request);
-    return { answer: await answerTurn(view, call, { cursor, waitMs }) };
+    return { answer: await answerTurn(view, call, { cursor, waitMs }, deps.diskResume) };
   },
 });
+
+async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sessionId: string; cursor: number }> {
+  const { forkSession: fork = false, sessionId } = args;
+  const prompt = promptOf(args);
+  if (fork && args.whenBusy !== undefined) {
+    throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
+  }
+  if (!(await isKnown(sessionId, call, deps))) {
+    checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
+    const chosen = diskOptions(args);
+    refuseNul(chosen);
+    return deps.engine.adopt(call.principal, { sessionId, fork, options: chosen, prompt });
+  }
+  if (fork) return deps.engine.fork(call.principal, sessionId, prompt);
+  const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+  return { sessionId, cursor };
+}
+
+async function isKnown(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<boolean> {
+  try {
+    await engine.get(principal, sessionId);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return false;
+    throw error;
+  }
+}
+
+function promptOf(args: Input): PromptRequest {
+  const { attachments, idempotencyKey, permissionRequestTimeoutMs: askMs, timeout: turnMs, whenBusy } = args;
+  const limits = { ...(turnMs !== undefined && { turnMs }), ...(askMs !== undefined && { askMs }) };
+  return {
+    text: args.prompt,
+    ...(attachments && { attachments }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+    ...(whenBusy && { whenBusy }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(args.resumeSessionAt !== undefined && { resumeAt: args.resumeSessionAt }),
+  };
+}
+
+/** Seed 002 gives them together, seed 001 beside the prompt. */
+function diskOptions(args: Input): z.infer<typeof DiskOptions> {
+  const beside = Object.entries(args).filter(([name]) => Object.hasOwn(flat, name));
+  return DiskOptions.parse({ ...Object.fromEntries(beside), ...args.diskResumeConfig });
+}

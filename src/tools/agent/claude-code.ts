@@ -5,7 +5,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { defineTool } from "../define.ts";
-import { IdempotencyKey, Prompt } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn, TurnAnswer } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -14,6 +14,7 @@ const { cwd, ...options } = SessionOptions.shape;
 
 const Input = z.strictObject({
   prompt: Prompt,
+  attachments: Attachments,
   cwd: cwd.exactOptional(),
   ...options,
   waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
@@ -25,6 +26,7 @@ const ADVANCED = Object.keys(AdvancedOptions.shape);
 
 /** Their schemas would be most of what is listed; what is wrong in one is told by name. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
+  attachments: ADVERTISED_ATTACHMENTS,
   advanced: { type: "object", description: `rarely needed options: ${ADVANCED.join(", ")}. Default: {}` },
   systemPrompt: {
     anyOf: [{ type: "string" }, { type: "object" }],
@@ -50,16 +52,20 @@ export const claudeCode = defineTool({
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const chosen = sessionOptions(args, deps.defaults.cwd);
     refuseNul(chosen);
-    const { prompt, idempotencyKey } = args;
-    const request = { options: chosen, prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
-    const { sessionId, cursor } = await deps.engine.open(call.principal, request);
-    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs }) };
+    const { attachments, idempotencyKey, prompt: text } = args;
+    const prompt = {
+      text,
+      ...(attachments && { attachments }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    };
+    const { sessionId, cursor } = await deps.engine.open(call.principal, { options: chosen, prompt });
+    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs }, deps.diskResume) };
   },
 });
 
 /** One option may come flat, in `advanced`, or in both alike. */
 function sessionOptions(args: z.infer<typeof Input>, defaultCwd: string): SessionOptions {
-  const { prompt: _, waitMs: __, idempotencyKey: ___, advanced: nested = {}, ...flat } = args;
+  const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
   const given = new Map(Object.entries(flat));
   for (const [name, value] of Object.entries(nested)) {
     const beside = given.get(name);

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { configFolder, stateFile } from "./environment.ts";
+import { configFolder, stateFile } from "../environment.ts";
 
 /**
  * Settings of a repository can run commands before anybody is asked: hooks, servers of .mcp.json, apiKeyHelper. They

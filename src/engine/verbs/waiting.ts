@@ -1,7 +1,7 @@
-import type { StoredEvent } from "../domain/event.ts";
-import type { SessionState } from "../domain/session.ts";
-import type { WaitRequest, WaitUntil } from "./api.ts";
-import type { SessionBackend } from "./ports.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { WaitRequest, WaitUntil } from "../api.ts";
+import type { SessionBackend } from "../ports.ts";
 
 const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "question.asked", "session.closed"]);
 
@@ -55,8 +55,8 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   return false;
 }
 
-function nothingRuns({ closed, queue, queueHeld, turn }: SessionState): boolean {
-  return closed !== undefined || (turn === null && (queue.length === 0 || queueHeld));
+function nothingRuns({ closed, queue, turn }: SessionState): boolean {
+  return closed !== undefined || (turn === null && queue.every(({ held }) => held));
 }
 
 async function never(): Promise<never> {

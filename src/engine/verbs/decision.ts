@@ -1,6 +1,6 @@
-import { keptToSession, PermissionUpdate, type Decision } from "../domain/permission.ts";
-import type { AnswerRequest } from "./api.ts";
-import type { SessionBackend, SessionRecord } from "./ports.ts";
+import { keptToSession, PermissionUpdate, type Decision } from "../../domain/permission.ts";
+import type { AnswerRequest } from "../api.ts";
+import type { SessionBackend, SessionRecord } from "../ports.ts";
 
 /** What a caller's answer means to Claude Code. */
 export async function decisionOf(

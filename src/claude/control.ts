@@ -1,0 +1,90 @@
+import type { Query } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+import type { ControlRequest } from "../domain/control.ts";
+import { AppError, invalidArgument } from "../domain/error.ts";
+import { JsonObject } from "../domain/json.ts";
+
+/** In no type of the SDK yet. */
+interface Untyped {
+  getTaskOutput?: (taskId: string) => Promise<unknown>;
+}
+
+/** One control request to a running Claude Code. Rejects with an AppError that says what Claude Code did not like. */
+export async function askClaude(query: Query, request: ControlRequest): Promise<JsonObject> {
+  switch (request.do) {
+    case "configure":
+      return configure(query, request);
+    case "stop-task":
+      // An unknown id resolves as well: there is then nothing to stop.
+      await query.stopTask(request.taskId);
+      return { taskId: request.taskId };
+    case "task-output":
+      return taskOutput(query, request.taskId);
+    case "usage":
+      return usage(query);
+    case "rewind":
+      return rewind(query, request);
+  }
+}
+
+/** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
+export async function costSoFar(query: Query): Promise<number> {
+  const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+  return session.total_cost_usd;
+}
+
+type RequestTo<D extends ControlRequest["do"]> = Extract<ControlRequest, { do: D }>;
+
+async function configure(query: Query, { model, permissionMode }: RequestTo<"configure">): Promise<JsonObject> {
+  if (model !== undefined) {
+    await query.setModel(model).catch((error: unknown) => {
+      throw invalidArgument("model", `Claude Code does not take ${model}: ${messageOf(error)}`);
+    });
+  }
+  if (permissionMode !== undefined) {
+    await query.setPermissionMode(permissionMode).catch((error: unknown) => {
+      throw invalidArgument("permissionMode", `Claude Code does not take ${permissionMode}: ${messageOf(error)}`);
+    });
+  }
+  return {};
+}
+
+const TaskOutput = z.looseObject({ output: z.string(), total_bytes: z.number(), truncated: z.boolean() });
+
+async function taskOutput(query: Query & Untyped, taskId: string): Promise<JsonObject> {
+  const answer = TaskOutput.safeParse(await query.getTaskOutput?.(taskId).catch(() => undefined));
+  if (!answer.success) throw invalidArgument("taskId", `Claude Code has no output of a task ${taskId}.`);
+  const { output, total_bytes: totalBytes, truncated } = answer.data;
+  return { taskId, output, totalBytes, truncated };
+}
+
+async function usage(query: Query): Promise<JsonObject> {
+  const { categories, maxTokens, model, percentage, totalTokens } = await query.getContextUsage({ detail: "summary" });
+  const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
+  return {
+    context: {
+      model,
+      totalTokens,
+      maxTokens,
+      percentage,
+      categories: categories.map(({ name, tokens }) => ({ name, tokens })),
+    },
+    costUsd: session.total_cost_usd,
+    modelUsage: JsonObject.parse(session.model_usage),
+    linesAdded: session.total_lines_added,
+    linesRemoved: session.total_lines_removed,
+  };
+}
+
+async function rewind(query: Query, { dryRun, promptId }: RequestTo<"rewind">): Promise<JsonObject> {
+  const answer = await query.rewindFiles(promptId, { dryRun }).catch((error: unknown) => {
+    throw new AppError("INVALID_ARGUMENT", `Files cannot be put back: ${messageOf(error)}`);
+  });
+  const { canRewind, error, ...told } = answer;
+  if (!canRewind) throw new AppError("INVALID_ARGUMENT", `Files cannot be put back: ${error ?? "no checkpoint"}`);
+  return { ...told, dryRun };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

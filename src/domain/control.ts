@@ -1,0 +1,18 @@
+import { z } from "zod";
+import { PermissionMode } from "./permission.ts";
+
+const request = <D extends string, S extends z.core.$ZodLooseShape>(what: D, shape: S) =>
+  z.object({ do: z.literal(what), ...shape });
+
+/** What is asked of the running Claude Code itself, beside prompts and answers. */
+export const ControlRequest = z.discriminatedUnion("do", [
+  /** From now on, and for every later process of the session. */
+  request("configure", { model: z.string().exactOptional(), permissionMode: PermissionMode.exactOptional() }),
+  request("stop-task", { taskId: z.string() }),
+  request("task-output", { taskId: z.string() }),
+  /** How full the context is, and what the session has cost. */
+  request("usage", {}),
+  /** Files back to what they were before the prompt of this id; `dryRun` only tells what would change. */
+  request("rewind", { promptId: z.string(), dryRun: z.boolean() }),
+]);
+export type ControlRequest = z.infer<typeof ControlRequest>;

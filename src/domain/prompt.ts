@@ -1,0 +1,25 @@
+import { z } from "zod";
+
+/** An image that goes with a prompt. */
+export const Attachment = z.object({
+  mediaType: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
+  /** Base64. */
+  data: z.string(),
+});
+export type Attachment = z.infer<typeof Attachment>;
+
+/** Bounds of one turn, beside those of its session; the tighter one holds. */
+export const TurnLimits = z.object({
+  /** The turn's length, ms, time spent waiting for a decision not counted. */
+  turnMs: z.number().exactOptional(),
+  /** ms until an unanswered request is denied, from its creation. */
+  askMs: z.number().exactOptional(),
+});
+export type TurnLimits = z.infer<typeof TurnLimits>;
+
+/** What a caller names: a file on the server's machine, or the image itself. */
+export const AttachmentSource = z.union([
+  z.strictObject({ path: z.string().min(1) }),
+  z.strictObject({ data: z.base64().min(1), mediaType: Attachment.shape.mediaType }),
+]);
+export type AttachmentSource = z.infer<typeof AttachmentSource>;

@@ -1,0 +1,114 @@
+import { AppError, type Refusal } from "../domain/error.ts";
+import type { SessionEvent } from "../domain/event.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { optionsOf, type SessionState } from "../domain/session.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, SessionBackend } from "./ports.ts";
+import type { ControlOutcome, Effect, Input } from "./step.ts";
+
+type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
+/** Replies are the actor's own. */
+export type OutwardEffect = Exclude<Effect, { type: "reply" }>;
+
+/** What was stored just now, so that it need not be read again. */
+export interface Stored {
+  readonly firstId: number;
+  readonly events: readonly SessionEvent[];
+}
+
+interface HandsOptions {
+  readonly sessionId: string;
+  readonly spec: SessionOptions;
+  readonly backend: SessionBackend;
+  readonly runtime: AgentRuntime;
+  readonly post: (input: Input) => void;
+  readonly now: () => number;
+}
+
+/** Does what a step has decided. Nobody else touches the session's process. */
+export class Hands {
+  readonly #options: HandsOptions;
+  #process: AgentProcess | undefined;
+
+  constructor(options: HandsOptions) {
+    this.#options = options;
+  }
+
+  async perform(effect: OutwardEffect, state: SessionState, stored: Stored): Promise<void> {
+    switch (effect.type) {
+      case "start":
+        return this.#start(effect, state);
+      case "end-leftover":
+        return this.#endLeftover(effect);
+      case "push":
+        return this.#push(effect, stored);
+      case "control":
+        return void this.#control(effect);
+      case "answer":
+        return this.#process?.answer(effect.requestId, effect.decision);
+      case "interrupt":
+        return this.#process?.interrupt();
+      case "stop":
+        return this.#process?.stop();
+      case "kill":
+        return this.kill();
+    }
+  }
+
+  kill(): void {
+    this.#process?.kill();
+  }
+
+  #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
+    const { now, post, runtime, sessionId, spec } = this.#options;
+    const onSignal = (signal: AgentSignal) => post({ type: "signal", at: now(), processId, signal });
+    const { origin, transcriptId = sessionId } = state;
+    this.#process = runtime.start({
+      sessionId,
+      transcriptId,
+      options: optionsOf(spec, state),
+      mark: this.#mark(processId),
+      onSignal,
+      first,
+      rerun,
+      ...(resumeAt !== undefined && { resumeAt }),
+      ...(origin && { origin }),
+    });
+  }
+
+  /** The text stands in the event, which is in the log when it was not stored just now. */
+  async #push({ eventId, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
+    const { backend, sessionId } = this.#options;
+    const event = events[eventId - firstId] ?? (await backend.read(sessionId, eventId, 1)).at(0);
+    if (event?.type !== "prompt.queued") return;
+    const { attachments = [], text } = event.data;
+    this.#process?.push({ id: promptId, text, attachments });
+  }
+
+  /** Not waited for: what the process answers comes back as an input. */
+  async #control({ by, commandId, request }: EffectOf<"control">): Promise<void> {
+    const outcome = await this.#ask(request);
+    this.#options.post({ type: "controlled", at: this.#options.now(), commandId, by, request, outcome });
+  }
+
+  async #ask(request: EffectOf<"control">["request"]): Promise<ControlOutcome> {
+    if (!this.#process) return { ok: false, refusal: NO_PROCESS };
+    try {
+      return { ok: true, data: await this.#process.control(request) };
+    } catch (error) {
+      const code = error instanceof AppError ? error.code : "INTERNAL";
+      return { ok: false, refusal: { code, message: error instanceof Error ? error.message : String(error) } };
+    }
+  }
+
+  async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
+    const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+    await this.#options.runtime.endLeftover({ mark: this.#mark(processId), ...known });
+  }
+
+  /** Known before the process is, so that whoever takes the session over finds what it left. */
+  #mark(processId: string): string {
+    return `${this.#options.sessionId}:${processId}`;
+  }
+}
+
+const NO_PROCESS: Refusal = { code: "INTERNAL", message: "Claude Code has just ended. Try again." };

@@ -1,0 +1,68 @@
+import type { CommandOf } from "../../domain/command.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
+import { endProcess, startProcess } from "./turn.ts";
+
+/**
+ * What is asked of Claude Code itself. It is handed to the process, and answered when the process has (`onControlled`);
+ * what only concerns the next process is answered here.
+ */
+export function onControl(draft: Draft, command: CommandOf<"control">): void {
+  const { effects, state } = draft;
+  const { by, request } = command.data;
+  if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
+  if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
+  const { phase } = state.process;
+  if (phase === "ending") {
+    return refuse(draft, command, "SESSION_BUSY", "Claude Code is just being stopped. Try again in a moment.");
+  }
+  if (phase === "none") {
+    if (request.do !== "rewind" && request.do !== "usage") {
+      const problem = "Nothing runs in the session: with the process its background tasks have ended.";
+      return refuse(draft, command, "INVALID_ARGUMENT", problem);
+    }
+    startProcess(draft);
+    state.idleSince = draft.at;
+  }
+  effects.push({ type: "control", commandId: command.id, by, request });
+}
+
+/** A mode without any checks cannot be switched on in a process that was started without it; without a process nothing can. */
+function needsProcess({ state }: Draft, request: Configure): boolean {
+  return state.process.phase !== "none" && request.permissionMode !== "bypassPermissions";
+}
+
+type Configure = Extract<ControlRequest, { do: "configure" }>;
+
+function configureNext(draft: Draft, command: CommandOf<"control">, request: Configure): void {
+  const { state } = draft;
+  const cursor = state.lastEventId + 1;
+  if (state.turn) {
+    const advice = "Interrupt the turn or wait for its end.";
+    return refuse(draft, command, "SESSION_BUSY", `This cannot be switched while a turn runs. ${advice}`);
+  }
+  // The next prompt resumes the session in a process that has it.
+  endProcess(draft);
+  choose(draft, command.data.by, request);
+  accept(draft, command, cursor, {});
+}
+
+function choose(draft: Draft, by: string, { model, permissionMode }: Configure): void {
+  const chosen = { ...(model !== undefined && { model }), ...(permissionMode !== undefined && { permissionMode }) };
+  Object.assign(draft.state.chosen, chosen);
+  emit(draft, { type: "session.configured", data: { ...chosen, by } });
+}
+
+export function onControlled(draft: Draft, input: Extract<Input, { type: "controlled" }>): void {
+  const { by, commandId: id, outcome, request } = input;
+  const cursor = draft.state.lastEventId + 1;
+  if (!outcome.ok) return refuse(draft, { id }, outcome.refusal.code, outcome.refusal.message);
+  if (!draft.state.closed) {
+    if (request.do === "configure") choose(draft, by, request);
+    if (request.do === "rewind" && !request.dryRun) {
+      const message = `Files were put back to what they were before prompt ${request.promptId}, by ${by}.`;
+      emit(draft, { type: "notice", data: { kind: "rewind", message, details: outcome.data } });
+    }
+  }
+  accept(draft, { id }, cursor, outcome.data);
+}

@@ -1,0 +1,105 @@
+import type { SessionState, Turn } from "../../domain/session.ts";
+import type { AgentSignal } from "../ports.ts";
+import { emit, type Draft } from "./draft.ts";
+import { endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
+
+/** The coming and going of a session's process. */
+
+type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
+type OfProcess = SignalOf<"started" | "ready" | "exited">;
+
+export function isOfProcess(signal: AgentSignal): signal is OfProcess {
+  return signal.type === "started" || signal.type === "ready" || signal.type === "exited";
+}
+
+export function onProcess(draft: Draft, signal: OfProcess): void {
+  switch (signal.type) {
+    case "started":
+      return onStarted(draft, signal);
+    case "ready":
+      return onReady(draft);
+    case "exited":
+      return onExited(draft, signal);
+  }
+}
+
+function onStarted(draft: Draft, { pid, resumed, startedAt }: SignalOf<"started">): void {
+  const { process, turn } = draft.state;
+  if (process.phase === "none") return;
+  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+  Object.assign(process, known);
+  emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
+  if (resumed || (draft.state.processCount === 1 && !draft.state.origin)) return;
+  const message = "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
+  emit(draft, { type: "notice", data: { kind: "warning", message } });
+  // There is no turn that Claude Code could go on with: the prompt never ran.
+  if (!turn?.rerun || !turn.prompt || turn.stopping) return;
+  delete turn.unheard;
+  push(draft, turn.prompt);
+}
+
+function onReady({ state }: Draft): void {
+  if (state.process.phase === "starting") state.process = { ...state.process, phase: "live" };
+}
+
+function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): void {
+  const { state } = draft;
+  const before = state.process;
+  if (before.phase === "none") return;
+  const expected = before.phase === "ending" || state.turn?.stopping?.killed === true;
+  emit(draft, {
+    type: "process.exited",
+    data: { processId: before.id, code, signal, expected, ...(error !== undefined && { error }) },
+  });
+  state.process = { phase: "none" };
+  if (signal === "SIGKILL") state.reportedCostUsd = state.savedCostUsd;
+  else state.savedCostUsd = state.reportedCostUsd;
+  const { turn } = state;
+  const finished = turn !== null && isFinished(turn, state);
+  if (state.background.length > 0) {
+    state.background = [];
+    if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
+  }
+  if (!turn) return;
+  if (finished) finishTurn(draft, turn);
+  else if (turn.pending) runPending(draft, turn);
+  else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error }));
+}
+
+/** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
+function isFinished(turn: Turn, { asks, background }: SessionState): boolean {
+  if (turn.stopping) return true;
+  return turn.last !== undefined && turn.awaiting.length === 0 && asks.length === 0 && background.length === 0;
+}
+
+type Death = { code: number | null; signal: string | null; error: string | undefined };
+
+function howItEnded({ code, signal }: Death): string {
+  if (signal !== null) return `was killed by ${signal}`;
+  return code === null ? "ended" : `exited with code ${String(code)}`;
+}
+
+/** Nobody asked it to end: either it never came up, or it was lost in the middle of its work. */
+function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
+  const how = howItEnded(death);
+  const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
+  if (phase === "starting") {
+    const message = `Claude Code did not start: it ${how}.${why}`;
+    return { outcome: "failed", errorSubtype: "start_failed", category: "configuration", message };
+  }
+  const last = lastToolUseId ? ` The last tool call seen is ${lastToolUseId}; its outcome may be unknown.` : "";
+  const message = `Claude Code ${how} in the middle of the turn.${why}${last} Reply to the session to go on.`;
+  return { outcome: "lost", errorSubtype: "lost", message };
+}
+
+/** This node took the session over: whatever the dead owner ran is ended, and gone before anything else is done. */
+export function onRecovered(draft: Draft): void {
+  const { process } = draft.state;
+  if (process.phase === "none") return;
+  const { id, pid, startedAt } = process;
+  const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
+  draft.effects.push({ type: "end-leftover", processId: id, ...known });
+  // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
+  if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
+  onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from "node:crypto";
+import type { Command } from "../../domain/command.ts";
+import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { Principal } from "../../domain/principal.ts";
+import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
+import type { AdoptRequest, PromptRequest } from "../api.ts";
+import type { AgentRuntime, Clock, SessionBackend, SessionRecord } from "../ports.ts";
+
+/** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
+
+export interface Beginning {
+  readonly id: string;
+  readonly spec: SessionOptions;
+  /** What it has from the session it begins with. */
+  readonly inherited: Partial<Pick<SessionState, "origin" | "chosen" | "reportedCostUsd" | "savedCostUsd">>;
+}
+
+export async function newSession(runtime: AgentRuntime, spec: SessionOptions): Promise<Beginning> {
+  return { id: await runtime.reserve(spec), spec, inherited: {} };
+}
+
+export async function forkOf(runtime: AgentRuntime, source: SessionRecord, request: PromptRequest): Promise<Beginning> {
+  const { id, state } = source;
+  if (state.closed) {
+    throw new AppError("CANCELLED", `The session was ${state.closed.reason} and cannot be forked.`, { sessionId: id });
+  }
+  if (state.turn) {
+    const advice = "Wait for the end of its turn with claude_code_check (until: end).";
+    throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });
+  }
+  const { chosen, reportedCostUsd, savedCostUsd, transcriptId = id } = state;
+  const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
+  const spec = optionsOf(source.spec, state);
+  return { id: await runtime.reserve(spec), spec, inherited: { origin, chosen, reportedCostUsd, savedCostUsd } };
+}
+
+export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Promise<Beginning> {
+  const { fork, options, prompt, sessionId } = request;
+  const found = await runtime.find(sessionId, options);
+  if (!found) throw sessionNotFound(sessionId);
+  if (found.openIn && !fork) {
+    const { how, pid } = found.openIn;
+    const advice = "Close it there, or branch off with forkSession: true.";
+    const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
+    throw new AppError("SESSION_BUSY", problem, { sessionId });
+  }
+  const cwd = options.cwd ?? found.cwd;
+  if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
+  const spec = { ...options, cwd };
+  const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
+  const id = fork ? await runtime.reserve(spec) : sessionId;
+  return { id, spec, inherited: { origin: { transcriptId: sessionId, ...at } } };
+}
+
+interface Created {
+  readonly record: SessionRecord;
+  /** False when a retry has found the session that the first try had made. */
+  readonly created: boolean;
+}
+
+/** The row of the session; idempotent by key. */
+export async function createSession(
+  { backend, clock, runtime }: { backend: SessionBackend; clock: Clock; runtime: AgentRuntime },
+  principal: Principal,
+  { id, inherited, spec }: Beginning,
+  idempotencyKey: string | undefined,
+): Promise<Created> {
+  const at = clock.now();
+  const state = { ...initialState(at), identity: await runtime.identify(spec), ...inherited };
+  const key = idempotencyKey === undefined ? {} : { idempotencyKey };
+  return backend.create({ id, principal, spec, state, at, ...key });
+}
+
+/** A prompt as the command that gives it. */
+export async function promptCommand(
+  runtime: AgentRuntime,
+  principal: Principal,
+  { spec }: Pick<SessionRecord, "spec">,
+  { attachments: sources = [], ...request }: PromptRequest,
+): Promise<Command> {
+  const attachments = await runtime.attach(sources, spec);
+  const images = attachments.length === 0 ? {} : { attachments };
+  return { id: randomUUID(), principal, kind: "prompt", data: { promptId: randomUUID(), ...request, ...images } };
+}

@@ -1,0 +1,38 @@
+import { AppError } from "../../domain/error.ts";
+import { SessionStatus } from "../../domain/session.ts";
+import { ConflictError, type Clock, type SessionBackend, type SessionRecord } from "../ports.ts";
+
+/** What is done to the row of a session and not by its owner. */
+
+const TRIES = 5;
+/** How long the process of a closed session may take to end, ms, and how often to look. */
+const END_MS = 10_000;
+const LOOK_MS = 50;
+
+export async function rename(backend: SessionBackend, get: () => Promise<SessionRecord>, title: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { id, rev } = await get();
+    try {
+      await backend.update(id, rev, { title });
+      return;
+    } catch (error) {
+      // Its owner has written something meanwhile.
+      if (!(error instanceof ConflictError) || attempt === TRIES) throw error;
+    }
+  }
+}
+
+/** Whoever owns it gives it up once its process has gone; then nobody has it, and it can go. */
+export async function deleteClosed(
+  { backend, clock }: { backend: SessionBackend; clock: Clock },
+  sessionId: string,
+): Promise<void> {
+  const deadline = clock.now() + END_MS;
+  const query = { before: Number.MAX_SAFE_INTEGER, statuses: SessionStatus.options, ids: [sessionId], limit: 1 };
+  while ((await backend.purge(query)) === 0 && (await backend.get(sessionId))) {
+    if (clock.now() >= deadline) {
+      throw new AppError("SESSION_BUSY", "Its process has not ended yet. Try again in a moment.", { sessionId });
+    }
+    await new Promise<void>((resolve) => clock.at(clock.now() + LOOK_MS, resolve));
+  }
+}

@@ -1,0 +1,41 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { AppError } from "../domain/error.ts";
+import type { Principal } from "../domain/principal.ts";
+
+/** Whether sessions that this server has never seen may be gone on with, and what shows that the caller may (seed 002). */
+export interface DiskResume {
+  readonly allowed: boolean;
+  /** Without one no token is needed. */
+  readonly secret: string | undefined;
+}
+
+/** HMAC-SHA256 over principal and session, in hex; undefined when the operator has set no secret. */
+export function resumeToken({ secret }: DiskResume, principal: Principal, sessionId: string): string | undefined {
+  if (secret === undefined) return undefined;
+  return createHmac("sha256", secret).update(`${principal}\n${sessionId}`).digest("hex");
+}
+
+/** Throws SESSION_NOT_FOUND where disk resume is off, PERMISSION_DENIED for want of the right token. */
+export function checkDiskResume(
+  policy: DiskResume,
+  principal: Principal,
+  { sessionId, token }: { sessionId: string; token: string | undefined },
+): void {
+  if (!policy.allowed) {
+    const problem = `There is no session ${sessionId}, and sessions from disk are not resumed here.`;
+    const advice =
+      "List the sessions with claude_code_session; the operator allows it with CLAUDE_CODE_MCP_ALLOW_DISK_RESUME=1.";
+    throw new AppError("SESSION_NOT_FOUND", `${problem} ${advice}`, { sessionId });
+  }
+  const right = resumeToken(policy, principal, sessionId);
+  if (right === undefined || (token !== undefined && isSame(token, right))) return;
+  const problem = token === undefined ? "A resumeToken is required" : "The resumeToken is not right";
+  const advice = "Give the one that claude_code or claude_code_reply answered for this session.";
+  throw new AppError("PERMISSION_DENIED", `${problem} to resume a session from disk. ${advice}`, { sessionId });
+}
+
+/** Takes the same time wherever they differ. */
+function isSame(given: string, right: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
