@@ -73,6 +73,8 @@ export function createApp(settings: AppSettings): App {
       engine: await engine,
       defaults: { cwd: process.cwd() },
       limits: { maxWaitMs: config.maxWaitMs },
+      allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+      mask: (fields) => masker.fields(fields),
       now: () => Date.now(),
       log,
     };

@@ -73,6 +73,13 @@ const fields = {
     group: "Permissions",
     meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
   }),
+  allowSensitiveSessionDetails: toggle({
+    flag: "allow-sensitive-session-details",
+    variable: "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS",
+    group: "Permissions",
+    meaning:
+      "Callers may see the folders, prompts, titles and options of sessions (includeSensitive), and filter by them.",
+  }),
   allowDirs: directories("none (anywhere)", {
     flag: "allow-dir",
     variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",

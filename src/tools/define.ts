@@ -25,6 +25,10 @@ export interface ToolDeps {
   readonly engine: Engine;
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
+  /** What the operator allows callers to see. */
+  readonly allows: { readonly sensitiveDetails: boolean };
+  /** A copy without what looks like a secret, for what a caller only reads. */
+  readonly mask: (fields: JsonObject) => JsonObject;
   readonly log: Pick<Logger, "error">;
   /** ms since the epoch. */
   now(): number;

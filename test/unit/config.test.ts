@@ -49,6 +49,7 @@ describe("the settings", () => {
       permissionTimeoutMs: 60_000,
       permissionMaxMs: 1_800_000,
       allowBypass: false,
+      allowSensitiveSessionDetails: false,
       allowDirs: [],
       trustDirs: [],
       maxDepth: 1,
