@@ -16,6 +16,7 @@ const PARTS = [
     render: () => parameterTable(tool),
   })),
   { file: "docs/tools.md", name: "advanced options", render: advancedTable },
+  { file: "docs/tools.md", name: "error codes", render: errorTable },
 ];
 
 const MEND = "npm run build && node scripts/generate-docs.mjs";
@@ -42,6 +43,12 @@ async function parameterTable(name) {
 async function advancedTable() {
   const { AdvancedOptions } = await built("domain/options.js");
   return schemaTable(z.toJSONSchema(AdvancedOptions, { io: "input" }));
+}
+
+async function errorTable() {
+  const { ERRORS } = await built("tools/resources/errors.js");
+  const rows = Object.entries(ERRORS).map(([name, { when, todo }]) => [code(name), when, todo]);
+  return table(["Code", "When", "What to do"], rows);
 }
 
 /** What may stand for each name of an object, and what it means. */

@@ -6,6 +6,7 @@ import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { ToolDeps } from "./tools/define.ts";
+import { LIBRARY } from "./tools/resources/library.ts";
 import { toolsOf } from "./tools/toolsets.ts";
 
 export interface StoreSettings {
@@ -82,6 +83,8 @@ export function createApp(settings: AppSettings): App {
         allowed: config.allowDiskResume,
         secret: resumeSecret(environment),
       },
+      allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+      mask: (fields) => masker.fields(fields),
       now: () => Date.now(),
       log,
     };
@@ -92,7 +95,8 @@ export function createApp(settings: AppSettings): App {
   return {
     log,
     serveStdio(onClose) {
-      serveOverStdio({ tools: toolsOf(["agent"]), deps, info: settings.info, limits: config, log, onClose });
+      const { info } = settings;
+      serveOverStdio({ tools: toolsOf(["agent"]), library: LIBRARY, deps, info, limits: config, log, onClose });
     },
     close: async () => (closed ??= close()),
   };

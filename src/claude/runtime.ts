@@ -7,6 +7,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
+import { workTreeOf } from "./git.ts";
 import { identify } from "./identity.ts";
 import { readImages } from "./images.ts";
 import { toSdkOptions } from "./options.ts";
@@ -44,6 +45,7 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
     attach: async (sources, { cwd }) =>
       readImages(sources, cwd, async (field, path) => checkRoots(field, path, config)),
     find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
+    workTree: workTreeOf,
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
       const launch = prepare(request, config);

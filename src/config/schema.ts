@@ -80,6 +80,13 @@ const fields = {
     meaning:
       "Sessions that Claude Code has on disk and no server of this store has seen can be replied to; with CLAUDE_CODE_MCP_RESUME_SECRET set in the environment a resumeToken is required.",
   }),
+  allowSensitiveSessionDetails: toggle({
+    flag: "allow-sensitive-session-details",
+    variable: "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS",
+    group: "Permissions",
+    meaning:
+      "Callers may see the folders, prompts, titles and options of sessions (includeSensitive), and filter by them.",
+  }),
   allowDirs: directories("none (anywhere)", {
     flag: "allow-dir",
     variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",

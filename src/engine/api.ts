@@ -6,7 +6,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { AnsweredBy, PermissionUpdate } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
-import type { SessionRecord, SessionQuery } from "./ports.ts";
+import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /** The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. */
 export interface Engine {
@@ -38,6 +38,8 @@ export interface Engine {
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
   /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
   control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
+  /** How the session's folder stands in git; undefined where it is in no repository. */
+  workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined>;
   rename(principal: Principal, sessionId: string, title: string): Promise<void>;
   /** Deletes what is kept of the session here; Claude Code's own transcript stays. Throws SESSION_BUSY while a turn runs. */
   delete(principal: Principal, sessionId: string, by: string): Promise<void>;

@@ -13,7 +13,7 @@ import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } f
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
-import type { SessionQuery, SessionRecord } from "./ports.ts";
+import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
 import { waitForOne } from "./verbs/waiting.ts";
 
 /** How often a waiting call looks whether the owner still lives, ms. */
@@ -102,6 +102,11 @@ class Node implements Engine {
     const command: Command = { id: randomUUID(), principal, kind: "control", data: { by, request } };
     const { data = {} } = await this.#onSession(principal, sessionId, command);
     return data;
+  }
+
+  async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
+    const { spec } = await this.get(principal, sessionId);
+    return this.#options.runtime.workTree(spec.cwd);
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {

@@ -88,6 +88,14 @@ export interface FoundSession {
   openIn: { pid: number; how: string } | undefined;
 }
 
+/** How a folder stands against its last commit in git. */
+export interface WorkTree extends JsonObject {
+  commit: string;
+  diff: string;
+  /** New files, relative to the folder. */
+  untracked: string[];
+}
+
 export interface AgentRuntime {
   /** Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field. */
   check(options: SessionOptions): Promise<void>;
@@ -95,6 +103,8 @@ export interface AgentRuntime {
   reserve(options: SessionOptions): Promise<string>;
   /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
   attach(sources: readonly AttachmentSource[], options: Pick<SessionOptions, "cwd">): Promise<Attachment[]>;
+  /** Undefined where the folder is in no repository. */
+  workTree(cwd: string): Promise<WorkTree | undefined>;
   /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
   find(sessionId: string, options: Pick<SessionOptions, "env">): Promise<FoundSession | undefined>;
   /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */

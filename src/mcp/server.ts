@@ -9,12 +9,15 @@ import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
+import type { Library } from "../tools/resources/define.ts";
 import { openCall } from "./call.ts";
+import { serveResources } from "./resources.ts";
 
 /** From tools to an MCP server. The SDK moves messages; what is valid and what is said is decided in tools/. */
 
 export interface ServerOptions {
   readonly tools: readonly Tool[];
+  readonly library: Library;
   readonly limits: ToolLimits;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;
@@ -29,14 +32,18 @@ const INSTRUCTIONS = `Runs Claude Code as a background agent that outlives the c
 1. claude_code starts it on a task (set waitMs to wait for the result of a short one).
 2. claude_code_check with the sessionId and nextCursor waits for news: its output, requests in actions[], the result.
 3. Answer each of actions[] with claude_code_check, action respond_permission; that waits for the next news as well.
-4. claude_code_reply sends the next prompt. claude_code_session lists and cancels.`;
+4. claude_code_reply sends the next prompt. claude_code_session lists and cancels.
+More to read: claude-code://quickstart, permissions, errors, options.`;
 
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
 export function createMcpServer(options: ServerOptions): McpServer {
   const { name, version } = options.info;
   const server = new McpServer(
     { name, title: TITLE, version },
-    { capabilities: { tools: { listChanged: false } }, instructions: INSTRUCTIONS },
+    {
+      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
+      instructions: INSTRUCTIONS,
+    },
   );
   for (const tool of options.tools) {
     const { title, description, annotations, meta } = tool;
@@ -50,6 +57,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
     };
     server.registerTool(tool.name, config, async (args, context) => callTool(tool, args, context, { server, options }));
   }
+  serveResources(server, options);
   return server;
 }
 

@@ -27,6 +27,10 @@ export interface ToolDeps {
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
   readonly diskResume: DiskResume;
+  /** What the operator allows callers to see. */
+  readonly allows: { readonly sensitiveDetails: boolean };
+  /** A copy without what looks like a secret, for what a caller only reads. */
+  readonly mask: (fields: JsonObject) => JsonObject;
   readonly log: Pick<Logger, "error">;
   /** ms since the epoch. */
   now(): number;

@@ -21,11 +21,15 @@ export function replyWith(answer: JsonObject): ToolReply {
  * caller gets an id to ask about, the log the rest.
  */
 export function replyWithError(error: unknown, report: ReportFault, sessionId?: string): ToolReply {
-  const known = error instanceof AppError ? error : fault(error, report);
+  const known = asAppError(error, report);
   const text = `Error [${known.code}]: ${known.message}`;
   const about = known.sessionId ?? sessionId;
   const structured = { isError: true, error: text, code: known.code, ...(about !== undefined && { sessionId: about }) };
   return { text, structured, isError: true };
+}
+
+export function asAppError(error: unknown, report: ReportFault): AppError {
+  return error instanceof AppError ? error : fault(error, report);
 }
 
 function fault(error: unknown, report: ReportFault): AppError {

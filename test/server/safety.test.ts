@@ -146,3 +146,19 @@ describe("what the agent's shell can see", () => {
     expect(seen).not.toContain("CLAUDE_CODE_ALLOWED_TOOLS");
   });
 });
+
+describe("a server whose gate is closed", () => {
+  it("takes no prompt for a session that another server started with bypassPermissions", async () => {
+    // Claude Code itself refuses the mode to root, unless it is told that it is confined.
+    const open = await world.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
+    const closed = await world.server();
+    const args = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
+    const { result, sessionId } = await open.call("claude_code", { ...args, prompt: scriptTag([{ text: "hi" }]) });
+    expect(result?.result).toBe("hi");
+    const { code, text } = await closed.refusal("claude_code_reply", { sessionId, prompt: "more" });
+    expect(code).toBe("PERMISSION_DENIED");
+    expect(text).toContain("--allow-bypass");
+    const again = { sessionId, prompt: scriptTag([{ text: "again" }]), waitMs: 40_000 };
+    expect((await open.call("claude_code_reply", again)).result?.result).toBe("again");
+  });
+});

@@ -50,6 +50,7 @@ describe("the settings", () => {
       permissionMaxMs: 1_800_000,
       allowBypass: false,
       allowDiskResume: false,
+      allowSensitiveSessionDetails: false,
       allowDirs: [],
       trustDirs: [],
       maxDepth: 1,

@@ -73,7 +73,10 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       version: "1.2.3",
     });
     expect(client.getInstructions()).toContain("claude_code_check");
-    expect(client.getServerCapabilities()).toEqual({ tools: { listChanged: false } });
+    expect(client.getServerCapabilities()).toEqual({
+      tools: { listChanged: false },
+      resources: { listChanged: false },
+    });
     await client.listTools();
     expect(wire.depsMade).toBe(0);
     await client.close();

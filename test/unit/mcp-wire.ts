@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
+import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { depsOf, FakeEngine } from "./tools-fake-engine.ts";
 
@@ -38,6 +39,7 @@ export class Wire {
     });
     this.server = serveOverStdio({
       tools: toolsOf(["agent"]),
+      library: LIBRARY,
       limits: { maxWaitMs: 45_000 },
       deps: () => {
         this.depsMade += 1;

@@ -1,7 +1,6 @@
 import { AppError, sessionNotFound } from "../../src/domain/error.ts";
 import type { SessionEvent, StoredEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { Ask } from "../../src/domain/permission.ts";
-import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type {
   AdoptRequest,
   AnswerRequest,
@@ -10,7 +9,8 @@ import type {
   PromptRequest,
   WaitRequest,
 } from "../../src/engine/api.ts";
-import type { SessionRecord } from "../../src/engine/ports.ts";
+import { initialState, statusOf, type SessionState } from "../../src/domain/session.ts";
+import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
 
 /** A clock that only tests move. 2026-01-01. */
@@ -22,6 +22,8 @@ export class FakeSession {
   state: SessionState = initialState(NOW);
   /** Events before this id are gone. */
   trimmedBefore = 1;
+  updatedAt = NOW + 1_000;
+  title: string | undefined = undefined;
 
   readonly id: string;
   readonly spec: SessionRecord["spec"];
@@ -34,14 +36,14 @@ export class FakeSession {
   }
 
   record(): SessionRecord {
-    const { id, spec, state } = this;
-    const times = { createdAt: NOW, updatedAt: NOW + 1_000 };
+    const { id, spec, state, title, updatedAt } = this;
+    const times = { createdAt: NOW, updatedAt };
     return {
       id,
       principal: "local",
       spec,
       state: structuredClone(state),
-      title: undefined,
+      title,
       rev: 1,
       owner: undefined,
       ...times,
@@ -105,6 +107,7 @@ export class FakeEngine implements Engine {
   readonly answers: AnswerRequest[] = [];
   readonly delivers: { requestId: string; whole: boolean }[][] = [];
   readonly waits: WaitRequest[] = [];
+  readonly queries: SessionQuery[] = [];
   /** What happens once a session has been opened or prompted. */
   onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
   onAnswer: (session: FakeSession, answer: AnswerRequest) => void = () => undefined;
@@ -179,6 +182,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor: 1 });
   }
 
+  workTree = async () => Promise.resolve(undefined);
   queue = async () => Promise.resolve();
   control = async () => Promise.resolve({});
   rename = async () => Promise.resolve();
@@ -209,13 +213,16 @@ export class FakeEngine implements Engine {
     return Promise.resolve(this.#session(sessionId).record());
   }
 
-  list({ limit }: { limit: number }) {
-    return Promise.resolve(
-      [...this.sessions.values()]
-        .toReversed()
-        .map((session) => session.record())
-        .slice(0, limit),
-    );
+  list(query: SessionQuery) {
+    this.queries.push(query);
+    const { before, limit, statuses } = query;
+    const found = [...this.sessions.values()]
+      .toReversed()
+      .map((session) => session.record())
+      .toSorted((a, b) => b.updatedAt - a.updatedAt)
+      .filter((record) => statuses?.includes(statusOf(record.state)) ?? true);
+    const begin = before ? found.findIndex(({ id }) => id === before.id) + 1 : 0;
+    return Promise.resolve(found.slice(begin, begin + limit));
   }
 
   read(_: string, sessionId: string, from: number, limit: number) {
@@ -287,6 +294,8 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     defaults: { cwd: "/default" },
     limits: { maxWaitMs: 45_000 },
     diskResume: { allowed: false, secret: undefined },
+    allows: { sensitiveDetails: false },
+    mask: (fields) => fields,
     now: () => NOW,
     log: { error: (_, fields) => void faults.push(fields ?? {}) },
     faults,

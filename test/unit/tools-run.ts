@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { runTool, type ToolCall } from "../../src/tools/define.ts";
+import { runTool, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
 import type { ToolReply } from "../../src/tools/errors.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { callOf, depsOf, type FakeEngine } from "./tools-fake-engine.ts";
@@ -37,3 +37,19 @@ export async function answerOf(engine: FakeEngine, name: string, args: object, c
 
 export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
   answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
+
+/** What the tests of claude_code_session look into by hand. */
+export interface Listed {
+  sessions: Record<string, unknown>[];
+  nextPageToken?: string;
+}
+
+export async function listed(engine: FakeEngine, args: object = {}): Promise<Listed> {
+  return (await answerOf(engine, "_session", { action: "list", ...args })) as unknown as Listed;
+}
+
+/** A call of claude_code_session to a server whose operator allows what is sensitive. */
+export async function runOpen(engine: FakeEngine, args: object, deps: Partial<ToolDeps> = {}): Promise<ToolReply> {
+  const all = { ...depsOf(engine), allows: { sensitiveDetails: true }, ...deps };
+  return runTool(tools.get("claude_code_session")!, args, callOf(), all);
+}

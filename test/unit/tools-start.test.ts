@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { runTool } from "../../src/tools/define.ts";
-import { callOf, depsOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
 import { answerOf, run, tools } from "./tools-run.ts";
 
 describe("claude_code", () => {
@@ -96,69 +96,6 @@ describe("claude_code_reply", () => {
     const reply = await run(engine, "_reply", { prompt: "x", ...args });
     expect(reply.text).toMatch(new RegExp(`^Error \\[${code}\\]: .+`));
     expect(reply.structured).toEqual({ isError: true, error: reply.text, code, sessionId: args.sessionId });
-  });
-});
-
-describe("claude_code_session", () => {
-  it("lists what may be told of each session, and nothing of what it is about", async () => {
-    const engine = new FakeEngine();
-    engine.add("s1", { cwd: "/secret/place", systemPrompt: "secret words", env: { TOKEN: "secret" }, model: "opus" });
-    const session = engine.add("s2");
-    session.run();
-    session.asks();
-    session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
-    const reply = await run(engine, "_session", { action: "list" });
-    expect(reply.text).not.toContain("secret");
-    expect(reply.structured).toEqual({
-      sessions: [
-        {
-          sessionId: "s2",
-          status: "waiting_permission",
-          model: "claude-opus-4-1",
-          permissionMode: "plan",
-          pending: 1,
-          ...common,
-        },
-        { sessionId: "s1", status: "idle", model: "opus", permissionMode: "default", pending: 0, ...common },
-      ],
-    });
-  });
-
-  const common = {
-    createdAt: new Date(NOW).toISOString(),
-    lastActiveAt: new Date(NOW + 1_000).toISOString(),
-    totalTurns: 0,
-    totalCostUsd: 0,
-    processLive: false,
-    processStarts: 0,
-  };
-
-  it("says when there may be more", async () => {
-    const engine = new FakeEngine();
-    for (let index = 0; index < 60; index += 1) engine.add(`s${String(index)}`);
-    const answer = await answerOf(engine, "_session", { action: "list" });
-    expect(answer.sessions).toHaveLength(50);
-    expect(answer.message).toBe("The newest 50 are listed.");
-  });
-
-  it("gets one and cancels it, once", async () => {
-    const engine = new FakeEngine();
-    engine.add().run();
-    expect(await answerOf(engine, "_session", { action: "get", sessionId: "s1" })).toMatchObject({
-      sessions: [{ status: "running" }],
-    });
-    const first = await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
-    expect(first).toMatchObject({
-      sessions: [{ status: "cancelled", lastOutcome: "cancelled" }],
-      message: "Session s1 is cancelled and takes no more prompts.",
-    });
-    const again = await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
-    expect(again.message).toBe("Session s1 was already cancelled.");
-  });
-
-  it("does not know a session of nobody", async () => {
-    const reply = await run(new FakeEngine(), "_session", { action: "get", sessionId: "x" });
-    expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });
   });
 });
 

@@ -47,7 +47,9 @@ export class Access {
   /** Throws StoreError when the name leads to another file by now: what is written to this one nobody would find. */
   async assertInPlace(): Promise<void> {
     const opened = this.#opened;
-    if (!opened || (await opened).identity === (await identityOf(this.file))) return;
+    // Why it could not be opened is said, in words, to whoever uses it.
+    const found = await opened?.catch(() => undefined);
+    if (!found || found.identity === (await identityOf(this.file))) return;
     await this.#giveUp(opened);
     throw new StoreError("moved", this.file);
   }

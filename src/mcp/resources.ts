@@ -1,0 +1,92 @@
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  type McpServer,
+  type ReadResourceResult,
+} from "@modelcontextprotocol/server";
+import type { AppError } from "../domain/error.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { Logger } from "../engine/ports.ts";
+import type { ToolDeps, ToolLimits } from "../tools/define.ts";
+import { asAppError } from "../tools/errors.ts";
+import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
+
+export interface ResourceOptions {
+  readonly library: Library;
+  readonly limits: ToolLimits;
+  /** Resolved by the first read that needs what runs sessions. */
+  readonly deps: () => Promise<ToolDeps>;
+  readonly log: Pick<Logger, "error">;
+  readonly principal: Principal;
+}
+
+/**
+ * Answers for what can be read. Not through the SDK's own registration: its templates match a query only when all of its
+ * parameters are there, in their order.
+ */
+export function serveResources({ server }: McpServer, options: ResourceOptions): void {
+  const { library, principal } = options;
+  const { documents, pages } = library;
+  server.setRequestHandler("resources/list", () => ({
+    resources: pages.map(({ uri, name, title, description, mimeType }) => ({
+      uri,
+      name,
+      title,
+      description,
+      mimeType,
+    })),
+  }));
+  server.setRequestHandler("resources/templates/list", () => ({
+    resourceTemplates: documents.map(({ uriTemplate, name, title, description, mimeType }) => ({
+      uriTemplate,
+      name,
+      title,
+      description,
+      mimeType,
+    })),
+  }));
+  server.setRequestHandler("resources/read", async ({ params: { uri } }, { mcpReq }) => {
+    const found = find(library, uri);
+    if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
+    return read(uri, found, { principal, signal: mcpReq.signal }, options);
+  });
+}
+
+async function read(
+  uri: string,
+  found: Found,
+  reading: Reading,
+  options: ResourceOptions,
+): Promise<ReadResourceResult> {
+  if ("page" in found) {
+    const { mimeType } = found.page;
+    return { contents: [{ uri, mimeType, text: found.page.text(options.limits) }] };
+  }
+  const { document, query, sessionId } = found;
+  try {
+    const text = await document.read(sessionId, query, reading, await options.deps());
+    return { contents: [{ uri, mimeType: document.mimeType, text }] };
+  } catch (error) {
+    const { log } = options;
+    throw refusal(
+      uri,
+      asAppError(error, (fault, cause) => log.error("a resource failed", { fault, uri, error: cause })),
+    );
+  }
+}
+
+function refusal(uri: string, { code, message }: AppError): ProtocolError {
+  const text = `Error [${code}]: ${message}`;
+  if (code === "SESSION_NOT_FOUND") return new ResourceNotFoundError(uri, text);
+  const isOurs = code === "INTERNAL" || code === "TIMEOUT";
+  return new ProtocolError(isOurs ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, text, {
+    uri,
+    code,
+  });
+}
+
+function nothingAt(uri: string, { documents, pages }: Library): string {
+  const there = [...pages.map((page) => page.uri), ...documents.map(({ uriTemplate }) => uriTemplate)];
+  return `There is no resource ${uri.slice(0, 200)}. There are: ${there.join(", ")}.`;
+}

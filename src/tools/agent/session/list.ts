@@ -1,0 +1,111 @@
+import { z } from "zod";
+import { invalidArgument } from "../../../domain/error.ts";
+import type { JsonObject } from "../../../domain/json.ts";
+import type { Principal } from "../../../domain/principal.ts";
+import { SessionStatus, statusOf } from "../../../domain/session.ts";
+import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
+import { jsonBytes } from "../../present/size.ts";
+import { defineAction } from "./action.ts";
+import { pageTokenBehind, placeOf } from "./page-token.ts";
+import { checkSensitive, IncludeSensitive } from "./sensitive.ts";
+import { ANSWER_BYTES, publicView, sensitiveView } from "./view.ts";
+
+const [LISTED, LISTED_MOST] = [50, 200];
+/** Of a session in the sensitive tier, bytes: `get` tells it whole. */
+const SESSION_BYTES = 3_000;
+/** The token and what stands around the sessions. */
+const AROUND = 300;
+
+const Status = z.union([SessionStatus, z.array(SessionStatus).min(1).max(SessionStatus.options.length)]);
+
+const fields = {
+  status: Status.exactOptional().describe("Default: any"),
+  cwd: z.string().min(1).max(4_096).exactOptional().describe("Default: any"),
+  text: z.string().min(1).max(1_000).exactOptional().describe("in title, cwd or prompt. Default: any"),
+  since: z
+    .union([z.string(), z.int().min(0)])
+    .exactOptional()
+    .describe("ISO time. Default: any"),
+  limit: z
+    .int()
+    .min(1)
+    .max(LISTED_MOST)
+    .exactOptional()
+    .describe(`Default: ${String(LISTED)}`),
+  pageToken: z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none"),
+  includeSensitive: IncludeSensitive,
+};
+type Arguments = z.output<z.ZodObject<typeof fields>>;
+
+/** What is offered of them: the unions say little that the docs and an error do not say better. */
+export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
+  status: { type: "array", items: { type: "string" }, description: "Default: any" },
+  since: { type: "string", description: "ISO time. Default: any" },
+  limit: { type: "integer", description: `Default: ${String(LISTED)}` },
+};
+
+export const list = defineAction({
+  name: "list",
+  fields,
+  async run(args, call, deps) {
+    const { cwd, includeSensitive = false, limit = LISTED, text } = args;
+    const sensitive = { cwd: cwd !== undefined, text: text !== undefined, includeSensitive };
+    checkSensitive(
+      deps,
+      Object.entries(sensitive).flatMap(([name, wanted]) => (wanted ? [name] : [])),
+    );
+    const query = queryOf(args, call.principal);
+    const found = await deps.engine.list({ ...query, limit: limit + 1 });
+    // One whose owner had died is recorded as lost while it is listed.
+    const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
+    const page = matching.slice(0, limit);
+    const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
+      includeSensitive ? sensitiveView(record, SESSION_BYTES, call, deps) : publicView(record),
+    );
+    const more = found.length > limit || sessions.length < page.length;
+    const shown = page.slice(0, sessions.length);
+    return { sessions, ...(more && { nextPageToken: pageTokenBehind(shown.length > 0 ? shown : found) }) };
+  },
+});
+
+function queryOf(
+  { cwd, pageToken, since, status, text }: Arguments,
+  principal: Principal,
+): Omit<SessionQuery, "limit"> {
+  return {
+    principal,
+    ...(status !== undefined && { statuses: [status].flat() }),
+    ...(cwd !== undefined && { cwd }),
+    ...(text !== undefined && { text }),
+    ...(since !== undefined && { since: timeOf(since) }),
+    ...(pageToken !== undefined && { before: placeOf(pageToken) }),
+  };
+}
+
+/** A day, or a moment with its zone: without one the server's would be meant, which a caller does not know. */
+const ISO = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/;
+
+function timeOf(since: string | number): number {
+  if (typeof since === "number") return since;
+  const at = /^\d{1,15}$/.test(since) ? Number(since) : ISO.test(since) ? Date.parse(since) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  const allowed = "an ISO 8601 time with its zone (2026-01-31T09:00:00Z), a day, or ms since the epoch";
+  throw invalidArgument("since", `must be ${allowed}, not ${JSON.stringify(since.slice(0, 60))}.`);
+}
+
+/** As many as the budget holds, at least one: the next page goes on behind them. */
+async function within(
+  most: number,
+  records: readonly SessionRecord[],
+  present: (record: SessionRecord) => JsonObject | Promise<JsonObject>,
+): Promise<JsonObject[]> {
+  const shown: JsonObject[] = [];
+  let left = most;
+  for (const record of records) {
+    const session = await present(record);
+    left -= jsonBytes(session) + 1;
+    if (left < 0 && shown.length > 0) break;
+    shown.push(session);
+  }
+  return shown;
+}

@@ -1,0 +1,70 @@
+import { ErrorCode } from "../../domain/error.ts";
+import type { Page } from "./define.ts";
+
+interface Explained {
+  /** When a call is answered with it. */
+  readonly when: string;
+  readonly todo: string;
+}
+
+/** Every code, for the page and for docs/tools.md. */
+export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
+  INVALID_ARGUMENT: {
+    when: "an argument is missing, wrong, unknown, or does not go with the others",
+    todo: "Mend the argument that the message names and call again.",
+  },
+  SESSION_NOT_FOUND: {
+    when: "there is no such session, or it is not yours",
+    todo: "Look for it with claude_code_session (list), or start one.",
+  },
+  SESSION_BUSY: {
+    when: "a prompt while a turn runs",
+    todo: "Wait with claude_code_check (until: end), then send it.",
+  },
+  PERMISSION_DENIED: {
+    when: "the operator of the server does not allow it",
+    todo: "Do without, or ask the operator for the setting that the message names.",
+  },
+  PERMISSION_REQUEST_NOT_FOUND: {
+    when: "the request is answered already, or was never asked",
+    todo: "Poll: actions[] has what is still open. The first answer holds.",
+  },
+  TIMEOUT: {
+    when: "as the code of a result: the turn took longer than allowed, gave no sign of life, or Claude Code did not come up; as an error: the server that owns the session did not answer in time",
+    todo: "Reply to go on from where the turn stopped, in smaller steps; or call again.",
+  },
+  CANCELLED: {
+    when: "a prompt for a session that is closed for good; as the code of a result: the session was cancelled in that turn",
+    todo: "Start a new session.",
+  },
+  INTERNAL: {
+    when: "a fault of the server or of its store",
+    todo: "Try again. The message says what to mend, or names a fault that the server's log has more of.",
+  },
+};
+
+const CODES = ErrorCode.options.map((code) => `- ${code}: ${ERRORS[code].when}. ${ERRORS[code].todo}`).join("\n");
+
+export const errors: Page = {
+  uri: "claude-code://errors",
+  name: "errors",
+  title: "Error codes",
+  description: "What each error code means and what to do about it.",
+  mimeType: "text/markdown",
+  text: () => `# Errors
+
+A call that fails has isError true and the text "Error [CODE]: what is wrong. What to do."; structuredContent has the code.
+
+${CODES}
+
+A turn that fails is no error of a call. It ends with a result: isError true, errorSubtype says why (error_max_turns,
+api_error, time_limit, inactivity, init_timeout, start_failed, interrupted, lost, cancelled, ...), category what kind of
+failure it was:
+
+- access: log in, or mend the key. billing: pay. limit: a limit of turns or time; reply to go on.
+- overloaded, connection: wait a little, then reply. request: change the prompt or the options.
+- configuration: the operator has to mend the server. unknown: read the result.
+
+A session in status error takes replies as one in status idle does.
+`,
+};

@@ -1,0 +1,83 @@
+import { publicView } from "../agent/session/view.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import { statusOf } from "../../domain/session.ts";
+import type { ToolDeps } from "../define.ts";
+import { assembleCheck } from "../present/check.ts";
+import { readShown, viewSession } from "../session-view.ts";
+import type { Reading, SessionDocument } from "./define.ts";
+
+const [EVENTS, EVENTS_MOST] = [100, 1_000];
+/** The budget of a page of events, bytes of JSON. */
+const EVENTS_BYTES = 32_768;
+
+export const session: SessionDocument = {
+  uriTemplate: "session://{id}",
+  path: "",
+  name: "session",
+  title: "A session",
+  description: "How a session fares: status, requests that wait, totals. What claude_code_session (get) tells.",
+  mimeType: "application/json",
+  async read(sessionId, query, { principal }, { engine }) {
+    readNumbers(query, {});
+    return JSON.stringify(publicView(await engine.get(principal, sessionId)));
+  },
+};
+
+export const sessionEvents: SessionDocument = {
+  uriTemplate: "session://{id}/events{?cursor,limit}",
+  path: "/events",
+  name: "session-events",
+  title: "Events of a session",
+  description: `The events of a session from cursor (default 1), at most limit (default ${String(EVENTS)}); nextCursor reads on.`,
+  mimeType: "application/json",
+  async read(sessionId, query, reading, deps) {
+    const { cursor = 1, limit = EVENTS } = readNumbers(query, {
+      cursor: Number.MAX_SAFE_INTEGER,
+      limit: EVENTS_MOST,
+    });
+    return JSON.stringify(await eventsOf(sessionId, { cursor, limit }, reading, deps));
+  },
+};
+
+async function eventsOf(
+  sessionId: string,
+  { cursor, limit }: { cursor: number; limit: number },
+  { principal, signal }: Reading,
+  deps: ToolDeps,
+) {
+  const call = { principal, signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  const view = viewSession(sessionId, call, deps);
+  const { state } = await view.record();
+  const last = { eventId: null, result: undefined };
+  const read = await readShown(view, { from: cursor, upTo: state.lastEventId, maxEvents: limit }, last);
+  const { resetTo } = read;
+  const { answer } = assembleCheck(
+    {
+      head: { sessionId, status: statusOf(state), ...(resetTo !== undefined && { cursorResetTo: resetTo }) },
+      tail: { lastEventId: state.lastEventId },
+      events: read.events,
+      end: read.next,
+      more: read.next <= state.lastEventId,
+      asked: [],
+      result: undefined,
+      now: deps.now(),
+    },
+    EVENTS_BYTES,
+  );
+  return answer;
+}
+
+/** Whole numbers from 1 to the most that is given for each name. Throws INVALID_ARGUMENT. */
+function readNumbers(query: URLSearchParams, most: Readonly<Record<string, number>>): Record<string, number> {
+  const read: Record<string, number> = {};
+  for (const [name, text] of query) {
+    const limit = most[name];
+    if (limit === undefined) throw invalidArgument(name, "is not a parameter of this resource.");
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+    if (!(value >= 1 && value <= limit)) {
+      throw invalidArgument(name, `must be a whole number from 1 to ${String(limit)}, not ${JSON.stringify(text)}.`);
+    }
+    read[name] = value;
+  }
+  return read;
+}

@@ -1,0 +1,131 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { ErrorCode } from "../../src/domain/error.ts";
+import type { Failure, Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server();
+});
+afterAll(async () => world.close());
+
+const write = { name: "Write", input: { file_path: "note.txt", content: "x" } };
+
+/** A session that waits for a decision, and the request it waits with. */
+async function asking() {
+  const { sessionId } = await server.call("claude_code", {
+    prompt: scriptTag([{ tools: [write] }, { text: "ok" }]),
+    cwd: world.folder(),
+  });
+  const { actions } = await server.news(sessionId);
+  return { sessionId, requestId: actions[0]?.requestId };
+}
+
+async function cancel(sessionId: string): Promise<void> {
+  await server.call("claude_code_session", { action: "cancel", sessionId });
+}
+
+/** What a turn was ended with: no error of the call, but the same code. */
+async function endOf(starter: Server, args: object): Promise<Failure> {
+  const { result } = await starter.call("claude_code", { cwd: world.folder(), waitMs: 40_000, ...args });
+  return { code: String(result?.["code"]), text: `${result?.errorSubtype ?? ""}: ${result?.result ?? ""}` };
+}
+
+/** Each code with a call that is answered with it, and a part of what it says. */
+const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => Promise<Failure>, RegExp]>>>> = {
+  INVALID_ARGUMENT: {
+    "an option that is misspelt": [
+      async () => server.refusal("claude_code", { prompt: "x", advanced: { efort: "low" } }),
+      /advanced\.efort: unknown option\. Did you mean effort\?/,
+    ],
+  },
+  SESSION_NOT_FOUND: {
+    "a session that nobody has": [
+      async () =>
+        server.refusal("claude_code_reply", { sessionId: "00000000-0000-4000-8000-000000000000", prompt: "x" }),
+      /There is no session 00000000-.* claude_code_session/,
+    ],
+  },
+  SESSION_BUSY: {
+    "a prompt while a turn runs": [
+      async () => {
+        const { sessionId } = await asking();
+        const refused = await server.refusal("claude_code_reply", { sessionId, prompt: "and this" });
+        await cancel(sessionId);
+        return refused;
+      },
+      /busy.*claude_code_check/,
+    ],
+  },
+  PERMISSION_DENIED: {
+    "a mode that the operator does not allow": [
+      async () => server.refusal("claude_code", { prompt: "x", permissionMode: "bypassPermissions" }),
+      /--allow-bypass/,
+    ],
+  },
+  PERMISSION_REQUEST_NOT_FOUND: {
+    "the second answer to a request": [
+      async () => {
+        const { sessionId, requestId } = await asking();
+        const answer = { action: "respond_permission", sessionId, requestId };
+        await server.call("claude_code_check", { ...answer, decision: "deny" });
+        return server.refusal("claude_code_check", { ...answer, decision: "allow" });
+      },
+      /deny|denied/,
+    ],
+  },
+  TIMEOUT: {
+    "a Claude Code that does not come up": [
+      async () => {
+        const path = join(world.folder(), "claude");
+        writeFileSync(path, "#!/bin/sh\nexec sleep 600\n");
+        chmodSync(path, 0o755);
+        return endOf(server, { prompt: "x", pathToClaudeCodeExecutable: path, sessionInitTimeoutMs: 500 });
+      },
+      /^init_timeout: /,
+    ],
+    "a turn that takes longer than the operator allows": [
+      async () => {
+        const hasty = await world.server({ args: ["--turn-max-ms", "1000"] });
+        return endOf(hasty, { prompt: scriptTag([{ text: "too late", gateBefore: "never-released" }]) });
+      },
+      /^time_limit: /,
+    ],
+  },
+  CANCELLED: {
+    "a prompt for a session that was cancelled": [
+      async () => {
+        const { sessionId } = await asking();
+        await cancel(sessionId);
+        return server.refusal("claude_code_reply", { sessionId, prompt: "x" });
+      },
+      /cancelled/,
+    ],
+  },
+  INTERNAL: {
+    "a store that cannot be written": [
+      async () => {
+        const file = join(world.folder(), "file");
+        writeFileSync(file, "");
+        const broken = await world.server({ args: ["--store", join(file, "store.db")] });
+        return broken.refusal("claude_code", { prompt: "x", cwd: world.folder() });
+      },
+      /cannot be written.*--store/,
+    ],
+  },
+};
+
+describe.each(Object.entries(CASES))("%s", (code, calls) => {
+  it.each(Object.entries(calls))("%s", async (_, [call, says]) => {
+    const failure = await call();
+    expect(failure.code).toBe(code);
+    expect(failure.text).toMatch(says);
+  });
+});

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { CLIENT_KINDS, type Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const Json = z.string().transform((text): unknown => JSON.parse(text));
+
+async function read({ client }: Server, uri: string): Promise<string> {
+  const { contents } = await client.readResource({ uri });
+  return z.tuple([z.looseObject({ uri: z.literal(uri), text: z.string() })]).parse(contents)[0].text;
+}
+
+describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
+  it("explain, and tell of sessions", async () => {
+    const server = await world.server({ client: kind });
+    const { resources } = await server.client.listResources();
+    expect(resources).toHaveLength(4);
+    for (const { uri } of resources) expect(await read(server, uri)).toMatch(/^# /);
+    const { resourceTemplates } = await server.client.listResourceTemplates();
+    expect(resourceTemplates).toHaveLength(2);
+
+    const cwd = world.folder();
+    const prompt = `Say it. ${scriptTag([{ text: "Here it is." }])}`;
+    const { sessionId } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+    const session = await read(server, `session://${sessionId}`);
+    expect(Json.parse(session)).toMatchObject({ sessionId, status: "idle", lastOutcome: "done" });
+    expect(session).not.toContain(cwd);
+    const told = Json.parse(await read(server, `session://${sessionId}/events?cursor=1&limit=500`));
+    expect(told).toMatchObject({
+      sessionId,
+      events: expect.arrayContaining([
+        expect.objectContaining({ type: "output", data: { text: "Here it is." } }),
+      ]) as unknown,
+    });
+
+    const unknown = "session://00000000-0000-4000-8000-000000000000";
+    await expect(read(server, unknown)).rejects.toMatchObject({
+      code: -32_602,
+      message: expect.stringContaining("SESSION_NOT_FOUND") as string,
+    });
+  });
+});

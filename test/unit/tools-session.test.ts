@@ -1,0 +1,183 @@
+import { describe, expect, it } from "vitest";
+import { FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { answerOf, listed, type Listed, run, runOpen } from "./tools-run.ts";
+
+const iso = (at: number) => new Date(at).toISOString();
+
+const common = {
+  createdAt: iso(NOW),
+  lastActiveAt: iso(NOW + 1_000),
+  totalTurns: 0,
+  totalCostUsd: 0,
+  queued: 0,
+  lastEventId: 0,
+  processLive: false,
+  processStarts: 0,
+};
+
+const PRIVATE = {
+  cwd: "/secret/place",
+  systemPrompt: "secret words",
+  agents: { a: { description: "secret agent", prompt: "secret prompt" } },
+  additionalDirectories: ["/secret/other"],
+  allowedTools: ["Bash(secret *)"],
+  env: { TOKEN: "hidden" },
+  mcpServers: {
+    local: { command: "hidden", args: ["hidden"], env: { A: "hidden" } },
+    remote: { type: "http" as const, url: "https://hidden.example", headers: { Authorization: "hidden" } },
+  },
+  model: "opus",
+};
+
+function privateEngine(): FakeEngine {
+  const engine = new FakeEngine();
+  const session = engine.add("s1", PRIVATE);
+  session.title = "secret title";
+  session.state.background = [{ id: "b1", type: "shell", description: "secret command" }];
+  session.emit({ type: "session.opened", data: { cwd: PRIVATE.cwd } });
+  session.emit({ type: "prompt.queued", data: { promptId: "p1", text: "secret task" } });
+  session.emit({ type: "prompt.queued", data: { promptId: "p2", text: "not the first" } });
+  return engine;
+}
+
+describe("claude_code_session, the public tier", () => {
+  it("tells how sessions fare, and nothing of what they are about", async () => {
+    const engine = privateEngine();
+    const session = engine.add("s2");
+    session.run();
+    session.asks();
+    session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
+    session.state.queue = [{ promptId: "p", eventId: 1, held: true }];
+    const reply = await run(engine, "_session", { action: "list" });
+    expect(reply.text).not.toMatch(/secret|hidden/);
+    expect(reply.structured).toEqual({
+      sessions: [
+        {
+          sessionId: "s2",
+          status: "waiting_permission",
+          turnStartedAt: iso(NOW),
+          model: "claude-opus-4-1",
+          permissionMode: "plan",
+          requested: { permissionMode: "default" },
+          reported: { model: "claude-opus-4-1", permissionMode: "plan" },
+          pending: 1,
+          asks: [
+            {
+              requestId: "r1",
+              type: "permission",
+              toolName: "Bash",
+              createdAt: iso(NOW),
+              expiresAt: iso(NOW + 1_800_000),
+            },
+          ],
+          ...common,
+          queued: 1,
+          held: 1,
+          lastEventId: 2,
+        },
+        {
+          sessionId: "s1",
+          status: "idle",
+          model: "opus",
+          permissionMode: "default",
+          requested: { model: "opus", permissionMode: "default" },
+          reported: {},
+          pending: 0,
+          background: [{ id: "b1", type: "shell" }],
+          ...common,
+          lastEventId: 3,
+        },
+      ],
+    });
+    const one = await run(engine, "_session", { action: "get", sessionId: "s1" });
+    expect(one.structured).toEqual({ sessions: [(reply.structured as unknown as Listed).sessions[1]] });
+  });
+
+  it("tells by whom and when a session was closed", async () => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    const args = { action: "cancel", sessionId: "s1" };
+    const first = await answerOf(engine, "_session", args);
+    expect(first).toMatchObject({
+      sessions: [
+        {
+          status: "cancelled",
+          lastOutcome: "cancelled",
+          closed: { reason: "cancelled", by: "caller", at: iso(NOW) },
+        },
+      ],
+      message: "Session s1 is cancelled and takes no more prompts.",
+    });
+    const again = await answerOf(engine, "_session", args);
+    expect(again.message).toBe("Session s1 was already cancelled.");
+  });
+
+  it("does not know a session of nobody", async () => {
+    const reply = await run(new FakeEngine(), "_session", { action: "get", sessionId: "x" });
+    expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });
+  });
+});
+
+describe("claude_code_session, the sensitive tier", () => {
+  it.each(["list", "get"])("tells what a session is about with %s, and names what no tier tells", async (action) => {
+    const args = { action, includeSensitive: true, ...(action === "get" && { sessionId: "s1" }) };
+    const reply = await runOpen(privateEngine(), args);
+    expect(reply.text).not.toContain("hidden");
+    const [session] = (reply.structured as unknown as Listed).sessions;
+    const { env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
+    expect(session).toMatchObject({
+      sessionId: "s1",
+      status: "idle",
+      title: "secret title",
+      prompt: "secret task",
+      ...told,
+      background: [{ id: "b1", type: "shell", description: "secret command" }],
+      mcpServers: { local: { type: "stdio" }, remote: { type: "http" } },
+      leftOut: [
+        "env",
+        "mcpServers.*.command",
+        "mcpServers.*.args",
+        "mcpServers.*.env",
+        "mcpServers.*.url",
+        "mcpServers.*.headers",
+      ],
+    });
+    expect(session).not.toHaveProperty("env");
+  });
+
+  it("goes through the masking of what looks like a secret", async () => {
+    const mask = (fields: object) =>
+      JSON.parse(JSON.stringify(fields).replaceAll("secret words", "[masked]")) as object;
+    const args = { action: "get", sessionId: "s1", includeSensitive: true };
+    const { structured } = await runOpen(privateEngine(), args, { mask: (fields) => ({ ...mask(fields) }) });
+    expect(structured).toMatchObject({ sessions: [{ systemPrompt: "[masked]" }] });
+  });
+
+  it("is cut to what an answer may hold, and says so", async () => {
+    const engine = new FakeEngine();
+    engine.add("s1", { cwd: "/a", systemPrompt: "s".repeat(200_000) });
+    const reply = await runOpen(engine, { action: "get", sessionId: "s1", includeSensitive: true });
+    expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
+    expect(reply.structured).toMatchObject({ sessions: [{ cwd: "/a", truncated: true }] });
+  });
+
+  it.each([
+    [{ action: "list", cwd: "/a" }, "cwd"],
+    [{ action: "list", text: "login" }, "text"],
+    [{ action: "list", includeSensitive: true }, "includeSensitive"],
+    [{ action: "get", sessionId: "s1", includeSensitive: true }, "includeSensitive"],
+    [{ action: "get", sessionId: "nobody", includeSensitive: true }, "includeSensitive"],
+  ])("is refused with the variable's name where the operator does not allow it: %j", async (args, field) => {
+    const engine = privateEngine();
+    const { structured, text } = await run(engine, "_session", args);
+    expect(structured).toMatchObject({ isError: true, code: "PERMISSION_DENIED" });
+    expect(text).toContain(`(${field})`);
+    expect(text).toContain("CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1");
+    expect(engine.queries).toEqual([]);
+  });
+
+  it("is not asked for by includeSensitive: false", async () => {
+    const { sessions } = await listed(privateEngine(), { includeSensitive: false });
+    expect(sessions[0]).not.toHaveProperty("cwd");
+  });
+});
