@@ -24,6 +24,13 @@ export interface RequestRecord {
   readonly tools: readonly string[];
   /** The system prompt's blocks, joined by a newline. */
   readonly system: string;
+  /** Beta features, of the header `anthropic-beta`. */
+  readonly betas: readonly string[];
+  /** As the request has them: whether to think, and effort, task budget or format of the output. */
+  readonly thinking: unknown;
+  readonly outputConfig: Readonly<Record<string, unknown>>;
+  /** All that the model is told beside the system prompt: the texts of every message that is not its own. */
+  readonly told: string;
   /** All text of the last user message that has any. */
   readonly lastUserText: string;
   readonly served: Served;
@@ -94,5 +101,5 @@ export class Records {
 const CLOSED = "the scripted model was closed while a request was waited for";
 
 function sizeOf(record: RequestRecord): number {
-  return record.system.length + record.lastUserText.length;
+  return record.system.length + record.told.length + record.lastUserText.length;
 }
