@@ -19,7 +19,9 @@ export async function workTreeOf(cwd: string): Promise<WorkTree | undefined> {
   };
   const commit = await git("rev-parse", "--verify", "HEAD").catch(() => undefined);
   if (commit === undefined) return undefined;
-  const diff = git("diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD").catch(() => "(too large to be told)");
+  const diff = git("diff", "--no-color", "--no-ext-diff", "--no-textconv", "HEAD").catch(
+    () => "(too large to be told)",
+  );
   const untracked = git("ls-files", "-z", "--others", "--exclude-standard").catch(() => "");
   const names = (await untracked).split("\0").filter((name) => name !== "");
   return { commit: commit.trim(), diff: await diff, untracked: names };

@@ -4,7 +4,7 @@ import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
 import type { AgentSignal } from "../engine/ports.ts";
 import { textOf, toAgentResult } from "./results.ts";
-import { trimToolResult } from "./tool-results.ts";
+import { trimHookResponse, trimToolResult } from "./tool-results.ts";
 
 /**
  * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
@@ -15,7 +15,6 @@ import { trimToolResult } from "./tool-results.ts";
 const ALIVE = new Set([
   "stream_event",
   "tool_progress",
-  "system/task_progress",
   "system/task_updated",
   "system/thinking_tokens",
   "system/hook_started",
@@ -56,6 +55,8 @@ export class MessageReader {
   #transcriptId: string | undefined;
   #lastInit = "";
   #assistantError: string | undefined;
+  /** What each task was last said to be at, by its id. */
+  readonly #summaries = new Map<string, string>();
 
   /** `transcriptId` is the session id that Claude Code was started with. */
   constructor(transcriptId?: string) {
@@ -120,6 +121,14 @@ export class MessageReader {
       const { permissionMode } = message;
       return permissionMode === undefined ? [{ type: "alive" }] : [{ type: "reported", permissionMode }];
     }
+    if (subtype === "task_progress") return this.#readProgress(message, raw);
+    return [{ type: "message", message: subtype === "hook_response" ? trimHookResponse(raw) : raw }];
+  }
+
+  /** It comes with every tool call of a subagent; news is only a summary that says something else than before. */
+  #readProgress({ task_id: id, summary }: { task_id: string; summary?: string }, raw: JsonObject): AgentSignal[] {
+    if (summary === undefined || this.#summaries.get(id) === summary) return [{ type: "alive" }];
+    this.#summaries.set(id, summary);
     return [{ type: "message", message: raw }];
   }
 

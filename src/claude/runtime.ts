@@ -1,7 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
-import { realpath, stat } from "node:fs/promises";
-import { relative, sep } from "node:path";
+import { lstat, realpath, stat } from "node:fs/promises";
+import { dirname, relative, resolve, sep } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
@@ -43,7 +43,7 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
   return {
     check: async (options) => check(options, config),
     attach: async (sources, { cwd }) =>
-      readImages(sources, cwd, async (field, path) => checkRoots(field, path, config)),
+      readImages(sources, cwd, async (field, path) => checkInside(field, path, config)),
     find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
     workTree: workTreeOf,
     reserve: async () => Promise.resolve(randomUUID()),
@@ -73,6 +73,7 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
   for (const [index, folder] of (options.additionalDirectories ?? []).entries()) {
     await checkFolder(`additionalDirectories[${String(index)}]`, folder, config);
   }
+  if (options.debugFile !== undefined) await checkFile("debugFile", resolve(options.cwd, options.debugFile), config);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
     throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
@@ -87,11 +88,24 @@ async function checkFolder(field: string, folder: string, config: ClaudeRuntimeO
   if (!found)
     throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
   if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
-  await checkRoots(field, folder, config);
+  await checkInside(field, folder, config);
 }
 
-/** `path` exists. */
-async function checkRoots(field: string, path: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
+/** A file that Claude Code is to write: it need not be there, its folder must. */
+async function checkFile(field: string, file: string, config: ClaudeRuntimeOptions): Promise<void> {
+  await checkFolder(field, dirname(file), config);
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isDirectory()) throw invalidArgument(field, `${file} is a folder. Name a file in it.`);
+  // A link is followed to what would be written; one that leads nowhere would be written through unchecked.
+  if (found) return checkInside(field, file, config);
+  const isLink = await lstat(file).then(
+    () => true,
+    () => false,
+  );
+  if (isLink) throw invalidArgument(field, `${file} is a link that leads nowhere. Name a file.`);
+}
+
+async function checkInside(field: string, path: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
   if (allowDirs.length === 0) return;
   const real = await realpath(path);
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));

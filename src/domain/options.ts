@@ -1,5 +1,8 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
+import { AgentDefinition } from "./options/agents.ts";
+import { McpServer } from "./options/mcp-servers.ts";
+import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
 
 /**
@@ -13,9 +16,11 @@ export type SettingSource = z.infer<typeof SettingSource>;
 
 const names = z.array(z.string().min(1)).max(500);
 
+const display = z.enum(["summarized", "omitted"]).exactOptional();
+
 const Thinking = z.union([
-  z.strictObject({ type: z.literal("adaptive") }),
-  z.strictObject({ type: z.literal("enabled"), budgetTokens: z.number().int().min(1024).max(1_000_000) }),
+  z.strictObject({ type: z.literal("adaptive"), display }),
+  z.strictObject({ type: z.literal("enabled"), budgetTokens: z.number().int().min(1024).max(1_000_000), display }),
   z.strictObject({ type: z.literal("disabled") }),
 ]);
 
@@ -25,32 +30,6 @@ const SystemPrompt = z.union([
     type: z.literal("preset"),
     preset: z.literal("claude_code"),
     append: z.string().min(1).exactOptional(),
-  }),
-]);
-
-const AgentDefinition = z.strictObject({
-  description: z.string().min(1),
-  prompt: z.string().min(1),
-  tools: names.exactOptional(),
-  disallowedTools: names.exactOptional(),
-  model: z.string().min(1).exactOptional(),
-  skills: names.exactOptional(),
-  maxTurns: z.number().int().min(1).max(100_000).exactOptional(),
-  background: z.boolean().exactOptional(),
-  permissionMode: PermissionMode.exactOptional(),
-});
-
-const McpServer = z.union([
-  z.strictObject({
-    type: z.literal("stdio").exactOptional(),
-    command: z.string().min(1),
-    args: z.array(z.string()).exactOptional(),
-    env: z.record(z.string(), z.string()).exactOptional(),
-  }),
-  z.strictObject({
-    type: z.enum(["http", "sse"]),
-    url: z.url(),
-    headers: z.record(z.string(), z.string()).exactOptional(),
   }),
 ]);
 
@@ -106,6 +85,45 @@ export const AdvancedOptions = z.strictObject({
     .max(600_000)
     .exactOptional()
     .describe("ms Claude Code may take to start. Default: 10000"),
+  // Claude Code drops any other; ANTHROPIC_BETAS in `env` takes what the API knows.
+  betas: z
+    .array(z.enum(["context-1m-2025-08-07"]))
+    .max(10)
+    .exactOptional()
+    .describe("beta features of the API. Default: []"),
+  sandbox: Sandbox.exactOptional().describe("isolation of shell commands. Default: that of the settings"),
+  enableFileCheckpointing: z
+    .boolean()
+    .exactOptional()
+    .describe("keep files as they were at each prompt. Default: false"),
+  debug: z.boolean().exactOptional().describe("Claude Code writes its debug log. Default: false"),
+  debugFile: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe("where to; turns debug on. Default: Claude Code's debug folder"),
+  skills: z
+    .union([z.literal("all"), names])
+    .exactOptional()
+    .describe("the skills Claude Code has and may use unasked. Default: all, asked for"),
+  title: z.string().min(1).max(500).exactOptional().describe("of the session. Default: made up by Claude Code"),
+  taskBudget: z
+    .strictObject({ total: z.number().int().min(1).max(1_000_000_000) })
+    .exactOptional()
+    .describe("tokens that the model is told it has. Default: none"),
+  forwardSubagentText: z.boolean().exactOptional().describe("log what subagents say. Default: false, only their tools"),
+  verbatimPrompts: z
+    .boolean()
+    .exactOptional()
+    .describe("prompts as they are: no @file, no slash commands. Default: false"),
+  permissionPrompts: z
+    .enum(["host", "none"])
+    .exactOptional()
+    .describe("none: what would ask is denied at once. Default: host"),
+  planModeInstructions: z.string().min(1).exactOptional().describe("the workflow of plan mode. Default: Claude Code's"),
+  promptSuggestions: z.boolean().exactOptional().describe("log a guess of the next prompt. Default: false"),
+  agentProgressSummaries: z.boolean().exactOptional().describe("log what subagents are at, every 30 s. Default: false"),
+  includeHookEvents: z.boolean().exactOptional().describe("log what hooks came to. Default: false"),
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 

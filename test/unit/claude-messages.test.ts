@@ -52,6 +52,7 @@ describe("a message of Claude Code", () => {
     ["of an unknown kind of system message", system("weather", { rain: true })],
     ["that a background task has ended", system("task_notification", { task_id: "t", status: "completed" })],
     ["that a hook has answered", system("hook_response", { output: "x" })],
+    ["of what the user may ask next", { type: "prompt_suggestion", suggestion: "run the tests" }],
     ["of Claude Code's login", { type: "auth_status", isAuthenticating: true }],
     ["of a user that is no replay", { type: "user", message: { role: "user", content: "x" } }],
   ])("%s is kept as it came, but for the session's id", (_, message) => {

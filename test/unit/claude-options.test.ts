@@ -1,4 +1,4 @@
-import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import type { AgentDefinition, Options, SandboxSettings } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
 import { toSdkOptions } from "../../src/claude/options.ts";
@@ -12,6 +12,81 @@ const bare: Options = {
   mcpServersDelivery: "initialize",
 };
 
+/** Every field that the SDK has; one that it adds does not compile until it stands here, and in our schema. */
+const SCOUT = {
+  description: "looks around",
+  prompt: "Look around.",
+  tools: ["Read"],
+  disallowedTools: ["Bash"],
+  model: "haiku",
+  mcpServers: ["local", { own: { command: "serve" } }],
+  skills: ["maps"],
+  initialPrompt: "Begin.",
+  maxTurns: 3,
+  autoCompactWindow: 50_000,
+  background: true,
+  omitClaudeMd: true,
+  memory: "project",
+  effort: "low",
+  permissionMode: "dontAsk",
+  observer: "watcher",
+  observerMessage: "Watch.",
+  criticalSystemReminder_EXPERIMENTAL: "Mind the gap.",
+} satisfies Required<AgentDefinition>;
+
+const secret = {
+  mode: "mask",
+  extract: "k=(.*)",
+  onExtractNoMatch: "warn",
+  decode: "jwt",
+  maskClaims: ["sub"],
+  injectHosts: ["api.example"],
+} as const;
+
+const SANDBOX = {
+  enabled: true,
+  failIfUnavailable: true,
+  autoAllowBashIfSandboxed: false,
+  allowUnsandboxedCommands: false,
+  network: {
+    allowedDomains: ["a.example"],
+    deniedDomains: ["b.example"],
+    strictAllowlist: true,
+    allowManagedDomainsOnly: false,
+    allowUnixSockets: ["/run/x.sock"],
+    allowAllUnixSockets: false,
+    allowLocalBinding: true,
+    allowMachLookup: ["com.example"],
+    httpProxyPort: 8080,
+    socksProxyPort: 1080,
+    tlsTerminate: { caCertPath: "/c", caKeyPath: "/k" },
+  },
+  filesystem: {
+    allowWrite: ["/w"],
+    denyWrite: ["/n"],
+    denyRead: ["/r"],
+    allowRead: ["/a"],
+    allowManagedReadPathsOnly: false,
+    disabled: false,
+  },
+  credentials: {
+    files: [{ path: "/s", ...secret, maskClaims: ["sub"], injectHosts: ["api.example"], maskDuplicates: true }],
+    envVars: [{ name: "S", ...secret, maskClaims: ["sub"], injectHosts: ["api.example"] }],
+    allowPlaintextInject: false,
+    awsPairs: [{ accessKeyIdVar: "A", secretAccessKeyVar: "B", sessionTokenVar: "C" }],
+    sigv4: { streaming: "deny", presigned: "deny", sigv4a: "passthrough" },
+  },
+  ignoreViolations: { "npm *": ["/x"] },
+  enableWeakerNestedSandbox: false,
+  allowNestedUserNamespaces: false,
+  enableWeakerNetworkIsolation: false,
+  allowAppleEvents: false,
+  excludedCommands: ["docker"],
+  ripgrep: { command: "/rg", args: ["-j1"] },
+  bwrapPath: "/bwrap",
+  socatPath: "/socat",
+} satisfies Required<SandboxSettings>;
+
 /** A value of every option; a new option does not compile until it stands here. */
 const EVERY: Required<SessionOptions> = {
   cwd: "/elsewhere",
@@ -24,17 +99,7 @@ const EVERY: Required<SessionOptions> = {
   permissionRequestTimeoutMs: 5000,
   tools: ["Bash"],
   agents: {
-    scout: {
-      description: "looks around",
-      prompt: "Look around.",
-      tools: ["Read"],
-      disallowedTools: ["Bash"],
-      model: "haiku",
-      skills: ["maps"],
-      maxTurns: 3,
-      background: true,
-      permissionMode: "dontAsk",
-    },
+    scout: SCOUT,
   },
   agent: "scout",
   maxBudgetUsd: 2,
@@ -54,6 +119,21 @@ const EVERY: Required<SessionOptions> = {
   onLost: "resume",
   pathToClaudeCodeExecutable: "/bin/claude",
   sessionInitTimeoutMs: 3000,
+  betas: ["context-1m-2025-08-07"],
+  sandbox: SANDBOX,
+  enableFileCheckpointing: true,
+  debug: true,
+  debugFile: "/tmp/debug.log",
+  skills: ["maps"],
+  title: "The maps",
+  taskBudget: { total: 50_000 },
+  forwardSubagentText: true,
+  verbatimPrompts: true,
+  permissionPrompts: "none",
+  planModeInstructions: "Draw first.",
+  promptSuggestions: true,
+  agentProgressSummaries: true,
+  includeHookEvents: true,
 };
 
 /** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */

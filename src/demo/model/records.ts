@@ -24,10 +24,16 @@ export interface RequestRecord {
   readonly tools: readonly string[];
   /** The system prompt's blocks, joined by a newline. */
   readonly system: string;
+  /** Beta features, of the header `anthropic-beta`. */
+  readonly betas: readonly string[];
+  /** As the request has them: whether to think, and effort, task budget or format of the output. */
+  readonly thinking: unknown;
+  readonly outputConfig: Readonly<Record<string, unknown>>;
+  /** All that the model is told beside the system prompt: the texts of every message that is not its own. */
+  readonly told: string;
   /** All text of the last user message that has any. */
   readonly lastUserText: string;
-  /** The text of every user message, and how many images they hold. */
-  readonly userTexts: readonly string[];
+  /** How many images the messages hold. */
   readonly images: number;
   readonly served: Served;
 }
@@ -97,5 +103,5 @@ export class Records {
 const CLOSED = "the scripted model was closed while a request was waited for";
 
 function sizeOf(record: RequestRecord): number {
-  return record.system.length + record.userTexts.reduce((sum, text) => sum + text.length, record.lastUserText.length);
+  return record.system.length + record.told.length + record.lastUserText.length;
 }

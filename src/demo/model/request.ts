@@ -12,7 +12,8 @@ export const MessagesRequest = z.object({
   system: Text.optional(),
   messages: z.array(z.object({ role: z.string(), content: Text })),
   tools: z.array(z.object({ name: z.string().optional() })).optional(),
-  output_config: z.object({ format: z.unknown().optional() }).optional(),
+  thinking: z.unknown().optional(),
+  output_config: z.looseObject({ format: z.unknown().optional() }).optional(),
   metadata: z.object({ user_id: z.string().optional() }).optional(),
 });
 export type MessagesRequest = z.infer<typeof MessagesRequest>;
@@ -31,6 +32,12 @@ export function callerOf(headers: IncomingHttpHeaders, request?: MessagesRequest
     sessionId: single(headers["x-claude-code-session-id"]) ?? sessionInMetadata(request?.metadata?.user_id),
     agentId: single(headers["x-claude-code-agent-id"]),
   };
+}
+
+/** The beta features that the request asks for. */
+export function betasOf({ "anthropic-beta": header }: IncomingHttpHeaders): string[] {
+  const names = [header].flat().flatMap((value) => value?.split(",") ?? []);
+  return names.map((name) => name.trim()).filter((name) => name !== "");
 }
 
 function single(header: string | string[] | undefined): string | undefined {
@@ -65,6 +72,11 @@ export function userTexts({ role, content }: MessagesRequest["messages"][number]
   const texts = textsOf(content);
   const fromUser = role === "user" || (role === "system" && texts[0]?.startsWith(MID_TURN));
   return fromUser ? texts : [];
+}
+
+/** The texts of all messages that are not the model's, Claude Code's reminders among them. */
+export function textsTold({ messages }: MessagesRequest): string[] {
+  return messages.filter(({ role }) => role !== "assistant").flatMap(({ content }) => textsOf(content));
 }
 
 /** All text of the last message of the user that has any, its blocks joined by a newline. */

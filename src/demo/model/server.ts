@@ -12,7 +12,7 @@ import { deliver } from "./deliver.ts";
 import { sendError } from "./faults.ts";
 import { Gates } from "./gates.ts";
 import { Records, type RequestRecord } from "./records.ts";
-import { callerOf, imagesIn, lastUserText, MessagesRequest, textsOf, userTexts } from "./request.ts";
+import { betasOf, callerOf, imagesIn, lastUserText, MessagesRequest, textsOf, textsTold } from "./request.ts";
 import type { Script } from "./script.ts";
 
 export type { RequestRecord } from "./records.ts";
@@ -183,8 +183,11 @@ function recordOf(request: IncomingMessage, message?: MessagesRequest): Omit<Req
     subagent: agentId !== undefined,
     tools: message?.tools?.flatMap(({ name }) => name ?? []) ?? [],
     system: textsOf(message?.system).join("\n"),
+    betas: betasOf(request.headers),
+    thinking: message?.thinking,
+    outputConfig: message?.output_config ?? {},
+    told: message ? textsTold(message).join("\n") : "",
     lastUserText: message ? lastUserText(message) : "",
-    userTexts: message?.messages.flatMap(userTexts) ?? [],
     images: message?.messages.reduce((sum, { content }) => sum + imagesIn(content), 0) ?? 0,
   };
 }

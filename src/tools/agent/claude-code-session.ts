@@ -33,7 +33,8 @@ const ACTIONS: readonly SessionAction[] = [
 export const claudeCodeSession = defineTool({
   name: "claude_code_session",
   title: "Claude Code sessions",
-  description: "List sessions (newest first), get one, or act on one. cancel and close are for good; interrupt ends the turn only. To stop waiting is no reason to cancel.",
+  description:
+    "List sessions (newest first), get one, or act on one. cancel and close are for good; interrupt ends the turn only. To stop waiting is no reason to cancel.",
   input: argumentsOf(ACTIONS),
   advertised: ADVERTISED_FILTERS,
   output: z.looseObject({

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
+import { presentAside } from "./aside.ts";
 import { firstCharacters, fit } from "./size.ts";
 
 /** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
@@ -48,7 +49,7 @@ export function presentMessage(message: JsonObject): Shown | undefined {
   const spoken = Spoken.safeParse(message);
   if (spoken.success)
     return spoken.data.type === "assistant" ? presentOutput(spoken.data) : presentToolResults(spoken.data);
-  return message["type"] === "system" ? presentSystem(message) : undefined;
+  return message["type"] === "system" ? (presentSystem(message) ?? presentAside(message)) : presentAside(message);
 }
 
 function presentOutput(spoken: Spoken): Shown | undefined {

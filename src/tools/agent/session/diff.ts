@@ -71,13 +71,22 @@ function remember(written: Map<string, string>, message: JsonObject): void {
   }
 }
 
-function patchOf({ message, tool_use_result: { structuredPatch } }: z.infer<typeof Edit>, written: Map<string, string>) {
+function patchOf(
+  { message, tool_use_result: { structuredPatch } }: z.infer<typeof Edit>,
+  written: Map<string, string>,
+) {
   if (structuredPatch.length > 0) return structuredPatch.map(hunkOf).join("\n");
   const [result] = message.content.flatMap((block) => Result.safeParse(block).data ?? []);
   const text = result && written.get(result.tool_use_id);
   if (text === undefined) return "";
   const lines = text.replace(/\n$/, "").split("\n");
-  return hunkOf({ oldStart: 0, oldLines: 0, newStart: 1, newLines: lines.length, lines: lines.map((each) => `+${each}`) });
+  return hunkOf({
+    oldStart: 0,
+    oldLines: 0,
+    newStart: 1,
+    newLines: lines.length,
+    lines: lines.map((each) => `+${each}`),
+  });
 }
 
 function hunkOf({ lines, newLines, newStart, oldLines, oldStart }: z.infer<typeof Hunk>): string {

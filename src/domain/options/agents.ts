@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { PermissionMode } from "../permission.ts";
+import { McpServer } from "./mcp-servers.ts";
+
+const text = z.string().min(1);
+const names = z.array(text).max(500);
+
+/** All of the SDK's AgentDefinition; a test holds the two together. */
+export const AgentDefinition = z.strictObject({
+  description: text.describe("when to use the agent"),
+  prompt: text.describe("its system prompt"),
+  tools: names.exactOptional().describe("the tools it has. Default: all of the session's"),
+  disallowedTools: names.exactOptional().describe("tools it has not. Default: []"),
+  model: text.exactOptional().describe("Default: Claude Code's for subagents"),
+  mcpServers: z
+    .array(z.union([text, z.record(text, McpServer)]))
+    .max(100)
+    .exactOptional()
+    .describe("names of the session's servers, or servers of its own. Default: none of its own"),
+  skills: names.exactOptional().describe("skills that it begins with. Default: none"),
+  initialPrompt: text
+    .exactOptional()
+    .describe("put before the first prompt when it runs the main thread. Default: none"),
+  maxTurns: z.number().int().min(1).max(100_000).exactOptional().describe("model round trips. Default: no limit"),
+  autoCompactWindow: z
+    .number()
+    .int()
+    .min(1)
+    .exactOptional()
+    .describe("tokens at which it compacts. Default: inherited"),
+  background: z.boolean().exactOptional().describe("always run in the background. Default: Claude Code's choice"),
+  omitClaudeMd: z.boolean().exactOptional().describe("run without CLAUDE.md files. Default: false"),
+  memory: z.enum(["user", "project", "local"]).exactOptional().describe("memory files it keeps. Default: none"),
+  effort: z
+    .union([z.enum(["low", "medium", "high", "xhigh", "max"]), z.number().int().min(1)])
+    .exactOptional()
+    .describe("Default: the session's"),
+  permissionMode: PermissionMode.exactOptional().describe("Default: the session's"),
+  observer: text.exactOptional().describe("agents that watch it, separated by commas. Default: none"),
+  observerMessage: text.exactOptional().describe("added to what observers are told. Default: none"),
+  criticalSystemReminder_EXPERIMENTAL: text.exactOptional().describe("repeated to it as a reminder. Default: none"),
+});

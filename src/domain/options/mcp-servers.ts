@@ -1,0 +1,33 @@
+import { z } from "zod";
+
+/** MCP servers that a session is given, in the SDK's words; only what can be said in JSON. */
+
+const strings = z.record(z.string(), z.string());
+
+const anyKind = {
+  timeout: z.number().int().min(1000).max(86_400_000).exactOptional().describe("ms a tool call may take"),
+  alwaysLoad: z.boolean().exactOptional().describe("its tools stand in the prompt, never behind tool search"),
+};
+
+const ToolPolicy = z.strictObject({
+  name: z.string().min(1),
+  permission_policy: z.enum(["always_allow", "always_ask", "always_deny"]).exactOptional(),
+  org_max_permission: z.enum(["allow", "ask", "blocked"]).exactOptional(),
+});
+
+export const McpServer = z.union([
+  z.strictObject({
+    type: z.literal("stdio").exactOptional(),
+    command: z.string().min(1),
+    args: z.array(z.string()).exactOptional(),
+    env: strings.exactOptional(),
+    ...anyKind,
+  }),
+  z.strictObject({
+    type: z.enum(["http", "sse"]),
+    url: z.url(),
+    headers: strings.exactOptional(),
+    tools: z.array(ToolPolicy).max(500).exactOptional().describe("what holds for single tools"),
+    ...anyKind,
+  }),
+]);

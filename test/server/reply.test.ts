@@ -1,0 +1,297 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer, Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server();
+});
+afterAll(async () => world.close());
+
+const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
+
+async function done(prompt: string, over: Record<string, unknown> = {}) {
+  const answer = await server.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000, ...over });
+  expect(answer.status).toBe("idle");
+  return answer;
+}
+
+async function reply(sessionId: string, prompt: string, over: Record<string, unknown> = {}) {
+  return server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000, ...over });
+}
+
+/** All that the user had said when this came. */
+function saidUpTo(text: string): string {
+  return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.told ?? "";
+}
+
+/** A session whose turn stands still, until `release`, in the middle of its text. */
+async function standing(then = "Done.") {
+  const gate = `gate-${world.folder()}`;
+  const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: then }])}`;
+  const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder() });
+  await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  return { sessionId, release: () => world.model.release(gate) };
+}
+
+const ends = ({ events }: Answer) => events.filter(({ type }) => type === "result" || type === "error");
+
+async function all(sessionId: string) {
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+}
+
+describe("`forkSession`", () => {
+  it("goes on in a copy with an id and totals of its own; the original is as it was", async () => {
+    const { sessionId } = await done(say("one"));
+    const fork = await reply(sessionId, say("two"), { forkSession: true });
+    expect(fork.sessionId).not.toBe(sessionId);
+    expect(fork.result).toMatchObject({ result: "two", sessionTotalTurns: 1 });
+    expect(fork.result?.sessionTotalCostUsd).toBeCloseTo(fork.result?.totalCostUsd ?? 0, 8);
+    expect(saidUpTo("two?")).toContain("one?");
+
+    const original = await reply(sessionId, say("three"));
+    expect(original.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
+    expect(saidUpTo("three?")).not.toContain("two?");
+    // Each costs the same: what the fork began with is not counted again.
+    expect(fork.result?.totalCostUsd).toBeCloseTo(original.result?.totalCostUsd ?? 0, 8);
+
+    const again = await reply(fork.sessionId, say("four"));
+    expect(again.result).toMatchObject({ result: "four", sessionTotalTurns: 2 });
+    expect(saidUpTo("four?")).toContain("two?");
+    expect(saidUpTo("four?")).not.toContain("three?");
+  });
+
+  it("is refused while a turn runs, and of a cancelled session", async () => {
+    const { sessionId, release } = await standing();
+    const busy = { sessionId, prompt: say("x"), forkSession: true };
+    expect(await server.refusal("claude_code_reply", busy)).toMatchObject({ code: "SESSION_BUSY" });
+    release();
+    await server.end(sessionId);
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+    expect(await server.refusal("claude_code_reply", busy)).toMatchObject({ code: "CANCELLED" });
+  });
+});
+
+describe("`resumeSessionAt`", () => {
+  it("forgets what came after a message, in the session itself or in a fork", async () => {
+    const { sessionId } = await done(say("one"));
+    await reply(sessionId, say("two"));
+    const at = await uuidOfText(sessionId, "one");
+    const fork = await reply(sessionId, say("three"), { forkSession: true, resumeSessionAt: at });
+    expect(fork.result?.result).toBe("three");
+    expect(saidUpTo("three?")).toContain("one?");
+    expect(saidUpTo("three?")).not.toContain("two?");
+
+    const same = await reply(sessionId, say("four"), { resumeSessionAt: at });
+    expect(same).toMatchObject({ sessionId, status: "idle", result: { result: "four", sessionTotalTurns: 3 } });
+    expect(saidUpTo("four?")).not.toContain("two?");
+    await reply(sessionId, say("five"));
+    expect(saidUpTo("five?")).toContain("four?");
+    expect(saidUpTo("five?")).not.toContain("two?");
+  });
+
+  it("fails with Claude Code's own words when there is no such message", async () => {
+    const { sessionId } = await done(say("one"));
+    const lost = await reply(sessionId, say("x"), { resumeSessionAt: "00000000-0000-4000-8000-000000000000" });
+    expect(lost).toMatchObject({ status: "error", result: { isError: true } });
+    expect(lost.result?.result).toMatch(/No message found/);
+    expect((await reply(sessionId, say("on"))).result?.result).toBe("on");
+  });
+});
+
+async function uuidOfText(sessionId: string, text: string): Promise<string> {
+  const { events } = await server.call("claude_code_check", {
+    action: "poll",
+    sessionId,
+    waitMs: 0,
+    responseMode: "full",
+    maxBytes: 1_000_000,
+  });
+  const found = events.find(({ data }) => JSON.stringify(data).includes(`"type":"text","text":"${text}"`));
+  const uuid = /"uuid":"([^"]+)"/.exec(JSON.stringify(found?.data))?.[1];
+  if (uuid === undefined) throw new Error(`no message says ${text}: ${JSON.stringify(events)}`);
+  return uuid;
+}
+
+describe("`whenBusy`", () => {
+  it("reject is the default: SESSION_BUSY", async () => {
+    const { sessionId, release } = await standing();
+    const busy = await server.refusal("claude_code_reply", { sessionId, prompt: say("x") });
+    expect(busy).toMatchObject({ code: "SESSION_BUSY" });
+    expect(busy.text).toContain("whenBusy");
+    release();
+    await server.end(sessionId);
+  });
+
+  it("queue: three prompts run one after the other, each a turn of its own", async () => {
+    const { sessionId, release } = await standing();
+    for (const text of ["one", "two", "three"]) {
+      await server.call("claude_code_reply", { sessionId, prompt: say(text), whenBusy: "queue" });
+    }
+    release();
+    await server.end(sessionId);
+    const results = ends(await all(sessionId)).map(({ data }) => data["result"]);
+    expect(results.slice(0, 3)).toEqual(["Done.", "one", "two"]);
+    expect((await all(sessionId)).result).toMatchObject({ result: "three", sessionTotalTurns: 4 });
+  });
+
+  it("queue: what waits is kept over the death of the server, held, and runs when it is released", async () => {
+    const doomed = await world.server();
+    const gate = `gate-${world.folder()}`;
+    const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: "never" }])}`;
+    const { sessionId } = await doomed.call("claude_code", { prompt, cwd: world.folder() });
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    await doomed.call("claude_code_reply", { sessionId, prompt: say("kept"), whenBusy: "queue" });
+    process.kill(doomed.pid, "SIGKILL");
+    await doomed.gone;
+
+    // A new prompt does not wait for what is held, nor does it run it.
+    const first = await reply(sessionId, say("first"));
+    expect(first).toMatchObject({ status: "idle", result: { result: "first" } });
+    await server.call("claude_code_session", { action: "release_queue", sessionId });
+    await server.end(sessionId);
+    expect((await all(sessionId)).result).toMatchObject({ result: "kept" });
+  });
+
+  it("queue: what is held after an interrupt can be dropped", async () => {
+    const { sessionId } = await standing();
+    await server.call("claude_code_reply", { sessionId, prompt: say("unwanted"), whenBusy: "queue" });
+    await server.call("claude_code_session", { action: "interrupt", sessionId });
+    await server.end(sessionId);
+    const held = await server.call("claude_code_session", { action: "get", sessionId });
+    expect(held.sessions).toMatchObject([{ queued: 1, held: 1 }]);
+    await server.call("claude_code_session", { action: "drop_queue", sessionId });
+    await reply(sessionId, say("wanted"));
+    expect((await all(sessionId)).result).toMatchObject({ result: "wanted" });
+    expect(JSON.stringify(world.model.requests)).not.toContain("unwanted?");
+  });
+
+  it("steer: during a tool it joins the turn, which has one result", async () => {
+    const cwd = world.folder();
+    const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done`;
+    const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never, the newer script is played" }];
+    const { sessionId } = await server.call("claude_code", {
+      prompt: `Begin. ${scriptTag(script)}`,
+      cwd,
+      allowedTools: ["Bash"],
+    });
+    await until(() => world.processes().some((process) => process.command.includes("/go ]")));
+    await server.call("claude_code_reply", { sessionId, prompt: say("Steered"), whenBusy: "steer" });
+    writeFileSync(join(cwd, "go"), "");
+    const end = await server.end(sessionId);
+    expect(end.result).toMatchObject({ result: "Steered", isError: false });
+    expect(ends(await all(sessionId))).toHaveLength(1);
+  });
+
+  it("steer: during text it follows in the same turn", async () => {
+    const { sessionId, release } = await standing("First.");
+    await server.call("claude_code_reply", { sessionId, prompt: say("Second"), whenBusy: "steer" });
+    release();
+    const end = await server.end(sessionId);
+    expect(end.result).toMatchObject({ result: "Second", sessionTotalTurns: 2 });
+    expect(ends(await all(sessionId))).toHaveLength(1);
+  });
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+describe("bounds of one turn", () => {
+  it("`timeout` of a reply, and of a start for every turn: ended with a reason of its own", async () => {
+    const { sessionId } = await done(say("one"));
+    const never = `Never. ${scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }])}`;
+    const late = await reply(sessionId, never, { timeout: 1_000 });
+    expect(late).toMatchObject({
+      status: "error",
+      result: { isError: true, errorSubtype: "timeout", code: "TIMEOUT" },
+    });
+    expect((await reply(sessionId, say("two"))).result?.result).toBe("two");
+
+    const start = { prompt: never, cwd: world.folder(), waitMs: 40_000, advanced: { timeout: 3_000 } };
+    expect((await server.call("claude_code", start)).result).toMatchObject({ errorSubtype: "timeout" });
+  });
+
+  it("`permissionRequestTimeoutMs` of a reply holds for it alone", async () => {
+    const { sessionId } = await done(say("one"), { permissionRequestTimeoutMs: 600_000 });
+    const file = join(world.folder(), "x.txt");
+    const write = scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "ok" }]);
+    const denied = await reply(sessionId, write, { permissionRequestTimeoutMs: 1_000, waitMs: 0 });
+    const end = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      cursor: denied.nextCursor,
+      until: "end",
+      waitMs: 40_000,
+    });
+    expect(end.result).toMatchObject({ result: "ok", isError: false });
+    expect(JSON.stringify(end.events)).toContain('"by":"timeout"');
+    await reply(sessionId, write, { waitMs: 0 });
+    const asked = await server.news(sessionId, end.nextCursor);
+    expect(asked.actions[0]?.remainingMs).toBeGreaterThan(500_000);
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("`maxBudgetUsd`: the turn is ended, and each of two replies after it has the budget anew", async () => {
+    const dear = { usage: { input_tokens: 400_000 } };
+    const spend = scriptTag([
+      { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },
+      { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },
+      { text: "never reached" },
+    ]);
+    const options = { advanced: { maxBudgetUsd: 1 }, allowedTools: ["Bash"], cwd: world.folder() };
+    const first = await server.call("claude_code", { prompt: spend, waitMs: 40_000, ...options });
+    const { sessionId } = first;
+    expect(first).toMatchObject({
+      status: "error",
+      result: { isError: true, errorSubtype: "error_max_budget_usd", category: "limit" },
+    });
+    expect(first.result?.totalCostUsd).toBeGreaterThan(1);
+    expect((await reply(sessionId, say("cheap"))).result).toMatchObject({ result: "cheap", isError: false });
+    const again = await reply(sessionId, spend);
+    expect(again.result).toMatchObject({ isError: true, errorSubtype: "error_max_budget_usd" });
+    expect((await reply(sessionId, say("cheap again"))).result).toMatchObject({ result: "cheap again" });
+  });
+});
+
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+describe("`attachments`", () => {
+  it("reach the model as images: a file, and the bytes themselves", async () => {
+    const cwd = world.folder();
+    writeFileSync(join(cwd, "a.png"), Buffer.from(PNG, "base64"));
+    const both = [{ path: "a.png" }, { data: PNG, mediaType: "image/png" }];
+    const { sessionId } = await done(say("images"), { cwd, attachments: both });
+    expect(world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("images?"))?.images).toBe(2);
+    await reply(sessionId, say("more"), { attachments: [both[0]] });
+    expect(world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("more?"))?.images).toBe(3);
+  });
+
+  it("are refused by name when they are none, and outside the folders of the server", async () => {
+    const cwd = world.folder();
+    writeFileSync(join(cwd, "a.txt"), "hello");
+    const begin = { prompt: say("x"), cwd };
+    const text = await server.refusal("claude_code", { ...begin, attachments: [{ path: "a.txt" }] });
+    expect(text.text).toContain("attachments[0]: is no PNG, JPEG, GIF or WebP image.");
+    const missing = await server.refusal("claude_code", { ...begin, attachments: [{ path: "b.png" }] });
+    expect(missing).toMatchObject({ code: "INVALID_ARGUMENT" });
+    const wrong = await server.refusal("claude_code", {
+      ...begin,
+      attachments: [{ data: PNG, mediaType: "image/gif" }],
+    });
+    expect(wrong.text).toContain("attachments[0].mediaType");
+
+    const outside = join(world.folder(), "b.png");
+    writeFileSync(outside, Buffer.from(PNG, "base64"));
+    const fenced = await world.server({ args: ["--allow-dir", cwd] });
+    const refused = await fenced.refusal("claude_code", { ...begin, attachments: [{ path: outside }] });
+    expect(refused.text).toContain("--allow-dir");
+  });
+});

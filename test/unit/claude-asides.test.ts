@@ -1,0 +1,74 @@
+import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
+import { describe, expect, it } from "vitest";
+import { MessageReader } from "../../src/claude/messages.ts";
+import { presentMessage } from "../../src/tools/present/message.ts";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+const system = (subtype: string, over: Loose = {}): Loose => ({ type: "system", subtype, uuid: "u", ...over });
+
+/** As one reader reads them in order. */
+function read(...messages: Loose[]) {
+  const reader = new MessageReader();
+  return messages.flatMap((message) => {
+    const sent: SDKMessage = JSON.parse(JSON.stringify({ session_id: "s", ...message }));
+    return reader.read(sent);
+  });
+}
+
+describe("a message that an option asks for", () => {
+  it("that a hook has answered is kept without what stands in it twice, and cut where it is long", () => {
+    const hook = {
+      hook_id: "h",
+      hook_name: "PreToolUse:Bash",
+      hook_event: "PreToolUse",
+      exit_code: 0,
+      outcome: "success",
+    };
+    const output = "y".repeat(5000);
+    expect(read(system("hook_response", { ...hook, output, stdout: output, stderr: "" }))).toEqual([
+      { type: "message", message: system("hook_response", { ...hook, output: "y".repeat(4000) }) },
+    ]);
+  });
+
+  it("of a task's progress is kept when it says anew what the task is at, and else is a sign of life", () => {
+    const progress = (id: string, summary?: string) =>
+      system("task_progress", { task_id: id, summary, description: "d" });
+    const kept = (id: string, summary: string) => ({ type: "message", message: progress(id, summary) });
+    const alive = { type: "alive" };
+    expect(
+      read(
+        progress("a", "Reading."),
+        progress("a"),
+        progress("a", "Reading."),
+        progress("b", "Reading."),
+        progress("a", "Writing."),
+      ),
+    ).toEqual([kept("a", "Reading."), alive, alive, kept("b", "Reading."), kept("a", "Writing.")]);
+  });
+
+  it.each([
+    [
+      "what a hook came to",
+      system("hook_response", { hook_name: "Stop", outcome: "error", exit_code: 2, output: "two\nlines" }),
+      { hook: { name: "Stop", outcome: "error", exitCode: 2, output: "two lines" } },
+    ],
+    [
+      "what a task is at",
+      system("task_progress", { task_id: "t", summary: "Reading." }),
+      { backgroundTask: { id: "t", status: "running", summary: "Reading." } },
+    ],
+    [
+      "what may be asked next",
+      { type: "prompt_suggestion", suggestion: "x".repeat(600) },
+      { promptSuggestion: `${"x".repeat(499)}…` },
+    ],
+  ])("is shown to a caller in short: %s", (_, message, data) => {
+    expect(presentMessage(message)).toEqual({ type: "progress", data });
+  });
+
+  it("is not mistaken for any other", () => {
+    expect(presentMessage({ type: "telepathy", suggestion: "x" })).toBeUndefined();
+    expect(presentMessage(system("task_progress", { task_id: "t" }))).toBeUndefined();
+  });
+});
