@@ -26,20 +26,21 @@ export function pollInterval(status: SessionStatus): { pollInterval?: number } {
   return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
 }
 
-/** `cursor` is where the events of the prompt begin. */
+/** `cursor` is where the events of the prompt begin; `warnings` are of what was asked for and may not be meant. */
 export async function answerTurn(
   view: SessionView,
   call: ToolCall,
-  begun: { cursor: number; waitMs: number },
+  begun: { cursor: number; waitMs: number; warnings?: readonly string[] },
 ): Promise<JsonObject> {
-  const { cursor, waitMs } = begun;
+  const { cursor, waitMs, warnings = [] } = begun;
   await waitFor(view, { cursor, until: "news", timeoutMs: waitMs }, call);
   const { state } = await view.record();
   const status = statusOf(state);
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
   const result = ended ? await readResult(view, state) : undefined;
   const nextCursor = result ? state.lastEventId + 1 : cursor;
-  const answer = { sessionId: view.id, status, nextCursor, ...pollInterval(status) };
+  const warned = warnings.length > 0 && { warnings };
+  const answer = { sessionId: view.id, status, nextCursor, ...pollInterval(status), ...warned };
   return result ? withResult(answer, result) : answer;
 }
 

@@ -1,3 +1,4 @@
+import type { Delivered } from "../../src/domain/command.ts";
 import { AppError, sessionNotFound } from "../../src/domain/error.ts";
 import type { SessionEvent, StoredEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { Ask } from "../../src/domain/permission.ts";
@@ -96,7 +97,7 @@ export class FakeEngine implements Engine {
   readonly sessions = new Map<string, FakeSession>();
   readonly opened: OpenRequest[] = [];
   readonly answers: AnswerRequest[] = [];
-  readonly delivers: { requestId: string; whole: boolean }[][] = [];
+  readonly delivers: Delivered[][] = [];
   readonly waits: WaitRequest[] = [];
   /** What happens once a session has been opened or prompted. */
   onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
@@ -147,7 +148,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor });
   }
 
-  delivered(_: string, sessionId: string, asks: { requestId: string; whole: boolean }[]) {
+  delivered(_: string, sessionId: string, asks: Delivered[]) {
     this.delivers.push(asks);
     for (const { requestId, whole } of asks) {
       const ask = this.#session(sessionId).state.asks.find((open) => open.requestId === requestId);
@@ -206,11 +207,15 @@ export class FakeEngine implements Engine {
   async wait(_: string, request: WaitRequest): Promise<{ woke: string | undefined }> {
     this.waits.push(request);
     const deadline = performance.now() + request.timeoutMs;
-    const [{ sessionId, cursor } = { sessionId: "", cursor: 1 }] = request.sessions;
     for (;;) {
-      const { events, state } = this.#session(sessionId);
-      const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
-      if (!state.turn || (request.until !== "end" && news)) return { woke: sessionId };
+      const patient = request.sessions.some(({ sessionId }) => this.#session(sessionId).state.turn);
+      const woke = request.sessions.find(({ sessionId, cursor }) => {
+        const { events, state } = this.#session(sessionId);
+        const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
+        const ended = !state.turn && (news || !patient);
+        return ended || (request.until !== "end" && news);
+      });
+      if (woke) return { woke: woke.sessionId };
       if (performance.now() >= deadline || request.signal.aborted) return { woke: undefined };
       await new Promise<void>((resolve) => {
         this.#sleepers.push(resolve);

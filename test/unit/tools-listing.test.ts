@@ -44,7 +44,7 @@ describe("tool schemas", () => {
       required: string[];
       properties: Record<string, { description?: string }>;
     };
-    const conditional = ["requestId", "decision", "sessionId"];
+    const conditional = ["requestId", "decision", "sessionId", "answers"];
     const silent = Object.entries(schema.properties).filter(
       ([name, { description }]) =>
         !schema.required.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),

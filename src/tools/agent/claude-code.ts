@@ -4,6 +4,7 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { nameTools } from "../catalogue/names.ts";
 import { defineTool } from "../define.ts";
 import { IdempotencyKey, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
@@ -48,12 +49,12 @@ export const claudeCode = defineTool({
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const chosen = sessionOptions(args, deps.defaults.cwd);
+    const { options: chosen, warnings } = nameTools(sessionOptions(args, deps.defaults.cwd));
     refuseNul(chosen);
     const { prompt, idempotencyKey } = args;
     const request = { options: chosen, prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) };
     const { sessionId, cursor } = await deps.engine.open(call.principal, request);
-    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs }) };
+    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs, warnings }) };
   },
 });
 

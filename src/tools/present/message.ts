@@ -9,10 +9,13 @@ export interface Shown {
   readonly data: JsonObject;
 }
 
-/** A tool's input, beside its name: enough to follow the work. Bytes of JSON. */
-const INPUT_SHOWN = 400;
-/** Of a tool's output, in characters. */
-const OUTPUT_SHOWN = 500;
+/** How much of a tool call is shown: enough to follow the work. */
+export interface Brevity {
+  /** Bytes of JSON, beside the tool's name. */
+  readonly input: number;
+  /** Characters. */
+  readonly output: number;
+}
 
 const Block = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text"), text: z.string() }),
@@ -44,17 +47,17 @@ const TaskEnded = z.object({
 });
 
 /** Undefined for what is left out: thinking, replays, results (the end of the turn tells them), and what is unknown. */
-export function presentMessage(message: JsonObject): Shown | undefined {
+export function presentMessage(message: JsonObject, most: Brevity): Shown | undefined {
   const spoken = Spoken.safeParse(message);
   if (spoken.success)
-    return spoken.data.type === "assistant" ? presentOutput(spoken.data) : presentToolResults(spoken.data);
+    return spoken.data.type === "assistant" ? presentOutput(spoken.data, most) : presentToolResults(spoken.data, most);
   return message["type"] === "system" ? presentSystem(message) : undefined;
 }
 
-function presentOutput(spoken: Spoken): Shown | undefined {
+function presentOutput(spoken: Spoken, most: Brevity): Shown | undefined {
   const blocks = blocksOf(spoken);
   const text = blocks.flatMap((block) => (block.type === "text" && block.text !== "" ? [block.text] : [])).join("\n");
-  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block)] : []));
+  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block, most)] : []));
   const data: JsonObject = {
     ...(text !== "" && { text }),
     ...call,
@@ -65,8 +68,8 @@ function presentOutput(spoken: Spoken): Shown | undefined {
   return { type: "output", data: { ...data, ...byAgent(spoken) } };
 }
 
-function presentToolResults(spoken: Spoken): Shown | undefined {
-  const results = blocksOf(spoken).flatMap((block) => (block.type === "tool_result" ? [toolResult(block)] : []));
+function presentToolResults(spoken: Spoken, most: Brevity): Shown | undefined {
+  const results = blocksOf(spoken).flatMap((block) => (block.type === "tool_result" ? [toolResult(block, most)] : []));
   const [first, ...others] = results;
   if (first === undefined) return undefined;
   return { type: "progress", data: { ...first, ...(others.length > 0 && { others }), ...byAgent(spoken) } };
@@ -88,12 +91,17 @@ function blocksOf({ message }: Spoken): Block[] {
   });
 }
 
-function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>): JsonObject {
-  return { tool: name, input: fit(input, INPUT_SHOWN).value, toolUseId: id };
+function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>, most: Brevity): JsonObject {
+  return { tool: name, input: fit(input, most.input).value, toolUseId: id };
 }
 
-function toolResult({ tool_use_id: id, content, is_error }: Extract<Block, { type: "tool_result" }>): JsonObject {
-  return { toolUseId: id, ok: is_error !== true, output: shortened(textOf(content)) };
+type ToolResult = Extract<Block, { type: "tool_result" }>;
+
+function toolResult({ tool_use_id: id, content, is_error }: ToolResult, most: Brevity): JsonObject {
+  const text = textOf(content);
+  const output = firstCharacters(text, most.output);
+  const cut = output.length < text.length;
+  return { toolUseId: id, ok: is_error !== true, output: cut ? `${output}…` : output, ...(cut && { outputCut: true }) };
 }
 
 /** Of a subagent: the call of the Agent tool that it works for. */
@@ -113,8 +121,3 @@ const ToolText = z.union([
   z.object({ type: z.string() }).transform(({ type }) => `[${type}]`),
   z.unknown().transform(() => "[?]"),
 ]);
-
-function shortened(text: string): string {
-  const shown = firstCharacters(text, OUTPUT_SHOWN);
-  return shown.length === text.length ? text : `${shown}…`;
-}
