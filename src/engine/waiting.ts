@@ -7,6 +7,8 @@ const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "qu
 
 /** Waits on the log and nothing else, so that it makes no difference who owns the session. */
 export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
+  const quiet = request.until === "event" ? undefined : await nobodyToWaitFor(backend, request);
+  if (quiet !== undefined) return quiet;
   const enough = new AbortController();
   const { signal } = enough;
   // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
@@ -33,6 +35,17 @@ export async function waitForOne(backend: SessionBackend, request: WaitRequest):
     request.signal.removeEventListener("abort", stop);
     enough.abort();
   }
+}
+
+/**
+ * Where nothing runs in any of the sessions: the first that has something at or after its cursor, or else the first. One in
+ * which nothing runs is no reason to return while there are others to wait for.
+ */
+async function nobodyToWaitFor(backend: SessionBackend, { sessions }: WaitRequest): Promise<string | undefined> {
+  const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.get(sessionId))?.state));
+  if (states.some((state) => state && !nothingRuns(state))) return undefined;
+  const withNews = sessions.find(({ cursor }, index) => (states[index]?.lastEventId ?? 0) >= cursor);
+  return (withNews ?? sessions[0])?.sessionId;
 }
 
 interface Wait {

@@ -73,7 +73,7 @@ export class FakeSession {
     const eventId = this.state.lastEventId + 1;
     const times = { createdAt: NOW, expiresAt: NOW + 1_800_000 };
     this.state.asks.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
-    return this.emit({ type: "permission.asked", data: whole });
+    return this.emit({ type: kind === "question" ? "question.asked" : "permission.asked", data: whole });
   }
 
   /** Claude Code's result, then the end of the turn. */
@@ -207,8 +207,8 @@ export class FakeEngine implements Engine {
   async wait(_: string, request: WaitRequest): Promise<{ woke: string | undefined }> {
     this.waits.push(request);
     const deadline = performance.now() + request.timeoutMs;
+    const patient = request.sessions.some(({ sessionId }) => this.#session(sessionId).state.turn);
     for (;;) {
-      const patient = request.sessions.some(({ sessionId }) => this.#session(sessionId).state.turn);
       const woke = request.sessions.find(({ sessionId, cursor }) => {
         const { events, state } = this.#session(sessionId);
         const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
