@@ -22,6 +22,7 @@ const running = () => {
 
 interface Part {
   tool?: string;
+  input?: { command: string };
   toolUseId?: string;
   ok?: boolean;
   output?: string;
@@ -36,6 +37,9 @@ function partsOf(events: { data: JsonObject }[]): Part[] {
   });
 }
 
+/** Which call a part is about, whether it names it or is it. */
+const nameOf = ({ input, toolUseId }: Part) => toolUseId ?? input?.command.replace("run ", "");
+
 describe("mode minimal", () => {
   it("tells a call with its outcome as one event", async () => {
     const { engine, session } = running();
@@ -46,7 +50,7 @@ describe("mode minimal", () => {
       {
         id,
         type: "output",
-        data: { tool: "Bash", input: { command: "run u1" }, toolUseId: "u1", ok: true, output: "out of u1" },
+        data: { tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
       },
     ]);
     expect(answer.nextCursor).toBe(4);
@@ -71,7 +75,7 @@ describe("mode minimal", () => {
     const from = call(session, "u1", "u2");
     outcome(session, ["u2", "u0"]);
     expect((await check(engine, { cursor: from })).events).toMatchObject([
-      { data: { toolUseId: "u1", others: [{ toolUseId: "u2", ok: true, output: "out of u2" }] } },
+      { data: { toolUseId: "u1", others: [{ input: { command: "run u2" }, ok: true, output: "out of u2" }] } },
       { type: "progress", data: { toolUseId: "u0", output: "out of u0" } },
     ]);
   });
@@ -79,9 +83,12 @@ describe("mode minimal", () => {
   it("says where an outcome that was cut can be read whole", async () => {
     const { engine, session } = running();
     call(session, "u1");
-    const id = outcome(session, ["u1"], () => "x".repeat(1_000));
+    const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
     const { events } = await check(engine);
-    expect(events[0]?.data).toMatchObject({ output: `${"x".repeat(240)}…`, outputEventId: id });
+    expect(events[0]?.data).toMatchObject({
+      output: `${"😀".repeat(60)} … ${"é".repeat(100)}`,
+      outputEventId: id,
+    });
   });
 
   it("tells every call and every outcome once, however the log is cut into answers", async () => {
@@ -109,8 +116,8 @@ describe("mode minimal", () => {
           const answer = await check(engine, { cursor, ...pages[turn % pages.length] });
           expect(answer.nextCursor).toBeGreaterThan(cursor);
           const parts = partsOf(answer.events);
-          told.calls.push(...parts.filter(({ tool }) => tool !== undefined).map(({ toolUseId }) => toolUseId));
-          told.ended.push(...parts.filter(({ ok }) => ok !== undefined).map(({ toolUseId }) => toolUseId));
+          told.calls.push(...parts.filter(({ tool }) => tool !== undefined).map(nameOf));
+          told.ended.push(...parts.filter(({ ok }) => ok !== undefined).map(nameOf));
           cursor = answer.nextCursor;
         }
         expect(told.calls).toEqual(made.calls);
@@ -118,6 +125,57 @@ describe("mode minimal", () => {
       }),
       { numRuns: 150 },
     );
+  });
+
+  it.each<[string, JsonObject, JsonObject, JsonObject]>([
+    ["Bash", { command: "ls", description: "Look" }, {}, { input: { command: "ls" }, output: "out of u1" }],
+    [
+      "Bash",
+      { command: "ls", run_in_background: true, sandbox: false, timeout: 5 },
+      {},
+      { input: { command: "ls", run_in_background: true, timeout: 5 }, output: "out of u1" },
+    ],
+    ["Read", { file_path: "/a" }, {}, { input: { file_path: "/a" }, outputEventId: 3 }],
+    [
+      "Write",
+      { file_path: "/a", content: "c".repeat(99) },
+      { structuredPatch: [] },
+      { input: { file_path: "/a" }, inputCut: true },
+    ],
+    [
+      "Agent",
+      { description: "look", prompt: "p".repeat(99) },
+      {},
+      { input: { description: "look" }, inputCut: true, toolUseId: "u1", output: "out of u1" },
+    ],
+    ["mcp__lab__run", { job: 7, flag: false }, {}, { input: { job: 7, flag: false }, output: "out of u1" }],
+  ])("tells of %s %j what a reader needs", async (name, input, structured, told) => {
+    const { engine, session } = running();
+    const content = [{ type: "tool_use", id: "u1", name, input }];
+    session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+    const result = [{ type: "tool_result", tool_use_id: "u1", content: "out of u1" }];
+    const message = { type: "user", message: { content: result }, tool_use_result: structured };
+    session.emit({ type: "message", data: { message } });
+    expect((await check(engine)).events.map(({ data }) => data)).toEqual([{ tool: name, ok: true, ...told }]);
+  });
+
+  it("tells a failure in its words, whatever the tool", async () => {
+    const { engine, session } = running();
+    const content = [{ type: "tool_use", id: "u1", name: "Read", input: { file_path: "/a" } }];
+    session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+    const result = [{ type: "tool_result", tool_use_id: "u1", content: "no such file", is_error: true }];
+    session.emit({ type: "message", data: { message: { type: "user", message: { content: result } } } });
+    expect((await check(engine)).events[0]?.data).toMatchObject({ ok: false, output: "no such file" });
+  });
+
+  it("leaves the input of a call that waits for a decision to the request", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    session.asks();
+    const data = (await check(engine)).events.map((event) => event.data);
+    expect(data).toEqual([{ tool: "Bash", toolUseId: "u1" }, { requestId: "r1" }]);
+    const [alone] = (await check(engine, { pollOptions: { includeActions: false } })).events;
+    expect(alone?.data).toMatchObject({ input: { command: "run u1" } });
   });
 
   it("leaves to the answer what runs in the background, and to the caller what it said itself", async () => {
@@ -131,7 +189,7 @@ describe("mode minimal", () => {
     const answer = await check(engine);
     expect(answer).toMatchObject({ background: tasks });
     expect(answer.events.map(({ data }) => data)).toEqual([
-      { requestId: "r1", toolName: "Bash", decision: "deny", by: "caller" },
+      { requestId: "r1", decision: "deny", by: "caller" },
       { requestId: "r1", toolName: "Bash", decision: "deny", by: "timeout", message: "no" },
     ]);
     const compact = await check(engine, { responseMode: "delta_compact" });

@@ -40,8 +40,6 @@ describe("a summary is one line that a person understands", () => {
   });
 });
 
-const SHORT = { input: 400, output: 500 };
-
 describe("a message of Claude Code", () => {
   const assistant = (content: object[], more: object = {}) => ({
     type: "assistant",
@@ -132,17 +130,17 @@ describe("a message of Claude Code", () => {
     ["a system message not known here", { type: "system", subtype: "brand_new" }, undefined],
     ["what has no shape", {}, undefined],
   ])("%s", (_, message, shown) => {
-    const presented = presentMessage(message, SHORT);
+    const presented = presentMessage(message, "short");
     expect(presented === undefined).toBe(shown === undefined);
     expect(presented ?? {}).toMatchObject(shown ?? {});
   });
 
   it("is short: inputs are cut, of outputs the beginning is shown", () => {
     const input = { file_path: "/a", content: "c".repeat(5_000) };
-    const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]), SHORT);
+    const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]), "short");
     expect(JSON.stringify(call?.data["input"]).length).toBeLessThanOrEqual(400);
     expect(call?.data["input"]).toMatchObject({ file_path: "/a" });
-    const answer = presentMessage(user([result("😀".repeat(600))]), SHORT);
+    const answer = presentMessage(user([result("😀".repeat(600))]), "short");
     expect(answer?.data["output"]).toBe(`${"😀".repeat(500)}…`);
   });
 });

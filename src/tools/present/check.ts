@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../domain/json.ts";
 import { fitActions, type Asked } from "./action.ts";
 import type { ShownEvent } from "./event.ts";
-import { EXPENDABLE_OF_RESULT, SEE_ACTIONS, SEE_RESULT } from "./result.ts";
+import { EXPENDABLE_OF_RESULT, SEE_RESULT } from "./result.ts";
 import { fit, fitList, jsonBytes } from "./size.ts";
 import { applyTold, tell, type Form } from "./telling.ts";
 
@@ -52,7 +52,7 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
   const actionBytes = actions.reduce((sum, { action }) => sum + jsonBytes(action) + 1, 0);
   const result = material.result && fit(material.result, first - actionBytes, EXPENDABLE_OF_RESULT);
   const resultBytes = result === undefined ? 0 : jsonBytes(result.value);
-  const listed = new Set(actions.map(({ requestId }) => requestId));
+  const listed = new Map(actions.map(({ action, requestId }) => [requestId, action["toolUseID"]]));
   const events = takeEvents(material, listed, room - actionBytes - resultBytes);
 
   const missing = [
@@ -104,9 +104,11 @@ interface Taken {
   readonly next: number | undefined;
 }
 
-const NONE: ReadonlySet<string> = new Set();
+/** The requests that the answer lists, and the tool calls they are of. */
+type Listed = ReadonlyMap<string, unknown>;
+const NONE: Listed = new Map();
 
-function takeEvents({ events, form, result }: CheckMaterial, listed: ReadonlySet<string>, room: number): Taken {
+function takeEvents({ events, form, result }: CheckMaterial, listed: Listed, room: number): Taken {
   const taken: ShownEvent[] = [];
   let left = room;
   for (const [index, each] of events.entries()) {
@@ -133,11 +135,16 @@ function cutEvent(event: ShownEvent, most: number): ShownEvent {
 }
 
 /** An event without what the same answer says in its result or its actions. */
-function withoutRepeats(event: ShownEvent, listed: ReadonlySet<string>, result: JsonObject | undefined): ShownEvent {
+function withoutRepeats(event: ShownEvent, listed: Listed, result: JsonObject | undefined): ShownEvent {
   if (saysAgain(event, result)) return seeResult(event);
-  const { requestId } = event.data;
-  const isListed = event.type === "permission_request" && typeof requestId === "string" && listed.has(requestId);
-  return isListed ? { ...event, data: { requestId, summary: SEE_ACTIONS } } : event;
+  const { requestId, toolUseId } = event.data;
+  if (event.type === "permission_request" && typeof requestId === "string" && listed.has(requestId)) {
+    return { ...event, data: { requestId } };
+  }
+  const isAsked = event.type === "output" && toolUseId !== undefined && [...listed.values()].includes(toolUseId);
+  if (!isAsked) return event;
+  const { input: _, inputCut: __, ...data } = event.data;
+  return { ...event, data };
 }
 
 /** The end of an earlier turn repeats what was said last in it. */

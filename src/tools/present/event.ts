@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { presentMessage, type Brevity } from "./message.ts";
+import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -18,11 +18,6 @@ export interface ShownEvent {
 /** minimal: what a model needs, nothing twice. delta_compact: every message in short. full: messages as they are. */
 export type ResponseMode = "minimal" | "delta_compact" | "full";
 
-const BREVITY: Readonly<Record<Exclude<ResponseMode, "full">, Brevity>> = {
-  minimal: { input: 300, output: 240 },
-  delta_compact: { input: 400, output: 500 },
-};
-
 interface Presented {
   readonly type: EventType;
   readonly data: JsonObject;
@@ -36,7 +31,7 @@ export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent
 
 function presentNews(event: StoredEvent, mode: Exclude<ResponseMode, "full">): Presented | undefined {
   const { data, type } = event;
-  if (type === "message") return presentMessage(data.message, BREVITY[mode]);
+  if (type === "message") return presentMessage(data.message, mode === "minimal" ? "brief" : "short");
   if (type === "permission.asked" || type === "question.asked") {
     const { requestId, toolName, input } = data;
     return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
@@ -72,11 +67,11 @@ function presentWhole(event: StoredEvent): Presented | undefined {
 
 type Answered = Extract<StoredEvent, { type: "permission.answered" }>["data"];
 
-/** What the caller said itself it need not hear again, and the outcome of the tool repeats it. */
 function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
-  const { requestId, toolName, behavior, by, forSession } = answered;
+  const { requestId, toolName, behavior, by, forSession, message } = answered;
   const decision = forSession === true && behavior === "allow" ? "allow_for_session" : behavior;
-  const message = mode === "minimal" && by === "caller" ? undefined : answered.message;
+  // What the caller has said itself it need not hear again.
+  if (mode === "minimal" && by === "caller") return { type: "permission_result", data: { requestId, decision, by } };
   const data = { requestId, toolName, decision, by, ...(message !== undefined && { message }) };
   return { type: "permission_result", data };
 }

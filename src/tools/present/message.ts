@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
+import { briefInput, briefOutput, type Brief } from "./brief.ts";
 import { firstCharacters, fit } from "./size.ts";
 
 /** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
@@ -9,13 +10,13 @@ export interface Shown {
   readonly data: JsonObject;
 }
 
-/** How much of a tool call is shown: enough to follow the work. */
-export interface Brevity {
-  /** Bytes of JSON, beside the tool's name. */
-  readonly input: number;
-  /** Characters. */
-  readonly output: number;
-}
+/** In what words a tool call is told: as briefly as it can be, or with more of its input and output. */
+export type Brevity = "brief" | "short";
+
+/** A tool's input, beside its name. Bytes of JSON. */
+const INPUT_SHOWN = 400;
+/** Of a tool's output, in characters. */
+const OUTPUT_SHOWN = 500;
 
 const Block = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text"), text: z.string() }),
@@ -34,6 +35,7 @@ const Spoken = z.object({
   parent_tool_use_id: z.string().nullish(),
   error: z.string().optional(),
   message: z.object({ content: z.array(z.unknown()) }),
+  tool_use_result: JsonObject.optional().catch(undefined),
 });
 type Spoken = z.infer<typeof Spoken>;
 
@@ -47,17 +49,19 @@ const TaskEnded = z.object({
 });
 
 /** Undefined for what is left out: thinking, replays, results (the end of the turn tells them), and what is unknown. */
-export function presentMessage(message: JsonObject, most: Brevity): Shown | undefined {
+export function presentMessage(message: JsonObject, brevity: Brevity): Shown | undefined {
   const spoken = Spoken.safeParse(message);
   if (spoken.success)
-    return spoken.data.type === "assistant" ? presentOutput(spoken.data, most) : presentToolResults(spoken.data, most);
+    return spoken.data.type === "assistant"
+      ? presentOutput(spoken.data, brevity)
+      : presentToolResults(spoken.data, brevity);
   return message["type"] === "system" ? presentSystem(message) : undefined;
 }
 
-function presentOutput(spoken: Spoken, most: Brevity): Shown | undefined {
+function presentOutput(spoken: Spoken, brevity: Brevity): Shown | undefined {
   const blocks = blocksOf(spoken);
   const text = blocks.flatMap((block) => (block.type === "text" && block.text !== "" ? [block.text] : [])).join("\n");
-  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block, most)] : []));
+  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block, brevity)] : []));
   const data: JsonObject = {
     ...(text !== "" && { text }),
     ...call,
@@ -68,8 +72,10 @@ function presentOutput(spoken: Spoken, most: Brevity): Shown | undefined {
   return { type: "output", data: { ...data, ...byAgent(spoken) } };
 }
 
-function presentToolResults(spoken: Spoken, most: Brevity): Shown | undefined {
-  const results = blocksOf(spoken).flatMap((block) => (block.type === "tool_result" ? [toolResult(block, most)] : []));
+function presentToolResults(spoken: Spoken, brevity: Brevity): Shown | undefined {
+  const results = blocksOf(spoken).flatMap((block) =>
+    block.type === "tool_result" ? [toolResult(block, brevity, spoken.tool_use_result)] : [],
+  );
   const [first, ...others] = results;
   if (first === undefined) return undefined;
   return { type: "progress", data: { ...first, ...(others.length > 0 && { others }), ...byAgent(spoken) } };
@@ -91,17 +97,28 @@ function blocksOf({ message }: Spoken): Block[] {
   });
 }
 
-function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>, most: Brevity): JsonObject {
-  return { tool: name, input: fit(input, most.input).value, toolUseId: id };
+function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>, brevity: Brevity): JsonObject {
+  if (brevity === "short") return { tool: name, input: fit(input, INPUT_SHOWN).value, toolUseId: id };
+  const brief = briefInput(name, input);
+  return { tool: name, input: brief.value, ...(brief.cut && { inputCut: true }), toolUseId: id };
 }
 
 type ToolResult = Extract<Block, { type: "tool_result" }>;
 
-function toolResult({ tool_use_id: id, content, is_error }: ToolResult, most: Brevity): JsonObject {
+function toolResult(result: ToolResult, brevity: Brevity, structured: JsonObject | undefined): JsonObject {
+  const { tool_use_id: toolUseId, content, is_error } = result;
+  const ok = is_error !== true;
+  // That a file was written as it was meant to be takes Claude Code many words.
+  if (brevity === "brief" && ok && structured?.["structuredPatch"] !== undefined) return { toolUseId, ok };
   const text = textOf(content);
-  const output = firstCharacters(text, most.output);
-  const cut = output.length < text.length;
-  return { toolUseId: id, ok: is_error !== true, output: cut ? `${output}…` : output, ...(cut && { outputCut: true }) };
+  const { cut, value: output } = brevity === "brief" ? briefOutput(text) : shortOutput(text);
+  return { toolUseId, ok, output, ...(cut && { outputCut: true }) };
+}
+
+function shortOutput(text: string): Brief<string> {
+  const shown = firstCharacters(text, OUTPUT_SHOWN);
+  const cut = shown.length < text.length;
+  return { value: cut ? `${shown}…` : shown, cut };
 }
 
 /** Of a subagent: the call of the Agent tool that it works for. */

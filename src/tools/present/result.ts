@@ -68,8 +68,6 @@ export function wantedOf(result: JsonObject, include: Include): JsonObject {
 
 /** In place of a text that stands in the result of the same answer. */
 export const SEE_RESULT = "(see result)";
-/** In place of the summary of a request that the same answer lists. */
-export const SEE_ACTIONS = "(see actions)";
 
 /** A result of which the whole stands elsewhere in the answer. */
 export function briefly(result: JsonObject, mode: ResponseMode): JsonObject {

@@ -82,14 +82,26 @@ function calls(data: JsonObject, toolUseId: unknown): boolean {
 
 function withOutcome(data: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
   const { toolUseId } = outcome;
-  const added = outcomeOf(outcome, outcomeId);
-  if (data["toolUseId"] === toolUseId) return { ...data, ...added };
+  if (data["toolUseId"] === toolUseId) return endCall(data, outcome, outcomeId);
   const others = partsOf(data).slice(1);
-  return { ...data, others: others.map((part) => (part["toolUseId"] === toolUseId ? { ...part, ...added } : part)) };
+  return {
+    ...data,
+    others: others.map((part) => (part["toolUseId"] === toolUseId ? endCall(part, outcome, outcomeId) : part)),
+  };
 }
 
-function outcomeOf({ ok, output, outputCut }: JsonObject, outcomeId: number): JsonObject {
-  return { ok, ...(output !== "" && { output }), ...(outputCut === true && { outputEventId: outcomeId }) };
+/** The id is for what is still to come: an outcome, or the events of a subagent. */
+function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
+  const { ok, output, outputCut } = outcome;
+  // What a file holds that was read is not what somebody needs who follows the work.
+  const isHidden = call["tool"] === "Read" && ok === true;
+  return {
+    ...call,
+    ...(call["tool"] === "Agent" && { toolUseId }),
+    ok,
+    ...(output !== undefined && output !== "" && !isHidden && { output }),
+    ...((isHidden || outputCut === true) && { outputEventId: outcomeId }),
+  };
 }
 
 function isObject(value: unknown): value is JsonObject {
