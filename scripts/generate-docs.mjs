@@ -66,7 +66,7 @@ function allowedBy(schema) {
   if (schema.const !== undefined) return code(schema.const);
   const forms = schema.anyOf ?? schema.oneOf;
   if (forms) return [...new Set(forms.map(allowedBy))].join(" or ");
-  if (schema.type === "array") return `array of ${allowedBy(schema.items)}`;
+  if (schema.type === "array") return `array of ${schema.items ? allowedBy(schema.items) : "object"}`;
   if (schema.type === "integer") return range("integer", schema);
   return schema.type;
 }

@@ -17,6 +17,11 @@ export type WhenBusy = z.infer<typeof WhenBusy>;
 const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
   z.object({ id: z.string(), principal: Principal, kind: z.literal(kind), data });
 
+/** A part of the text of a request: those that were shown in order from its beginning make it whole. Characters. */
+const Page = z.object({ from: z.number().int(), to: z.number().int(), of: z.number().int() });
+const Delivered = z.object({ requestId: z.string(), whole: z.boolean(), page: Page.exactOptional() });
+export type Delivered = z.infer<typeof Delivered>;
+
 export const Command = z.discriminatedUnion("kind", [
   /** `promptId` is also the uuid under which Claude Code sees the prompt, and the id of the turn it begins. */
   command(
@@ -43,7 +48,7 @@ export const Command = z.discriminatedUnion("kind", [
     }),
   ),
   /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
-  command("delivered", z.object({ asks: z.array(z.object({ requestId: z.string(), whole: z.boolean() })) })),
+  command("delivered", z.object({ asks: z.array(Delivered) })),
   command("interrupt", z.object({ by: z.string() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */
   command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),

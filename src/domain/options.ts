@@ -147,7 +147,7 @@ export const SessionOptions = z.strictObject({
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms until an unanswered request is denied, from its creation. Default: 60000 from when you first see it"),
+    .describe("ms until an unanswered request is denied. Default: 60000 from when you first see it"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

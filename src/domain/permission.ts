@@ -86,5 +86,7 @@ export const OpenAsk = z.object({
   deliveredAt: z.number().exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */
   seenWhole: z.boolean(),
+  /** How far it was read page by page, in characters of its text. */
+  seenTo: z.number().int().exactOptional(),
 });
 export type OpenAsk = z.infer<typeof OpenAsk>;

@@ -1,4 +1,4 @@
-import type { WhenBusy } from "../domain/command.ts";
+import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -27,7 +27,7 @@ export interface Engine {
   /** Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one. */
   answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
-  delivered(principal: Principal, sessionId: string, asks: { requestId: string; whole: boolean }[]): Promise<void>;
+  delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void>;
   /** Ends the running turn; the session stays. A session with nothing running is left as it is. */
   interrupt(principal: Principal, sessionId: string, by: string): Promise<{ cursor: number }>;
   /** Ends the session for good. A session already closed is left as it is. */
@@ -90,8 +90,9 @@ export interface AnswerRequest {
 }
 
 /**
- * `news`: the turn ended, or something was asked at or after the cursor. `end`: no turn runs. With these two a session in
- * which nothing runs keeps nobody waiting. `event`: any new event, whoever brings it about.
+ * `news`: the turn ended, or something was asked at or after the cursor. `end`: no turn runs. With these two sessions keep
+ * nobody waiting when nothing runs in any of them; where something does, a quiet one wakes only by what is at or after its
+ * cursor. `event`: any new event, whoever brings it about.
  */
 export type WaitUntil = "news" | "event" | "end";
 

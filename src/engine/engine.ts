@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Command, CommandReply } from "../domain/command.ts";
+import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -134,11 +134,7 @@ class Node implements Engine {
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
   }
 
-  async delivered(
-    principal: Principal,
-    sessionId: string,
-    asks: { requestId: string; whole: boolean }[],
-  ): Promise<void> {
+  async delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void> {
     if (asks.length === 0) return;
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { asks } });
   }

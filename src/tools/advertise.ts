@@ -12,8 +12,10 @@ const UNSAID = new Set([
   "format",
   "maxItems",
   "maxLength",
+  "maximum",
   "minItems",
   "minLength",
+  "minimum",
   "propertyNames",
 ]);
 
@@ -29,15 +31,14 @@ export function advertiseInput(schema: z.ZodObject, { unlisted, advertised, limi
   const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
-    const bound = name === "waitMs" ? { maximum: limits.maxWaitMs } : {};
+    const bound = name === "waitMs" ? { minimum: 0, maximum: limits.maxWaitMs } : {};
     return [name, advertised[name] ?? { ...lean(property), ...bound }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
 
-export function advertiseOutput(schema: z.ZodObject): JsonObject {
-  return lean(z.toJSONSchema(schema, { io: "output", unrepresentable: "any" }));
-}
+/** Answers explain themselves: that there is an object is all that a client has to know beforehand. */
+export const ADVERTISED_OUTPUT: JsonObject = { type: "object" };
 
 function lean(schema: unknown): JsonObject {
   if (typeof schema !== "object" || schema === null) return {};
@@ -51,8 +52,7 @@ function leanPart(key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, property]) => [name, lean(property)]));
 }
 
-/** The bounds of every integer, the fields of an object that has none named. */
+/** The fields of an object that has none named. */
 function saysNothing(value: unknown): boolean {
-  if (typeof value === "number") return Math.abs(value) === Number.MAX_SAFE_INTEGER;
   return typeof value === "object" && value !== null && Object.keys(value).length === 0;
 }

@@ -3,7 +3,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
-import { advertiseInput, advertiseOutput } from "./advertise.ts";
+import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
@@ -63,7 +63,6 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly unlisted?: readonly string[];
   /** Offered in place of what would be derived from `input`, by name. */
   readonly advertised?: Readonly<Record<string, JsonObject>>;
-  readonly output: z.ZodObject;
   readonly annotations: Annotations;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
@@ -84,7 +83,7 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, meta, input, output, unlisted = [], advertised = {} } = definition;
+  const { name, title, description, annotations, meta, input, unlisted = [], advertised = {} } = definition;
   return {
     name,
     title,
@@ -92,7 +91,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     annotations,
     meta,
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
-    outputSchema: () => advertiseOutput(output),
+    outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
   };
 }

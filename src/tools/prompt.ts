@@ -18,7 +18,7 @@ export const IdempotencyKey = z
   .min(1)
   .max(200)
   .exactOptional()
-  .describe("a repeated call with the same key does nothing new. Default: none");
+  .describe("a retry with the same key does nothing new. Default: none");
 
 /** What one request to the model may hold. */
 const IMAGES_MAX = 20;
@@ -32,7 +32,6 @@ export const Attachments = z
 /** The two forms would be listed twice, at length. */
 export const ADVERTISED_ATTACHMENTS: JsonObject = {
   type: "array",
-  items: { type: "object" },
   description: "images: {path} or {data: base64, mediaType}. Default: []",
 };
 

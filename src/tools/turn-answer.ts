@@ -1,4 +1,3 @@
-import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionStatus } from "../domain/session.ts";
 import type { ToolCall } from "./define.ts";
@@ -13,28 +12,20 @@ import { waitFor } from "./waiting.ts";
 /** The budget of an answer for which the caller cannot choose one. */
 const ANSWER_BYTES = 32_768;
 
-export const TurnAnswer = z.looseObject({
-  sessionId: z.string().optional(),
-  status: z.string().optional(),
-  nextCursor: z.int().optional(),
-  pollInterval: z.number().optional(),
-  result: z.looseObject({}).optional(),
-});
-
 /** How soon a look at the session is worth while, ms; nothing is to be expected of a session in which nothing runs. */
 export function pollInterval(status: SessionStatus): { pollInterval?: number } {
   if (status === "running") return { pollInterval: 3_000 };
   return status === "waiting_permission" ? { pollInterval: 1_000 } : {};
 }
 
-/** `cursor` is where the events of the prompt begin. */
+/** `cursor` is where the events of the prompt begin; `warnings` are of what was asked for and may not be meant. */
 export async function answerTurn(
   view: SessionView,
   call: ToolCall,
-  begun: { cursor: number; waitMs: number },
+  begun: { cursor: number; waitMs: number; warnings?: readonly string[] },
   diskResume: DiskResume,
 ): Promise<JsonObject> {
-  const { cursor, waitMs } = begun;
+  const { cursor, waitMs, warnings = [] } = begun;
   await waitFor(view, { cursor, until: "news", timeoutMs: waitMs }, call);
   const { state } = await view.record();
   const status = statusOf(state);
@@ -48,6 +39,7 @@ export async function answerTurn(
     nextCursor,
     ...pollInterval(status),
     ...(token !== undefined && { resumeToken: token }),
+    ...(warnings.length > 0 && { warnings }),
   };
   return result ? withResult(answer, result) : answer;
 }

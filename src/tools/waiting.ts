@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
-import type { WaitUntil } from "../engine/api.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "./present/event.ts";
-import type { SessionView } from "./session-view.ts";
+import type { SessionView, Wait } from "./session-view.ts";
 
 /** Calls wait on the server, so that nobody has to poll: a model cannot sleep, and every look costs it tokens. */
 
@@ -26,29 +25,23 @@ export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs
   return asked ?? Math.min(usual, maxWaitMs);
 }
 
-export interface Wait {
-  readonly cursor: number;
-  readonly until: WaitUntil;
-  readonly timeoutMs: number;
-}
-
-/** True when what was waited for is there; false when the time is over or the caller no longer waits. */
-export async function waitFor(view: SessionView, { cursor, until, timeoutMs }: Wait, call: ToolCall): Promise<boolean> {
+/** The session in which there is what was waited for; undefined when the time is over or the caller no longer waits. */
+export async function waitFor(view: SessionView, wait: Wait, call: ToolCall): Promise<string | undefined> {
   const { progress } = call.client;
-  let left = timeoutMs;
+  let left = wait.timeoutMs;
   for (let beat = 1; left > 0 && !call.signal.aborted; beat += 1) {
     const span = progress ? Math.min(left, BEAT_MS) : left;
-    const { woke } = await view.wait(cursor, until, span);
-    if (woke !== undefined) return true;
+    const { woke } = await view.wait({ ...wait, timeoutMs: span });
+    if (woke !== undefined) return woke;
     left -= span;
     if (left > 0) progress?.({ progress: beat, message: await lastNews(view) });
   }
-  return false;
+  return undefined;
 }
 
 async function lastNews(view: SessionView): Promise<string> {
   const { state } = await view.record();
   const recent = await view.read(Math.max(1, state.lastEventId - RECENT + 1), RECENT);
-  const shown = recent.map(presentEvent).findLast((event) => event !== undefined);
+  const shown = recent.map((event) => presentEvent(event, "delta_compact")).findLast((event) => event !== undefined);
   return shown ? headline(shown) : "Claude Code is at work";
 }

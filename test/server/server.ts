@@ -42,6 +42,7 @@ const Answer = z.looseObject({
     .array(z.looseObject({ id: z.number(), type: z.string(), data: z.looseObject({}), timestamp: z.string() }))
     .default([]),
   actions: z.array(Action).default([]),
+  background: z.array(z.looseObject({ id: z.string(), type: z.string(), description: z.string() })).default([]),
   result: Result.optional(),
   sessions: z.array(z.looseObject({ sessionId: z.string(), status: z.string() })).default([]),
 });
@@ -72,6 +73,8 @@ export interface Server {
     args: Record<string, unknown>,
     options?: { signal?: AbortSignal; onprogress?: () => void },
   ): Promise<Answer>;
+  /** The same, with what the answer costs whoever reads it: bytes of its text or its data, whichever is more. */
+  measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
   /** The error that the call is answered with; throws when it succeeds. */
   refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
   /** Waits until no turn runs. Throws when something is asked meanwhile. */
@@ -116,21 +119,23 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
         : await client.callTool(request, settings);
     return Envelope.parse(answer);
   };
+  const answered = async (tool: string, args: Record<string, unknown>, options?: object) => {
+    const answer = await raw(tool, args, options);
+    const text = answer.content[0]?.text ?? "";
+    if (answer.isError) throw new Error(`${tool}: ${text}`);
+    const data = JSON.stringify(answer.structuredContent);
+    if (JSON.stringify(JSON.parse(text)) !== data) throw new Error(`text and structuredContent differ: ${text}`);
+    const bytes = Math.max(Buffer.byteLength(text), Buffer.byteLength(data));
+    return { answer: Answer.parse(answer.structuredContent), bytes };
+  };
   const server: Server = {
     pid,
     transport,
     client,
     stderr: () => stderr,
     gone,
-    async call(tool, args, options) {
-      const answer = await raw(tool, args, options);
-      const text = answer.content[0]?.text ?? "";
-      if (answer.isError) throw new Error(`${tool}: ${text}`);
-      if (JSON.stringify(JSON.parse(text)) !== JSON.stringify(answer.structuredContent)) {
-        throw new Error(`text and structuredContent differ: ${text}`);
-      }
-      return Answer.parse(answer.structuredContent);
-    },
+    call: async (tool, args, options) => (await answered(tool, args, options)).answer,
+    measured: answered,
     async refusal(tool, args) {
       const answer = await raw(tool, args);
       const text = answer.content[0]?.text ?? "";

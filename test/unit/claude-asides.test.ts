@@ -64,11 +64,11 @@ describe("a message that an option asks for", () => {
       { promptSuggestion: `${"x".repeat(499)}…` },
     ],
   ])("is shown to a caller in short: %s", (_, message, data) => {
-    expect(presentMessage(message)).toEqual({ type: "progress", data });
+    expect(presentMessage(message, "short")).toEqual({ type: "progress", data });
   });
 
   it("is not mistaken for any other", () => {
-    expect(presentMessage({ type: "telepathy", suggestion: "x" })).toBeUndefined();
-    expect(presentMessage(system("task_progress", { task_id: "t" }))).toBeUndefined();
+    expect(presentMessage({ type: "telepathy", suggestion: "x" }, "short")).toBeUndefined();
+    expect(presentMessage(system("task_progress", { task_id: "t" }), "short")).toBeUndefined();
   });
 });

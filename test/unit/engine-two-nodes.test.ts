@@ -216,6 +216,25 @@ describe("two nodes", () => {
     expect(await woke).toEqual({ woke: two });
   });
 
+  it("wait on for one in which something runs, whatever others have ended before", async () => {
+    const [quiet, busy] = [await finished(), await b.open()];
+    const { state } = await a.engine.get("local", quiet);
+    const sessions = [quiet, busy].map((sessionId) => ({ sessionId, cursor: 1 }));
+    const until = "news" as const;
+    const seen = sessions.map((each) => (each.sessionId === quiet ? { ...each, cursor: state.lastEventId + 1 } : each));
+    const woke = a.engine.wait("local", { sessions: seen, until, timeoutMs: 10_000, signal: never });
+    b.runtime.of(busy).finish();
+    expect(await woke).toEqual({ woke: busy });
+    // What ended at or after the cursor is news all the same; and with nothing running nobody waits.
+    const third = await b.open();
+    const again = [{ sessionId: third, cursor: 1 }, sessions[0]!];
+    expect(await a.engine.wait("local", { sessions: again, until, timeoutMs: 10_000, signal: never })).toEqual({
+      woke: quiet,
+    });
+    const ended = await a.engine.wait("local", { sessions: seen, until, timeoutMs: 600_000, signal: never });
+    expect(ended).toEqual({ woke: busy });
+  });
+
   it("end a wait at its time, and at once when its caller has gone", async () => {
     const sessions = [{ sessionId: await a.open(), cursor: 1 }];
     const gone = new AbortController();

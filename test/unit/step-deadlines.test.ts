@@ -57,6 +57,56 @@ describe("an ask", () => {
   });
 });
 
+describe("an ask read page by page", () => {
+  const read = (...pages: [from: number, to: number][]) => {
+    const walk = asking();
+    for (const [from, to] of pages) {
+      walk.command("delivered", { asks: [{ requestId: "a1", whole: false, page: { from, to, of: 100 } }] });
+    }
+    return walk.state.asks[0]?.seenWhole;
+  };
+
+  it.each<[string, [number, number][], boolean]>([
+    [
+      "in order to its end",
+      [
+        [0, 40],
+        [40, 100],
+      ],
+      true,
+    ],
+    ["at once", [[0, 100]], true],
+    [
+      "with a page read twice",
+      [
+        [0, 40],
+        [20, 60],
+        [0, 10],
+        [60, 100],
+      ],
+      true,
+    ],
+    ["but for the end", [[0, 99]], false],
+    ["but for the beginning", [[1, 100]], false],
+    [
+      "but for the middle",
+      [
+        [0, 40],
+        [41, 100],
+      ],
+      false,
+    ],
+  ])("%s", (_, pages, whole) => {
+    expect(read(...pages)).toBe(whole);
+  });
+
+  it("once seen whole stays so", () => {
+    const walk = show(asking());
+    walk.command("delivered", { asks: [{ requestId: "a1", whole: false, page: { from: 0, to: 1, of: 100 } }] });
+    expect(walk.state.asks[0]?.seenWhole).toBe(true);
+  });
+});
+
 describe("a turn's time", () => {
   const limits = { turnMaxMs: 100 * SECOND };
 

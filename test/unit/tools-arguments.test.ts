@@ -148,8 +148,14 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [reply({ sessionId: undefined }), "sessionId: is required."],
     [reply({ prompt: "" }), "prompt: must not be empty."],
     [reply({ forkSesion: true }), "forkSesion: unknown option. Did you mean forkSession?"],
-    [poll({ action: "pol" }), 'action: must be one of poll, respond_permission, not "pol". Did you mean poll?'],
-    [["claude_code_check", { sessionId: "s1" }], "action: is required: one of poll, respond_permission."],
+    [
+      poll({ action: "pol" }),
+      'action: must be one of poll, respond_permission, answer_question, not "pol". Did you mean poll?',
+    ],
+    [
+      ["claude_code_check", { sessionId: "s1" }],
+      "action: is required: one of poll, respond_permission, answer_question.",
+    ],
     [poll({ cursor: -1 }), "cursor: must be at least 0, not -1."],
     [poll({ cursor: "1" }), 'cursor: must be a number, not "1".'],
     [poll({ waitMs: 60_000 }), "waitMs: must be at most 45000"],
@@ -158,8 +164,8 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [poll({ maxEvents: 1_001 }), "maxEvents: must be at most 1000, not 1001."],
     [poll({ maxBytes: 2_047 }), "maxBytes: must be at least 2048, not 2047."],
     [poll({ maxBytes: 1_048_577 }), "maxBytes: must be at most 1048576"],
-    [poll({ requestId: "r1" }), "requestId: is only for action respond_permission."],
-    [poll({ decision: "allow" }), "decision: is only for action respond_permission."],
+    [poll({ requestId: "r1" }), "requestId: is only for action respond_permission or answer_question."],
+    [poll({ decision: "allow" }), "decision: is only for action respond_permission or answer_question."],
     [["claude_code_check", { action: "respond_permission", sessionId: "s1" }], "requestId: is required to respond"],
     [
       ["claude_code_check", { action: "respond_permission", sessionId: "s1", requestId: "r1" }],
@@ -189,9 +195,9 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       }),
       "permissionOptions.updatedPermissions.0.forever: unknown option. Allowed: type, destination,",
     ],
-    [session({}), "action: is required: one of list, get, cancel."],
+    [session({}), "action: is required: one of list, get, cancel, interrupt,"],
     [session({ action: "get" }), "sessionId: is required for action get."],
-    [session({ action: "delete", sessionId: "s1" }), "action: must be one of list, get, cancel"],
+    [session({ action: "purge", sessionId: "s1" }), "action: must be one of list, get, cancel"],
   ])("$1", async ([name, args], problem) => {
     const text = await textOf(name, args);
     expect(text).toMatch(/^Error \[INVALID_ARGUMENT\]: /);

@@ -1,10 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check.ts";
-import type { EventType, ShownEvent } from "../../src/tools/present/event.ts";
+import { readRequest } from "../../src/tools/check/request.ts";
+import type { EventType, ResponseMode, ShownEvent } from "../../src/tools/present/event.ts";
 import { cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
 import { NOW } from "./tools-fake-engine.ts";
 
+const { include } = readRequest({}, { maxWaitMs: 0 }).form;
 const timestamp = new Date(NOW).toISOString();
 
 const text = fc.oneof(
@@ -45,9 +47,11 @@ const material = fc
     hidden: fc.array(fc.nat(3), { minLength: 40, maxLength: 40 }),
     asked,
     result: fc.option(fc.record({ result: text, usage: object, structuredOutput: object }), { nil: undefined }),
+    mode: fc.constantFrom<ResponseMode>("minimal", "delta_compact", "full"),
+    lists: fc.record({ background: fc.array(object, { maxLength: 20 }), availableTools: fc.array(object) }),
     tail: text.map((reason) => ({ cancelledReason: cutText(reason, 300), lastEventId: 1_000_000 })),
   })
-  .map(({ from, events, hidden, asked: requests, result, tail }): CheckMaterial & { from: number } => {
+  .map(({ from, events, hidden, asked: requests, lists, mode, result, tail }): CheckMaterial & { from: number } => {
     let id = from;
     const shown: ShownEvent[] = [];
     for (const [index, { type, data }] of events.entries()) {
@@ -80,7 +84,8 @@ const material = fc
       status: "waiting_permission",
       pollInterval: 1_000,
     };
-    return { from, head, tail, events: shown, end: id, more: false, asked: asks, result, now: NOW };
+    const form = { mode, include };
+    return { from, form, lists, head, tail, events: shown, end: id, more: false, asked: asks, result, now: NOW };
   });
 
 const budget = fc.oneof(fc.integer({ min: 2_048, max: 4_096 }), fc.constant(32_768));
@@ -150,6 +155,8 @@ describe("an answer of claude_code_check", () => {
 describe("what is cut", () => {
   const head = { sessionId: "s1", status: "idle" };
   const plain: CheckMaterial = {
+    form: { mode: "delta_compact", include },
+    lists: {},
     head,
     tail: {},
     events: [],

@@ -59,13 +59,14 @@ describe("claude_code_check, poll", () => {
     const answer = await check(engine);
     expect(answer).toMatchObject({
       status: "idle",
-      result: { result: "The tests pass, all of them.", usage: { output_tokens: 20 } },
+      result: { result: "The tests pass, all of them.", stopReason: "end_turn" },
     });
     expect(answer).not.toHaveProperty("pollInterval");
     expect(answer.events.map(({ type, data }) => [type, data.text ?? data.result])).toEqual([
       ["output", "(see result)"],
       ["result", "(see result)"],
     ]);
+    expect(answer.events[1]?.data).toEqual({ result: "(see result)", isError: false });
     expect(await check(engine, { cursor: answer.nextCursor })).toMatchObject({
       events: [],
       result: { result: "The tests pass, all of them." },
@@ -81,7 +82,7 @@ describe("claude_code_check, poll", () => {
     const answer = await check(engine);
     expect(answer).not.toHaveProperty("result");
     expect(answer.events).toMatchObject([
-      { type: "result", data: { result: "first", usage: { output_tokens: 20 }, stopReason: "end_turn" } },
+      { type: "result", data: { result: "first", numTurns: 2, stopReason: "end_turn" } },
     ]);
   });
 

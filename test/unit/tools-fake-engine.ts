@@ -1,3 +1,4 @@
+import type { Delivered } from "../../src/domain/command.ts";
 import { AppError, sessionNotFound } from "../../src/domain/error.ts";
 import type { SessionEvent, StoredEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { Ask } from "../../src/domain/permission.ts";
@@ -81,7 +82,7 @@ export class FakeSession {
     const eventId = this.state.lastEventId + 1;
     const times = { createdAt: NOW, expiresAt: NOW + 1_800_000 };
     this.state.asks.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
-    return this.emit({ type: "permission.asked", data: whole });
+    return this.emit({ type: kind === "question" ? "question.asked" : "permission.asked", data: whole });
   }
 
   /** Claude Code's result, then the end of the turn. */
@@ -105,7 +106,7 @@ export class FakeEngine implements Engine {
   readonly sessions = new Map<string, FakeSession>();
   readonly opened: OpenRequest[] = [];
   readonly answers: AnswerRequest[] = [];
-  readonly delivers: { requestId: string; whole: boolean }[][] = [];
+  readonly delivers: Delivered[][] = [];
   readonly waits: WaitRequest[] = [];
   readonly queries: SessionQuery[] = [];
   /** What happens once a session has been opened or prompted. */
@@ -157,7 +158,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor });
   }
 
-  delivered(_: string, sessionId: string, asks: { requestId: string; whole: boolean }[]) {
+  delivered(_: string, sessionId: string, asks: Delivered[]) {
     this.delivers.push(asks);
     for (const { requestId, whole } of asks) {
       const ask = this.#session(sessionId).state.asks.find((open) => open.requestId === requestId);
@@ -234,11 +235,15 @@ export class FakeEngine implements Engine {
   async wait(_: string, request: WaitRequest): Promise<{ woke: string | undefined }> {
     this.waits.push(request);
     const deadline = performance.now() + request.timeoutMs;
-    const [{ sessionId, cursor } = { sessionId: "", cursor: 1 }] = request.sessions;
+    const patient = request.sessions.some(({ sessionId }) => this.#session(sessionId).state.turn);
     for (;;) {
-      const { events, state } = this.#session(sessionId);
-      const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
-      if (!state.turn || (request.until !== "end" && news)) return { woke: sessionId };
+      const woke = request.sessions.find(({ sessionId, cursor }) => {
+        const { events, state } = this.#session(sessionId);
+        const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
+        const ended = !state.turn && (news || !patient);
+        return ended || (request.until !== "end" && news);
+      });
+      if (woke) return { woke: woke.sessionId };
       if (performance.now() >= deadline || request.signal.aborted) return { woke: undefined };
       await new Promise<void>((resolve) => {
         this.#sleepers.push(resolve);

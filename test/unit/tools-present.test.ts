@@ -130,23 +130,24 @@ describe("a message of Claude Code", () => {
     ["a system message not known here", { type: "system", subtype: "brand_new" }, undefined],
     ["what has no shape", {}, undefined],
   ])("%s", (_, message, shown) => {
-    const presented = presentMessage(message);
+    const presented = presentMessage(message, "short");
     expect(presented === undefined).toBe(shown === undefined);
     expect(presented ?? {}).toMatchObject(shown ?? {});
   });
 
   it("is short: inputs are cut, of outputs the beginning is shown", () => {
     const input = { file_path: "/a", content: "c".repeat(5_000) };
-    const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]));
+    const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]), "short");
     expect(JSON.stringify(call?.data["input"]).length).toBeLessThanOrEqual(400);
     expect(call?.data["input"]).toMatchObject({ file_path: "/a" });
-    const answer = presentMessage(user([result("😀".repeat(600))]));
+    const answer = presentMessage(user([result("😀".repeat(600))]), "short");
     expect(answer?.data["output"]).toBe(`${"😀".repeat(500)}…`);
   });
 });
 
 describe("an event", () => {
-  const shown = (event: SessionEvent): ShownEvent | undefined => presentEvent({ ...event, id: 3, at: NOW });
+  const shown = (event: SessionEvent): ShownEvent | undefined =>
+    presentEvent({ ...event, id: 3, at: NOW }, "delta_compact");
   const ask = { requestId: "r1", toolName: "Bash", input: { command: "ls" }, toolUseId: "u1" };
 
   it.each<[SessionEvent, object]>([

@@ -42,9 +42,7 @@ describe("claude_code_check, requests", () => {
         remainingMs: 60_000,
       },
     ]);
-    expect(answer.events).toMatchObject([
-      { type: "permission_request", data: { requestId: "r1", toolName: "Bash", summary: "Bash: npm test" } },
-    ]);
+    expect(answer.events).toMatchObject([{ type: "permission_request", data: { requestId: "r1" } }]);
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: true }]]);
     await check(engine);
     expect(engine.delivers).toHaveLength(1);
@@ -84,7 +82,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.answers).toEqual([{ requestId: "r1", decision: "allow", by: "caller" }]);
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
     expect(answer.events.map(({ type }) => type)).toEqual(["output", "permission_result", "result"]);
-    expect(answer.events[1]?.data).toEqual({ requestId: "r1", toolName: "Bash", decision: "allow", by: "caller" });
+    expect(answer.events[1]?.data).toEqual({ requestId: "r1", decision: "allow", by: "caller" });
   });
 
   it("does not wait while something else is asked", async () => {

@@ -44,7 +44,7 @@ describe("claude_code_session list", () => {
     [{ action: "get", sessionId: "s1", limit: 5 }, "limit: is not for action get, which takes: sessionId, "],
     [{ action: "cancel", sessionId: "s1", includeSensitive: true }, "includeSensitive: is not for action cancel"],
     [{ action: "cancel" }, "sessionId: is required for action cancel."],
-    [{ action: "purge" }, 'action: must be one of list, get, cancel, not "purge".'],
+    [{ action: "purge" }, "action: must be one of list, get, cancel, interrupt,"],
   ])("is not the only action that says what is wrong: %j", async (args, text) => {
     const reply = await runOpen(new FakeEngine(), args);
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${text}`);

@@ -1,3 +1,4 @@
+import type { Delivered } from "../../domain/command.ts";
 import type { AnsweredBy, Ask, OpenAsk } from "../../domain/permission.ts";
 import { emit, type Draft } from "./draft.ts";
 
@@ -54,11 +55,12 @@ export function settleAllAsks(draft: Draft, by: AnsweredBy): void {
 }
 
 /** Shown to someone who can answer: unless the caller chose the time, it runs from here, within the operator's cap. */
-export function markDelivered(draft: Draft, requestId: string, whole: boolean): void {
+export function markDelivered(draft: Draft, { requestId, whole, page }: Delivered): void {
   const { at, policy, state } = draft;
   const ask = state.asks.find((open) => open.requestId === requestId);
   if (!ask) return;
-  ask.seenWhole ||= whole;
+  if (page && page.from <= (ask.seenTo ?? 0)) ask.seenTo = Math.max(ask.seenTo ?? 0, page.to);
+  ask.seenWhole ||= whole || (page !== undefined && (ask.seenTo ?? 0) >= page.of);
   if (ask.deliveredAt !== undefined) return;
   ask.deliveredAt = at;
   if (chosenMs(draft) === undefined)

@@ -19,7 +19,7 @@ export function onCommand(draft: Draft, command: Command): void {
     case "answer":
       return onAnswer(draft, command);
     case "delivered":
-      for (const { requestId, whole } of command.data.asks) markDelivered(draft, requestId, whole);
+      for (const delivered of command.data.asks) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
     case "interrupt":
       return onInterrupt(draft, command);
@@ -102,7 +102,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
   }
   if (decision.behavior === "allow" && decision.updatedInput && !ask.seenWhole) {
-    const advice = "Poll again with a larger maxBytes to see all of it first.";
+    const advice = `Read all of event ${String(ask.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
   const message = decision.behavior === "deny" ? { message: decision.message } : {};

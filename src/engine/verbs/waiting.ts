@@ -7,6 +7,8 @@ const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "qu
 
 /** Waits on the log and nothing else, so that it makes no difference who owns the session. */
 export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
+  const quiet = request.until === "event" ? undefined : await nobodyToWaitFor(backend, request);
+  if (quiet !== undefined) return quiet;
   const enough = new AbortController();
   const { signal } = enough;
   // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
@@ -14,8 +16,11 @@ export async function waitForOne(backend: SessionBackend, request: WaitRequest):
   const timer = setTimeout(stop, request.timeoutMs);
   if (request.signal.aborted) stop();
   request.signal.addEventListener("abort", stop, { once: true });
+  // One in which nothing runs is no reason to return while there are others to wait for.
+  const records = await Promise.all(request.sessions.map(async ({ sessionId }) => backend.get(sessionId)));
+  const patient = records.some((record) => record && !nothingRuns(record.state));
   const waits = request.sessions.map(async ({ sessionId, cursor }) => {
-    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
+    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, patient, signal });
     // Whoever sleeps on must not decide the race.
     return woke ? sessionId : never();
   });
@@ -32,17 +37,31 @@ export async function waitForOne(backend: SessionBackend, request: WaitRequest):
   }
 }
 
+/**
+ * Where nothing runs in any of the sessions: the first that has something at or after its cursor, or else the first. One in
+ * which nothing runs is no reason to return while there are others to wait for.
+ */
+async function nobodyToWaitFor(backend: SessionBackend, { sessions }: WaitRequest): Promise<string | undefined> {
+  const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.get(sessionId))?.state));
+  if (states.some((state) => state && !nothingRuns(state))) return undefined;
+  const withNews = sessions.find(({ cursor }, index) => (states[index]?.lastEventId ?? 0) >= cursor);
+  return (withNews ?? sessions[0])?.sessionId;
+}
+
 interface Wait {
   sessionId: string;
   cursor: number;
   until: WaitUntil;
+  /** Wait on when nothing runs in this session: something does in another. */
+  patient: boolean;
   signal: AbortSignal;
 }
 
 /** True once the session has what was waited for, false when the signal aborted first. */
-async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
+async function waitForSession(backend: SessionBackend, wait: Wait): Promise<boolean> {
+  const { sessionId, cursor, until, patient, signal } = wait;
   const record = await backend.get(sessionId);
-  if (!record || (until !== "event" && nothingRuns(record.state))) return true;
+  if (!record || (until !== "event" && !patient && nothingRuns(record.state))) return true;
   for await (const event of backend.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
     if (until === "news" && NEWS.has(event.type)) return true;

@@ -2,41 +2,50 @@ import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
-import type { AnswerRequest } from "../../engine/api.ts";
-import { answerCheck, type CheckRequest } from "../check-answer.ts";
+import { answerCheck, type Target } from "../check/answer.ts";
+import { answerPage } from "../check/one-event.ts";
+import { Answers } from "../check/questions.ts";
+import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
+import { respond } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { SessionId } from "../prompt.ts";
-import { viewSession, type SessionView } from "../session-view.ts";
-import { WaitMs, waitWithin } from "../waiting.ts";
+import { viewSession } from "../session-view.ts";
+import { WaitMs } from "../waiting.ts";
 
-const WAIT_MS = 20_000;
-const MAX_EVENTS = 200;
-const MAX_BYTES = 32_768;
+const Cursor = z.int().min(0);
+const SESSIONS_MOST = 50;
 
 const Input = z.strictObject({
-  action: z.enum(["poll", "respond_permission"]),
-  sessionId: SessionId,
-  cursor: z.int().min(0).exactOptional().describe("nextCursor of the answer before. Default: 1, the beginning"),
+  action: z.enum(["poll", "respond_permission", "answer_question"]),
+  sessionId: SessionId.exactOptional(),
+  cursor: Cursor.exactOptional().describe("nextCursor of the answer before. Default: 1, the beginning"),
+  sessions: z
+    .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
+    .min(1)
+    .max(SESSIONS_MOST)
+    .exactOptional(),
   waitMs: WaitMs.exactOptional().describe("ms to wait for news. Default: 20000; 0 is at once"),
   until: z
     .enum(["news", "event", "end"])
     .exactOptional()
-    .describe(
-      "what ends the wait: news (the turn ended or something is asked), any event, or only the end. Default: news",
-    ),
+    .describe("news: the turn ended or something is asked. Default: news"),
+  responseMode: z.enum(["minimal", "delta_compact", "full"]).exactOptional().describe("Default: minimal"),
   maxEvents: z
     .int()
     .min(1)
     .max(1_000)
     .exactOptional()
     .describe(`events in the answer. Default: ${String(MAX_EVENTS)}`),
-  maxBytes: z
+  maxBytes: MaxBytes.exactOptional().describe(`size of the answer. Default: ${String(MAX_BYTES)}`),
+  pollOptions: PollOptions.exactOptional(),
+  eventId: z
     .int()
-    .min(2_048)
-    .max(1_048_576)
+    .min(1)
     .exactOptional()
-    .describe(`size of the answer. Default: ${String(MAX_BYTES)}`),
-  requestId: z.string().min(1).max(200).exactOptional().describe("from actions[], for respond_permission"),
+    .describe("read this event whole, in pages: offset, limit (characters). Default: none"),
+  offset: z.int().min(0).exactOptional(),
+  limit: z.int().min(1).exactOptional(),
+  requestId: z.string().min(1).max(200).exactOptional().describe("from actions[], to respond"),
   decision: z.enum(["allow", "deny", "allow_for_session"]).exactOptional().describe("for respond_permission"),
   denyMessage: z
     .string()
@@ -51,93 +60,86 @@ const Input = z.strictObject({
       updatedPermissions: z.array(PermissionUpdate).max(100).exactOptional(),
     })
     .exactOptional(),
+  answers: Answers.exactOptional(),
 });
 type Input = z.infer<typeof Input>;
 
-/** The six forms of a rule change would be a third of all that is listed; a caller copies them from `suggestions`. */
-const PERMISSION_OPTIONS: JsonObject = {
-  type: "object",
-  properties: {
-    updatedInput: { type: "object", description: "run the tool with this input instead. Default: as asked" },
-    updatedPermissions: {
-      type: "array",
-      items: { type: "object" },
-      description: "rule changes for the session, taken from suggestions of the action. Default: []",
-    },
+/** Whole schemas of these would be a third of all that is listed; what is wrong in one is told by name. */
+const ADVERTISED: Readonly<Record<string, JsonObject>> = {
+  sessions: { type: "array", items: { type: "object" }, description: "several: [{sessionId, cursor}]. Default: none" },
+  pollOptions: { type: "object", description: "{includeTools: true} lists Claude Code's tools. Default: {}" },
+  permissionOptions: {
+    type: "object",
+    description: "with allow: updatedInput, updatedPermissions (of suggestions). Default: {}",
   },
-  description: "with decision allow. Default: {}",
+  answers: { type: "object", description: "for answer_question: {question: label, [labels] or text}" },
 };
 
 /** The fields that make an answer to a request; a poll that has one was meant to be an answer. */
-const ANSWER_FIELDS = ["requestId", "decision", "denyMessage", "interrupt", "permissionOptions"] as const;
+const ANSWER_FIELDS = ["requestId", "decision", "denyMessage", "interrupt", "permissionOptions", "answers"] as const;
+/** What tells of many events, where one is wanted. */
+const MANY_FIELDS = ["sessions", "cursor", "until", "maxEvents", "responseMode", "pollOptions"] as const;
 
 /** Tells what happened and what is asked; and takes the answers. */
 export const claudeCodeCheck = defineTool({
   name: "claude_code_check",
   title: "Check on Claude Code",
   description:
-    "Wait for news of a session and read its events from cursor (action poll), or answer a request of actions[] and wait for what comes of it (action respond_permission). A question (AskUserQuestion) is answered with allow and permissionOptions.updatedInput {...input, answers: {[question]: label}}. result is there once no turn runs.",
+    "Wait for news of a session, or of several, and read events from cursor (poll); or answer a request of actions[] and wait for what comes of it: respond_permission, or answer_question for one of type question. result is there once no turn runs.",
   input: Input,
-  advertised: { permissionOptions: PERMISSION_OPTIONS },
-  output: z.looseObject({
-    sessionId: z.string().optional(),
-    status: z.string().optional(),
-    events: z.array(z.looseObject({})).optional(),
-    nextCursor: z.int().optional(),
-    actions: z.array(z.looseObject({})).optional(),
-    result: z.looseObject({}).optional(),
-  }),
+  unlisted: ["offset", "limit"],
+  advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
-    const view = viewSession(args.sessionId, call, deps);
-    const request = {
-      cursor: args.cursor ?? 1,
-      waitMs: waitWithin(args.waitMs, WAIT_MS, deps.limits),
-      until: args.until ?? "news",
-      maxEvents: args.maxEvents ?? MAX_EVENTS,
-      maxBytes: args.maxBytes ?? MAX_BYTES,
-    };
-    if (args.action === "respond_permission") {
-      const answered = await respond(view, args, call, deps);
-      return { answer: await answerCheck(view, { ...request, ...answered }, call, deps) };
-    }
+    if (args.action !== "poll") return { answer: await answerThenCheck(args, args.action, call, deps) };
     const stray = ANSWER_FIELDS.find((field) => args[field] !== undefined && args[field] !== false);
-    if (stray !== undefined) throw invalidArgument(stray, "is only for action respond_permission.");
-    return { answer: await answerCheck(view, request, call, deps) };
+    if (stray !== undefined) throw invalidArgument(stray, "is only for action respond_permission or answer_question.");
+    if (args.eventId !== undefined) return { answer: await readOne(args, args.eventId, call, deps) };
+    const paging = (["offset", "limit"] as const).find((field) => args[field] !== undefined);
+    if (paging !== undefined) throw invalidArgument(paging, "goes only with eventId.");
+    const request = readRequest(args, deps.limits);
+    const targets = targetsOf(args, call, deps);
+    return { answer: await answerCheck({ ...request, targets, several: args.sessions !== undefined }, call, deps) };
   },
 });
 
-/** Gives the answer, and says where the caller reads on. */
-async function respond(view: SessionView, args: Input, call: ToolCall, deps: ToolDeps): Promise<Partial<CheckRequest>> {
-  const answer = answerOf(args);
-  const before = await view.record();
-  const { cursor } = await deps.engine.answer(call.principal, view.id, answer);
-  const { state } = await view.record();
-  const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
-  return {
-    // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
-    ...(args.cursor === undefined && { cursor: ask ? ask.eventId + 1 : cursor }),
-    // What else is asked is to be answered, not waited for.
-    ...(state.asks.length > 0 && { waitMs: 0 }),
-  };
+function targetsOf({ cursor, sessionId, sessions }: Input, call: ToolCall, deps: ToolDeps): Target[] {
+  if (sessionId !== undefined && sessions === undefined) {
+    return [{ view: viewSession(sessionId, call, deps), cursor: cursor ?? 1 }];
+  }
+  if (sessions === undefined) throw invalidArgument("sessionId", "is required, or sessions for several.");
+  if (sessionId !== undefined) throw invalidArgument("sessions", "goes without sessionId. Name every session in it.");
+  if (cursor !== undefined) throw invalidArgument("cursor", "goes with sessionId; in sessions each has its own.");
+  const twice = sessions.find((one, index) => sessions.findIndex((other) => other.sessionId === one.sessionId) < index);
+  if (twice) throw invalidArgument("sessions", `names ${twice.sessionId} twice.`);
+  return sessions.map((each) => ({ view: viewSession(each.sessionId, call, deps), cursor: each.cursor ?? 1 }));
 }
 
-function answerOf(args: Input): AnswerRequest {
-  const { requestId, decision, denyMessage, interrupt, permissionOptions } = args;
-  if (requestId === undefined) throw invalidArgument("requestId", "is required to respond; see actions[] of a poll.");
-  if (decision === undefined) throw invalidArgument("decision", "is required: one of allow, deny, allow_for_session.");
-  const forDeny = denyMessage === undefined ? interrupt && "interrupt" : "denyMessage";
-  if (decision !== "deny" && forDeny) throw invalidArgument(forDeny, "goes only with decision deny.");
-  if (decision !== "allow" && permissionOptions !== undefined) {
-    throw invalidArgument("permissionOptions", "goes only with decision allow.");
-  }
-  return {
-    requestId,
-    decision,
-    by: "caller",
-    ...(denyMessage !== undefined && { denyMessage }),
-    ...(interrupt && { interrupt }),
-    ...permissionOptions,
-  };
+function oneSession({ action, sessionId, sessions }: Input): string {
+  if (sessions !== undefined) throw invalidArgument("sessions", "goes only with action poll, and without eventId.");
+  if (sessionId === undefined) throw invalidArgument("sessionId", `is required for action ${action}.`);
+  return sessionId;
+}
+
+async function readOne(args: Input, eventId: number, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+  const many = MANY_FIELDS.find((field) => args[field] !== undefined);
+  if (many !== undefined) throw invalidArgument(many, "does not go with eventId, which reads one event.");
+  const view = viewSession(oneSession(args), call, deps);
+  const { limit = Number.MAX_SAFE_INTEGER, maxBytes = MAX_BYTES, offset = 0 } = args;
+  return answerPage(view, { eventId, offset, limit, maxBytes }, call, deps);
+}
+
+type AnswerAction = Exclude<Input["action"], "poll">;
+
+async function answerThenCheck(args: Input, action: AnswerAction, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+  const request = readRequest(args, deps.limits);
+  const view = viewSession(oneSession(args), call, deps);
+  const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
+  if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
+  const { cursor, isMoreAsked, waitFrom } = await respond(view, { ...args, action }, call, deps);
+  const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
+  // What else is asked is to be answered, not waited for.
+  const waitMs = isMoreAsked ? 0 : request.waitMs;
+  return answerCheck({ ...request, waitMs, targets, several: false }, call, deps);
 }

@@ -8,7 +8,7 @@ import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
 import { checkDiskResume } from "../resume-token.ts";
 import { viewSession } from "../session-view.ts";
-import { answerTurn, TurnAnswer } from "../turn-answer.ts";
+import { answerTurn } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
@@ -50,10 +50,9 @@ export const claudeCodeReply = defineTool({
     attachments: ADVERTISED_ATTACHMENTS,
     diskResumeConfig: {
       type: "object",
-      description: "options of claude_code, for a session that no server here has run. Default: {}",
+      description: "options of claude_code, for a session from disk. Default: {}",
     },
   },
-  output: TurnAnswer,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import { defineTool } from "../define.ts";
 import { argumentsOf, type SessionAction } from "./session/action.ts";
@@ -36,11 +35,7 @@ export const claudeCodeSession = defineTool({
   description:
     "List sessions (newest first), get one, or act on one. cancel and close are for good; interrupt ends the turn only. To stop waiting is no reason to cancel.",
   input: argumentsOf(ACTIONS),
-  advertised: ADVERTISED_FILTERS,
-  output: z.looseObject({
-    sessions: z.array(z.looseObject({})).optional(),
-    nextPageToken: z.string().optional(),
-  }),
+  advertised: { ...ADVERTISED_FILTERS, permissionMode: { type: "string", description: "for set_permission_mode" } },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   async handle({ action, ...given }, call, deps) {
     const chosen = ACTIONS.find(({ name }) => name === action);

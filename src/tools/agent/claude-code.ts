@@ -4,10 +4,11 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { nameTools } from "../catalogue/names.ts";
 import { defineTool } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
-import { answerTurn, TurnAnswer } from "../turn-answer.ts";
+import { answerTurn } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, ...options } = SessionOptions.shape;
@@ -31,7 +32,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   systemPrompt: {
     anyOf: [{ type: "string" }, { type: "object" }],
     description:
-      'a string replaces Claude Code\'s own prompt, {"type":"preset","preset":"claude_code","append":"..."} adds to it. Default: Claude Code\'s own',
+      'replaces Claude Code\'s own; {"type":"preset","preset":"claude_code","append":"..."} adds to it. Default: its own',
   },
 };
 
@@ -45,12 +46,11 @@ export const claudeCode = defineTool({
   // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
   unlisted: ADVANCED,
   advertised: ADVERTISED,
-  output: TurnAnswer,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const chosen = sessionOptions(args, deps.defaults.cwd);
+    const { options: chosen, warnings } = nameTools(sessionOptions(args, deps.defaults.cwd));
     refuseNul(chosen);
     const { attachments, idempotencyKey, prompt: text } = args;
     const prompt = {
@@ -59,7 +59,8 @@ export const claudeCode = defineTool({
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
     const { sessionId, cursor } = await deps.engine.open(call.principal, { options: chosen, prompt });
-    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, { cursor, waitMs }, deps.diskResume) };
+    const begun = { cursor, waitMs, warnings };
+    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, begun, deps.diskResume) };
   },
 });
 

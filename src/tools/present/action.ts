@@ -21,8 +21,8 @@ export interface Asked {
 const LEAST_BYTES = 600;
 /** However large the rest is, so much of the input is shown. */
 const INPUT_LEAST = 256;
-/** The keys around the input, the mark that it is cut, and commas. */
-const AROUND_INPUT = jsonBytes({ input: 0, inputTruncated: true });
+/** The keys around the input, the mark that it is cut, the event that has it whole, and commas. */
+const AROUND_INPUT = jsonBytes({ input: 0, inputTruncated: true, inputEventId: Number.MAX_SAFE_INTEGER });
 
 function presentAction({ open, ask }: Asked, now: number): JsonObject {
   return {
@@ -66,6 +66,7 @@ function fitAction(asked: Asked, now: number, most: number): ShownAction {
   const full = suggestions === undefined ? bare : { ...bare, suggestions };
   const request = jsonBytes(full) <= forRequest ? full : fit(bare, forRequest, ["decisionReason", "blockedPath"]).value;
   const input = fit(asked.ask.input, room - jsonBytes(request));
-  const shown = { ...request, input: input.value, ...(input.cut && { inputTruncated: true }) };
+  const mark = { inputTruncated: true, inputEventId: asked.open.eventId };
+  const shown = { ...request, input: input.value, ...(input.cut && mark) };
   return { action: shown, requestId: asked.ask.requestId, whole: !input.cut };
 }

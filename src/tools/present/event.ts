@@ -15,34 +15,63 @@ export interface ShownEvent {
   readonly timestamp: string;
 }
 
+/** minimal: what a model needs, nothing twice. delta_compact: every message in short. full: messages as they are. */
+export type ResponseMode = "minimal" | "delta_compact" | "full";
+
 interface Presented {
   readonly type: EventType;
   readonly data: JsonObject;
 }
 
 /** The end of a turn is not told here: it needs Claude Code's result beside the event. */
-export function presentEvent(event: StoredEvent): ShownEvent | undefined {
-  const presented = presentNews(event);
+export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent | undefined {
+  const presented = mode === "full" ? presentWhole(event) : presentNews(event, mode);
   return presented && { id: event.id, ...presented, timestamp: new Date(event.at).toISOString() };
 }
 
-function presentNews(event: StoredEvent): Presented | undefined {
-  if (event.type === "message") return presentMessage(event.data.message);
-  if (event.type === "permission.asked" || event.type === "question.asked") {
-    const { requestId, toolName, input } = event.data;
+function presentNews(event: StoredEvent, mode: Exclude<ResponseMode, "full">): Presented | undefined {
+  const { data, type } = event;
+  if (type === "message") return presentMessage(data.message, mode === "minimal" ? "brief" : "short");
+  if (type === "permission.asked" || type === "question.asked") {
+    const { requestId, toolName, input } = data;
     return { type: "permission_request", data: { requestId, toolName, summary: summaryOf(toolName, input) } };
   }
-  if (event.type === "permission.answered" || event.type === "question.answered") return presentAnswer(event.data);
-  if (event.type === "background.changed") return { type: "progress", data: { background: event.data.tasks } };
-  if (event.type === "prompt.dropped") return { type: "progress", data: { promptDropped: event.data.reason } };
-  if (event.type !== "notice") return undefined;
-  return { type: "progress", data: { notice: event.data.kind, message: event.data.message } };
+  if (type === "permission.answered" || type === "question.answered") return presentAnswer(data, mode);
+  // The answer itself lists what runs; that it has begun and ended is told by the call and by its notification.
+  if (type === "background.changed" && mode === "minimal") return undefined;
+  if (type === "notice") return { type: "progress", data: { notice: data.kind, message: data.message } };
+  return presentChange(event);
+}
+
+/** What reads the same in short and whole. */
+function presentChange({ data, type }: StoredEvent): Presented | undefined {
+  if (type === "background.changed") return { type: "progress", data: { background: data.tasks } };
+  if (type === "prompt.dropped") return { type: "progress", data: { promptDropped: data.reason } };
+  return undefined;
+}
+
+/** The stored content under the same types; an answer of a tool and what has no short form are progress. */
+function presentWhole(event: StoredEvent): Presented | undefined {
+  const { data, type } = event;
+  if (type === "message") {
+    return { type: data.message["type"] === "assistant" ? "output" : "progress", data: data.message };
+  }
+  if (type === "permission.asked" || type === "question.asked") return { type: "permission_request", data };
+  if (type === "permission.answered" || type === "question.answered") return presentAnswer(data, "full");
+  if (type === "notice") {
+    const { details, kind, message } = data;
+    return { type: "progress", data: { notice: kind, message, ...(details && { details }) } };
+  }
+  return presentChange(event);
 }
 
 type Answered = Extract<StoredEvent, { type: "permission.answered" }>["data"];
 
-function presentAnswer({ requestId, toolName, behavior, by, message, forSession }: Answered): Presented {
+function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
+  const { requestId, toolName, behavior, by, forSession, message } = answered;
   const decision = forSession === true && behavior === "allow" ? "allow_for_session" : behavior;
+  // What the caller has said itself it need not hear again.
+  if (mode === "minimal" && by === "caller") return { type: "permission_result", data: { requestId, decision, by } };
   const data = { requestId, toolName, decision, by, ...(message !== undefined && { message }) };
   return { type: "permission_result", data };
 }

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
 import { presentAside } from "./aside.ts";
+import { briefInput, briefOutput, type Brief } from "./brief.ts";
 import { firstCharacters, fit } from "./size.ts";
 
 /** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
@@ -10,7 +11,10 @@ export interface Shown {
   readonly data: JsonObject;
 }
 
-/** A tool's input, beside its name: enough to follow the work. Bytes of JSON. */
+/** In what words a tool call is told: as briefly as it can be, or with more of its input and output. */
+export type Brevity = "brief" | "short";
+
+/** A tool's input, beside its name. Bytes of JSON. */
 const INPUT_SHOWN = 400;
 /** Of a tool's output, in characters. */
 const OUTPUT_SHOWN = 500;
@@ -32,6 +36,7 @@ const Spoken = z.object({
   parent_tool_use_id: z.string().nullish(),
   error: z.string().optional(),
   message: z.object({ content: z.array(z.unknown()) }),
+  tool_use_result: JsonObject.optional().catch(undefined),
 });
 type Spoken = z.infer<typeof Spoken>;
 
@@ -45,17 +50,19 @@ const TaskEnded = z.object({
 });
 
 /** Undefined for what is left out: thinking, replays, results (the end of the turn tells them), and what is unknown. */
-export function presentMessage(message: JsonObject): Shown | undefined {
+export function presentMessage(message: JsonObject, brevity: Brevity): Shown | undefined {
   const spoken = Spoken.safeParse(message);
   if (spoken.success)
-    return spoken.data.type === "assistant" ? presentOutput(spoken.data) : presentToolResults(spoken.data);
+    return spoken.data.type === "assistant"
+      ? presentOutput(spoken.data, brevity)
+      : presentToolResults(spoken.data, brevity);
   return message["type"] === "system" ? (presentSystem(message) ?? presentAside(message)) : presentAside(message);
 }
 
-function presentOutput(spoken: Spoken): Shown | undefined {
+function presentOutput(spoken: Spoken, brevity: Brevity): Shown | undefined {
   const blocks = blocksOf(spoken);
   const text = blocks.flatMap((block) => (block.type === "text" && block.text !== "" ? [block.text] : [])).join("\n");
-  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block)] : []));
+  const [call, ...others] = blocks.flatMap((block) => (block.type === "tool_use" ? [toolCall(block, brevity)] : []));
   const data: JsonObject = {
     ...(text !== "" && { text }),
     ...call,
@@ -66,8 +73,10 @@ function presentOutput(spoken: Spoken): Shown | undefined {
   return { type: "output", data: { ...data, ...byAgent(spoken) } };
 }
 
-function presentToolResults(spoken: Spoken): Shown | undefined {
-  const results = blocksOf(spoken).flatMap((block) => (block.type === "tool_result" ? [toolResult(block)] : []));
+function presentToolResults(spoken: Spoken, brevity: Brevity): Shown | undefined {
+  const results = blocksOf(spoken).flatMap((block) =>
+    block.type === "tool_result" ? [toolResult(block, brevity, spoken.tool_use_result)] : [],
+  );
   const [first, ...others] = results;
   if (first === undefined) return undefined;
   return { type: "progress", data: { ...first, ...(others.length > 0 && { others }), ...byAgent(spoken) } };
@@ -89,12 +98,28 @@ function blocksOf({ message }: Spoken): Block[] {
   });
 }
 
-function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>): JsonObject {
-  return { tool: name, input: fit(input, INPUT_SHOWN).value, toolUseId: id };
+function toolCall({ id, name, input }: Extract<Block, { type: "tool_use" }>, brevity: Brevity): JsonObject {
+  if (brevity === "short") return { tool: name, input: fit(input, INPUT_SHOWN).value, toolUseId: id };
+  const brief = briefInput(name, input);
+  return { tool: name, input: brief.value, ...(brief.cut && { inputCut: true }), toolUseId: id };
 }
 
-function toolResult({ tool_use_id: id, content, is_error }: Extract<Block, { type: "tool_result" }>): JsonObject {
-  return { toolUseId: id, ok: is_error !== true, output: shortened(textOf(content)) };
+type ToolResult = Extract<Block, { type: "tool_result" }>;
+
+function toolResult(result: ToolResult, brevity: Brevity, structured: JsonObject | undefined): JsonObject {
+  const { tool_use_id: toolUseId, content, is_error } = result;
+  const ok = is_error !== true;
+  // That a file was written as it was meant to be takes Claude Code many words.
+  if (brevity === "brief" && ok && structured?.["structuredPatch"] !== undefined) return { toolUseId, ok };
+  const text = textOf(content);
+  const { cut, value: output } = brevity === "brief" ? briefOutput(text) : shortOutput(text);
+  return { toolUseId, ok, output, ...(cut && { outputCut: true }) };
+}
+
+function shortOutput(text: string): Brief<string> {
+  const shown = firstCharacters(text, OUTPUT_SHOWN);
+  const cut = shown.length < text.length;
+  return { value: cut ? `${shown}…` : shown, cut };
 }
 
 /** Of a subagent: the call of the Agent tool that it works for. */
@@ -114,8 +139,3 @@ const ToolText = z.union([
   z.object({ type: z.string() }).transform(({ type }) => `[${type}]`),
   z.unknown().transform(() => "[?]"),
 ]);
-
-function shortened(text: string): string {
-  const shown = firstCharacters(text, OUTPUT_SHOWN);
-  return shown.length === text.length ? text : `${shown}…`;
-}

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
+import type { ResponseMode } from "./event.ts";
+import type { Include } from "./telling.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
@@ -53,12 +55,24 @@ export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
   return outcome === "failed" || outcome === "lost" ? "error" : "result";
 }
 
+/** The result without the parts that the caller does not want. */
+export function wantedOf(result: JsonObject, include: Include): JsonObject {
+  const { usage, modelUsage, structuredOutput, ...rest } = result;
+  return defined({
+    ...rest,
+    structuredOutput: include.structuredOutput ? structuredOutput : undefined,
+    usage: include.usage ? usage : undefined,
+    modelUsage: include.modelUsage ? modelUsage : undefined,
+  });
+}
+
 /** In place of a text that stands in the result of the same answer. */
 export const SEE_RESULT = "(see result)";
 
-/** A result whose whole stands elsewhere in the answer. */
-export function briefly(result: JsonObject): JsonObject {
+/** A result of which the whole stands elsewhere in the answer. */
+export function briefly(result: JsonObject, mode: ResponseMode): JsonObject {
   const { result: text, ...rest } = result;
+  if (mode === "minimal") return { result: SEE_RESULT, isError: rest["isError"] };
   const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;
   const kept = Object.entries(rest).filter(([key]) => !EXPENDABLE_OF_RESULT.includes(key));
   return { result: said, ...Object.fromEntries(kept) };

@@ -22,14 +22,29 @@ const TIGHT = 64;
 /** The text, or as much of its beginning as takes `most` bytes as JSON, mark included. `most` is at least `TIGHT`. */
 export function cutText(text: string, most: number): string {
   if (jsonBytes(text) <= most) return text;
-  let room = most - MARK_BYTES;
+  const shown = beginningWithin(text, most - MARK_BYTES);
+  return shown + mark(Buffer.byteLength(text.slice(shown.length)));
+}
+
+/** As much of the text's beginning as takes `most` bytes inside a JSON string, no character halved. */
+export function beginningWithin(text: string, most: number): string {
+  let room = most;
   let end = 0;
   for (const character of text) {
     room -= encodedBytes(character.codePointAt(0) ?? 0);
     if (room < 0) break;
     end += character.length;
   }
-  return text.slice(0, end) + mark(Buffer.byteLength(text.slice(end)));
+  return text.slice(0, end);
+}
+
+/** As many entries of a list as take `most` bytes, commas included; before any is left out, all lose `expendable`. */
+export function fitList(list: readonly JsonObject[], most: number, expendable: string): readonly JsonObject[] {
+  if (jsonBytes(list) <= most) return list;
+  const bare = list.map((entry) => Object.fromEntries(Object.entries(entry).filter(([key]) => key !== expendable)));
+  let left = most - 2;
+  const over = bare.findIndex((entry) => (left -= jsonBytes(entry) + 1) < 0);
+  return over < 0 ? bare : bare.slice(0, over);
 }
 
 /**

@@ -21,6 +21,11 @@ const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
   Write: { key: "file_path", after: " " },
 };
 
+/** The field of its input that says what a call of this tool is about. */
+export function subjectKey(toolName: string): string | undefined {
+  return Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName]?.key : undefined;
+}
+
 /** One line that a person understands: "Bash: npm test", "Write /path/file (1.2 KB)". */
 export function summaryOf(toolName: string, input: JsonObject): string {
   const about = Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName] : undefined;

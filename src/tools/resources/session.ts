@@ -3,7 +3,9 @@ import { invalidArgument } from "../../domain/error.ts";
 import { statusOf } from "../../domain/session.ts";
 import type { ToolDeps } from "../define.ts";
 import { assembleCheck } from "../present/check.ts";
-import { readShown, viewSession } from "../session-view.ts";
+import { readShown } from "../check/events.ts";
+import { readRequest } from "../check/request.ts";
+import { viewSession } from "../session-view.ts";
 import type { Reading, SessionDocument } from "./define.ts";
 
 const [EVENTS, EVENTS_MOST] = [100, 1_000];
@@ -49,10 +51,13 @@ async function eventsOf(
   const view = viewSession(sessionId, call, deps);
   const { state } = await view.record();
   const last = { eventId: null, result: undefined };
-  const read = await readShown(view, { from: cursor, upTo: state.lastEventId, maxEvents: limit }, last);
+  const { form } = readRequest({ responseMode: "delta_compact" }, deps.limits);
+  const read = await readShown(view, { from: cursor, upTo: state.lastEventId, maxEvents: limit }, form, last);
   const { resetTo } = read;
   const { answer } = assembleCheck(
     {
+      form,
+      lists: {},
       head: { sessionId, status: statusOf(state), ...(resetTo !== undefined && { cursorResetTo: resetTo }) },
       tail: { lastEventId: state.lastEventId },
       events: read.events,

@@ -33,7 +33,7 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
     pending: asks.length,
     ...(asks.length > 0 && { asks: asks.map(askOf) }),
     queued: queue.length,
-    held: queue.filter(({ held }) => held).length,
+    ...(queue.some(({ held }) => held) && { held: queue.filter(({ held }) => held).length }),
     ...(background.length > 0 && { background: background.map((task) => ({ id: task.id, type: task.type })) }),
     ...(closed && { closed: { reason: closed.reason, by: cutText(closed.by, 100), at: isoTime(closed.at) } }),
     lastEventId: state.lastEventId,

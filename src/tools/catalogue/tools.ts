@@ -1,0 +1,106 @@
+/** Claude Code's own tools, as far as they are known here; what a session really has its `system/init` says. */
+
+export interface KnownTool {
+  readonly name: string;
+  readonly category: string;
+  readonly description: string;
+}
+
+const BY_CATEGORY: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  files: {
+    Read: "read a file: text, image, PDF or notebook",
+    Write: "write a file whole",
+    Edit: "replace text in a file",
+    MultiEdit: "several replacements in one file",
+    NotebookEdit: "change a cell of a notebook",
+    NotebookRead: "read a notebook",
+    LS: "list a folder",
+    Artifact: "publish a page made of files",
+  },
+  search: {
+    Glob: "find files by name",
+    Grep: "find text in files",
+    LSP: "ask a language server: definitions, references, symbols",
+    ToolSearch: "load tools that are listed by name only",
+  },
+  shell: {
+    Bash: "run a shell command, also in the background",
+    PowerShell: "run a PowerShell command",
+    REPL: "run code in an interpreter that stays",
+    BashOutput: "read the output of a background shell",
+    KillShell: "end a background shell",
+    Monitor: "watch the output of a command in the background",
+    TaskOutput: "read the output of background work",
+    TaskStop: "end background work",
+  },
+  web: {
+    WebFetch: "read a web page",
+    WebSearch: "search the web",
+  },
+  agents: {
+    Agent: "give a task to a subagent",
+    ListAgents: "list running agents",
+    SendMessage: "write to a running agent",
+    SendUserMessage: "write to the user",
+    TeamCreate: "make a team of agents",
+    TeamDelete: "dissolve a team of agents",
+    Workflow: "run a script of several agents",
+    Skill: "run a skill",
+    SlashCommand: "run a slash command",
+  },
+  planning: {
+    EnterPlanMode: "plan before anything is changed",
+    ExitPlanMode: "show the plan and ask for approval",
+    EnterWorktree: "go on in a git worktree of its own",
+    ExitWorktree: "leave the git worktree",
+    TodoWrite: "keep a list of steps",
+    TaskCreate: "add a step to the list",
+    TaskGet: "look at a step",
+    TaskList: "list the steps",
+    TaskUpdate: "change a step",
+  },
+  scheduling: {
+    CronCreate: "run a prompt at set times",
+    CronDelete: "remove a scheduled prompt",
+    CronList: "list scheduled prompts",
+    RemoteTrigger: "start an agent elsewhere",
+    ScheduleWakeup: "go on by itself later",
+  },
+  interaction: {
+    AskUserQuestion: "ask the user to choose",
+    PushNotification: "notify the user",
+    ReportFindings: "report the findings of a review",
+    SendFeedback: "send feedback on Claude Code",
+    SendUserFile: "hand a file to the user",
+    StructuredOutput: "give the result in the requested form",
+  },
+  mcp: {
+    ListMcpResourcesTool: "list resources of MCP servers",
+    ReadMcpResourceTool: "read a resource of an MCP server",
+    ReadMcpResourceDirTool: "list a folder of resources of an MCP server",
+    RefreshMcpTools: "ask an MCP server again for its tools",
+  },
+};
+
+export const KNOWN_TOOLS: readonly KnownTool[] = Object.entries(BY_CATEGORY).flatMap(([category, tools]) =>
+  Object.entries(tools).map(([name, description]) => ({ name, category, description })),
+);
+
+/** Names that Claude Code has had for a tool: rules may still use them, and `system/init` of today does for one. */
+const FORMER_NAMES = new Map([
+  ["task", "agent"],
+  ["killbash", "killshell"],
+]);
+
+const BY_NAME = new Map(KNOWN_TOOLS.map((tool) => [tool.name.toLowerCase(), tool]));
+
+/** The tool that is meant, whatever the case, under its present name. */
+export function knownTool(name: string): KnownTool | undefined {
+  const asked = name.toLowerCase();
+  return BY_NAME.get(FORMER_NAMES.get(asked) ?? asked);
+}
+
+/** What there is to say of a tool that a session has. */
+export function describeTool(name: string): { name: string; category: string; description?: string } {
+  return knownTool(name) ?? { name, category: name.startsWith("mcp__") ? "mcp" : "other" };
+}

@@ -1,0 +1,161 @@
+import type { JsonObject } from "../../domain/json.ts";
+import type { OpenAsk } from "../../domain/permission.ts";
+import { statusOf, type SessionState } from "../../domain/session.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import type { Asked } from "../present/action.ts";
+import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../present/check.ts";
+import { wantedOf } from "../present/result.ts";
+import { assembleSeveral } from "../present/several.ts";
+import { cutText } from "../present/size.ts";
+import { readResult, type SessionView } from "../session-view.ts";
+import { pollInterval } from "../turn-answer.ts";
+import { waitFor } from "../waiting.ts";
+import { readShown } from "./events.ts";
+import { availableTools } from "./listed-tools.ts";
+import type { CheckRequest } from "./request.ts";
+
+/** What claude_code_check answers: it waits for what the caller is after, then tells one moment of each session. */
+
+export interface Target {
+  readonly view: SessionView;
+  /** Where the caller reads on. */
+  readonly cursor: number;
+  /** What is news begins here, if not at the cursor. */
+  readonly waitFrom?: number;
+}
+
+/** Between a look at the session and its answer something may be asked; after so many looks the next poll tells it. */
+const LOOKS_MAX = 3;
+
+/** The sessions are one, told by itself, or `several`, told in a list with the one that woke the call. */
+export async function answerCheck(
+  request: CheckRequest & { readonly targets: readonly Target[]; readonly several: boolean },
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<JsonObject> {
+  const reading = await Promise.all(request.targets.map(intoLog));
+  const woke = await waitUntilShown(reading, request, call, deps);
+  for (let look = 1; ; look += 1) {
+    const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
+    const { answer, shown } = assemble(looks, request, woke);
+    const news = looks.map(({ target, state }, index) => ({
+      id: target.view.id,
+      asks: (shown[index] ?? []).filter((each) => isNews(each, state)),
+    }));
+    const undelivered = news.filter(({ asks }) => asks.length > 0);
+    if (undelivered.length === 0 || look === LOOKS_MAX || call.signal.aborted) return answer;
+    // The time of a request runs from here; the next look tells it as it is now.
+    for (const { asks, id } of undelivered) await deps.engine.delivered(call.principal, id, asks);
+  }
+}
+
+function assemble(looks: readonly Look[], request: CheckRequest & { several: boolean }, woke: string | undefined) {
+  const [only] = looks;
+  if (request.several || !only) return assembleSeveral(looks, woke, request.maxBytes);
+  const { answer, shown } = assembleCheck(only.material, request.maxBytes);
+  return { answer, shown: [shown] };
+}
+
+interface Reading extends Target {
+  readonly waitFrom: number;
+  /** Where the log ends, for a cursor behind it. */
+  readonly resetTo: number | undefined;
+}
+
+/** A cursor behind the end belongs to another session, or to a log that is gone: waiting for it would be for ever. */
+async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
+  const { state } = await view.record();
+  const within = Math.min(Math.max(cursor, 1), state.lastEventId + 1);
+  return { view, cursor: within, waitFrom: waitFrom ?? within, resetTo: within < cursor ? within : undefined };
+}
+
+/** Many events are of no interest to a caller: until one is, waiting for any event goes on. */
+async function waitUntilShown(
+  targets: readonly Reading[],
+  { form, until, waitMs }: CheckRequest,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<string | undefined> {
+  const deadline = deps.now() + waitMs;
+  let waiting = targets.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
+  let left = waitMs;
+  for (;;) {
+    const [first, ...rest] = waiting;
+    if (!first) return undefined;
+    const others = rest.map(({ view, cursor }) => ({ sessionId: view.id, cursor }));
+    const woke = await waitFor(first.view, { cursor: first.cursor, others, until, timeoutMs: left }, call);
+    const target = waiting.find(({ view }) => view.id === woke);
+    if (!target || until !== "event") return woke;
+    const { state } = await target.view.record();
+    const range = { from: target.cursor, upTo: state.lastEventId, maxEvents: 1 };
+    const { events, next } = await readShown(target.view, range, form, { eventId: null, result: undefined });
+    // Alone, a session in which nothing runs keeps nobody waiting.
+    const isOver = !state.turn && waiting.length === 1;
+    if (events.length > 0 || isOver || next === target.cursor) return woke;
+    waiting = waiting.map((each) => (each === target ? { view: each.view, cursor: next } : each));
+    left = deadline - deps.now();
+  }
+}
+
+interface Look {
+  readonly target: Reading;
+  readonly state: SessionState;
+  readonly material: CheckMaterial;
+}
+
+async function lookAt(target: Reading, request: CheckRequest & { several: boolean }, deps: ToolDeps): Promise<Look> {
+  const { cursor, view } = target;
+  const { form, maxEvents } = request;
+  const { include } = form;
+  const { state } = await view.record();
+  // Of several sessions each would send its last result with every answer until the last of them has ended.
+  const isDue = include.result && (!request.several || (state.lastTurnEventId ?? 0) >= cursor);
+  const ended = isDue ? await readResult(view, state) : undefined;
+  const result = ended && wantedOf(ended, include);
+  const asked = include.actions ? await Promise.all(state.asks.map(async (open) => readAsked(view, open))) : [];
+  const range = { from: cursor, upTo: state.lastEventId, maxEvents };
+  const read = await readShown(view, range, form, { eventId: state.lastTurnEventId, result });
+  const status = statusOf(state);
+  const cursorResetTo = read.resetTo ?? target.resetTo;
+  const material = {
+    form,
+    head: {
+      sessionId: view.id,
+      status,
+      ...pollInterval(status),
+      ...(cursorResetTo !== undefined && { cursorResetTo }),
+    },
+    tail: tailOf(state),
+    lists: {
+      background: state.background,
+      ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
+    },
+    events: read.events,
+    end: read.next,
+    more: read.next <= state.lastEventId,
+    asked: asked.flat(),
+    result,
+    now: deps.now(),
+  };
+  return { target, state, material };
+}
+
+async function readAsked(view: SessionView, open: OpenAsk): Promise<Asked[]> {
+  const [event] = await view.read(open.eventId, 1);
+  return event?.type === "permission.asked" || event?.type === "question.asked" ? [{ open, ask: event.data }] : [];
+}
+
+/** Whether the engine has not yet heard that this request was shown, or shown whole. */
+function isNews({ requestId, whole }: CheckAnswer["shown"][number], { asks }: SessionState): boolean {
+  const open = asks.find((ask) => ask.requestId === requestId);
+  return open !== undefined && (open.deliveredAt === undefined || (whole && !open.seenWhole));
+}
+
+function tailOf({ closed, lastEventId, lastToolUseId }: SessionState): JsonObject {
+  const cancelled = closed?.reason === "cancelled" && {
+    cancelledAt: new Date(closed.at).toISOString(),
+    cancelledReason: cutText(closed.message ?? "cancelled", 300),
+    cancelledSource: cutText(closed.by, 100),
+  };
+  return { ...cancelled, lastEventId, ...(lastToolUseId !== null && { lastToolUseId: cutText(lastToolUseId, 100) }) };
+}

@@ -1,0 +1,72 @@
+import type { StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { presentEvent, type ShownEvent } from "../present/event.ts";
+import { briefly, typeOfEnd, wantedOf } from "../present/result.ts";
+import { applyTold, changesNothing, tell, type Form } from "../present/telling.ts";
+import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
+
+/** The events of a session from a cursor on, as the caller wants them told. */
+
+export interface Range {
+  readonly from: number;
+  /** The last event that is read, so that events and state tell of the same moment. */
+  readonly upTo: number;
+  readonly maxEvents: number;
+}
+
+/** What the same answer says of the last turn: its end need not be told twice. */
+export interface LastTurn {
+  readonly eventId: number | null;
+  readonly result: JsonObject | undefined;
+}
+
+export interface ShownEvents {
+  /** Each by itself: how they make a list is for whoever knows how many there is room for. */
+  readonly events: readonly ShownEvent[];
+  /** The first id that was not read. */
+  readonly next: number;
+  /** Where there is something to read, when what `from` points at is gone. */
+  readonly resetTo: number | undefined;
+}
+
+/** Events that nobody needs are passed over. */
+export async function readShown(view: SessionView, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
+  const end = range.upTo + 1;
+  if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
+  const events: ShownEvent[] = [];
+  const list: ShownEvent[] = [];
+  let next = range.from;
+  let first: number | undefined;
+  for await (const event of eventsOf(view, range)) {
+    first ??= event.id;
+    next = event.id + 1;
+    const shown = event.type === "turn.ended" ? await showEnd(view, event, form, last) : presentEvent(event, form.mode);
+    const told = shown && tell(list, shown, form);
+    if (!told || changesNothing(told)) continue;
+    events.push(shown);
+    applyTold(list, told);
+    if (list.length === range.maxEvents) break;
+  }
+  if (list.length < range.maxEvents) next = Math.max(next, end);
+  const begin = first ?? Math.max(range.from, end);
+  return { events, next, resetTo: begin > range.from ? begin : undefined };
+}
+
+const PAGE = 200;
+
+async function* eventsOf(view: SessionView, { from, upTo }: Range): AsyncGenerator<StoredEvent> {
+  let next = from;
+  while (next <= upTo) {
+    const page = await view.read(next, Math.min(PAGE, upTo - next + 1));
+    const last = page.at(-1);
+    if (!last) return;
+    yield* page.filter(({ id }) => id <= upTo);
+    next = last.id + 1;
+  }
+}
+
+async function showEnd(view: SessionView, event: EndOfTurn, form: Form, last: LastTurn): Promise<ShownEvent> {
+  const told = event.id === last.eventId ? last.result : undefined;
+  const data = told ? briefly(told, form.mode) : wantedOf(await readEnd(view, event), form.include);
+  return { id: event.id, type: typeOfEnd(event.data), data, timestamp: new Date(event.at).toISOString() };
+}

@@ -1,0 +1,78 @@
+import type { StoredEvent } from "../../domain/event.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { statusOf } from "../../domain/session.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import { presentEvent } from "../present/event.ts";
+import { typeOfEnd } from "../present/result.ts";
+import { beginningWithin, jsonBytes } from "../present/size.ts";
+import { readEnd, type SessionView } from "../session-view.ts";
+
+/**
+ * One event alone, all that is stored of it, as text in pages: whatever an answer had to cut can be read whole. Places in
+ * the text are counted in characters as JavaScript does (UTF-16 units); none is halved.
+ */
+
+export interface PageRequest {
+  readonly eventId: number;
+  readonly offset: number;
+  readonly limit: number;
+  readonly maxBytes: number;
+}
+
+export async function answerPage(
+  view: SessionView,
+  request: PageRequest,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<JsonObject> {
+  const { state } = await view.record();
+  const event = await readEvent(view, request.eventId, state.lastEventId);
+  const { content, type } = await contentOf(view, event);
+  const from = Math.min(wholeCharacter(content, request.offset), content.length);
+  const head = { sessionId: view.id, status: statusOf(state), eventId: event.id, type };
+  const timestamp = new Date(event.at).toISOString();
+  const places = { offset: from, totalChars: content.length };
+  const frame = { ...head, timestamp, ...places, nextOffset: content.length, content: "" };
+  const text = pageOf(content, { from, limit: request.limit, bytes: request.maxBytes - jsonBytes(frame) });
+  const to = from + text.length;
+  const ask = state.asks.find(({ eventId }) => eventId === event.id);
+  if (ask && !call.signal.aborted) {
+    const page = { from, to, of: content.length };
+    await deps.engine.delivered(call.principal, view.id, [{ requestId: ask.requestId, whole: false, page }]);
+  }
+  return { ...head, timestamp, ...places, ...(to < content.length && { nextOffset: to }), content: text };
+}
+
+async function readEvent(view: SessionView, eventId: number, lastEventId: number): Promise<StoredEvent> {
+  const [event] = eventId > lastEventId ? [] : await view.read(eventId, 1);
+  if (event?.id === eventId) return event;
+  const where = event ? `the log begins with ${String(event.id)}` : `the log ends with ${String(lastEventId)}`;
+  throw invalidArgument("eventId", `there is no event ${String(eventId)}; ${where}.`);
+}
+
+/** What is told in mode full can be read, and nothing else: the rest is the server's own business. */
+async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type: string; content: string }> {
+  if (event.type === "turn.ended") {
+    return { type: typeOfEnd(event.data), content: JSON.stringify(await readEnd(view, event)) };
+  }
+  const shown = presentEvent(event, "full");
+  if (shown) return { type: shown.type, content: JSON.stringify(shown.data) };
+  throw invalidArgument("eventId", `event ${String(event.id)} (${event.type}) is not told to callers.`);
+}
+
+function pageOf(content: string, { from, limit, bytes }: { from: number; limit: number; bytes: number }): string {
+  const end = wholeCharacter(content, from + limit);
+  // A page of one character can end where it began: then it has the character whole.
+  return beginningWithin(content.slice(from, Math.max(end, from + characterAt(content, from))), bytes);
+}
+
+/** The place, or the one before it where it would halve a character. */
+function wholeCharacter(text: string, place: number): number {
+  return characterAt(text, place - 1) === 2 ? place - 1 : place;
+}
+
+/** How many UTF-16 units the character has that begins here. */
+function characterAt(text: string, place: number): number {
+  return (text.codePointAt(place) ?? 0) > 0xffff ? 2 : 1;
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { oneLine } from "../present/size.ts";
+
+/** Answers to AskUserQuestion, by the text of the question: a label, several, or a text of one's own. */
+
+const Text = z.string().min(1).max(20_000);
+export const Answers = z.record(z.string(), z.union([Text, z.array(Text).min(1).max(50)]));
+export type Answers = z.infer<typeof Answers>;
+
+const Input = z.object({
+  questions: z.array(z.object({ question: z.string(), multiSelect: z.boolean().catch(false).default(false) })),
+});
+
+/** The tool's input with the answers in it, or INVALID_ARGUMENT that names the questions. */
+export function withAnswers(input: JsonObject, answers: Answers | undefined): JsonObject {
+  const parsed = Input.safeParse(input);
+  const questions = parsed.success ? parsed.data.questions : [];
+  const asked = `The questions are: ${questions.map(({ question }) => quoted(question)).join(", ")}.`;
+  if (answers === undefined) throw invalidArgument("answers", `is required: {question text: answer}. ${asked}`);
+  const stray = Object.keys(answers).find((text) => !questions.some(({ question }) => question === text));
+  if (stray !== undefined) throw invalidArgument("answers", `${quoted(stray)} is not asked. ${asked}`);
+  for (const { question, multiSelect } of questions) {
+    const answer = Object.hasOwn(answers, question) ? answers[question] : undefined;
+    if (answer === undefined) throw invalidArgument("answers", `${quoted(question)} is not answered. ${asked}`);
+    if (!multiSelect && Array.isArray(answer) && answer.length > 1) {
+      throw invalidArgument("answers", `${quoted(question)} takes one answer, not ${String(answer.length)}.`);
+    }
+  }
+  return { ...input, answers };
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(oneLine(text, 300));
+}

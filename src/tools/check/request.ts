@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { invalidArgument } from "../../domain/error.ts";
+import type { WaitUntil } from "../../engine/api.ts";
+import type { ToolLimits } from "../define.ts";
+import type { ResponseMode } from "../present/event.ts";
+import type { Form, Include } from "../present/telling.ts";
+import { waitWithin } from "../waiting.ts";
+
+/** How a poll, or an answer to a request, wants to be told what happened. */
+
+export interface CheckRequest {
+  readonly form: Form;
+  readonly waitMs: number;
+  readonly until: WaitUntil;
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+}
+
+const WAIT_MS = 20_000;
+export const MAX_EVENTS = 200;
+export const MAX_BYTES = 32_768;
+export const MaxBytes = z.int().min(2_048).max(1_048_576);
+
+const OptionalBoolean = z.boolean().exactOptional();
+
+export const PollOptions = z.strictObject({
+  includeTools: OptionalBoolean,
+  includeEvents: OptionalBoolean,
+  includeActions: OptionalBoolean,
+  includeResult: OptionalBoolean,
+  includeUsage: OptionalBoolean,
+  includeModelUsage: OptionalBoolean,
+  includeStructuredOutput: OptionalBoolean,
+  includeTerminalEvents: OptionalBoolean,
+  includeProgressEvents: OptionalBoolean,
+  maxBytes: MaxBytes.exactOptional(),
+});
+type PollOptions = z.infer<typeof PollOptions>;
+
+interface Asked {
+  readonly waitMs?: number;
+  readonly until?: WaitUntil;
+  readonly maxEvents?: number;
+  readonly maxBytes?: number;
+  readonly responseMode?: ResponseMode;
+  readonly pollOptions?: PollOptions;
+}
+
+export function readRequest(asked: Asked, limits: ToolLimits): CheckRequest {
+  const { maxBytes, maxEvents, pollOptions: options = {}, responseMode: mode = "minimal", until, waitMs } = asked;
+  if (maxBytes !== undefined && options.maxBytes !== undefined && maxBytes !== options.maxBytes) {
+    throw invalidArgument("pollOptions.maxBytes", "differs from maxBytes, which is given too. Give it once.");
+  }
+  return {
+    form: { mode, include: readInclude(options, mode) },
+    waitMs: waitWithin(waitMs, WAIT_MS, limits),
+    until: until ?? "news",
+    maxEvents: maxEvents ?? MAX_EVENTS,
+    maxBytes: maxBytes ?? options.maxBytes ?? MAX_BYTES,
+  };
+}
+
+/** The counts of a result are a kilobyte that tells a model nothing: in mode minimal they come when they are asked for. */
+function readInclude(options: PollOptions, mode: ResponseMode): Include {
+  const counts = mode !== "minimal";
+  return {
+    tools: options.includeTools ?? false,
+    events: options.includeEvents ?? true,
+    actions: options.includeActions ?? true,
+    result: options.includeResult ?? true,
+    usage: options.includeUsage ?? counts,
+    modelUsage: options.includeModelUsage ?? counts,
+    structuredOutput: options.includeStructuredOutput ?? true,
+    terminalEvents: options.includeTerminalEvents ?? true,
+    progressEvents: options.includeProgressEvents ?? true,
+  };
+}

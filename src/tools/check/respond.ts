@@ -1,0 +1,89 @@
+import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { PermissionUpdate } from "../../domain/permission.ts";
+import type { AnswerRequest } from "../../engine/api.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import type { SessionView } from "../session-view.ts";
+import { withAnswers, type Answers } from "./questions.ts";
+
+/** The caller's answer to a request. */
+
+export interface Response {
+  readonly requestId?: string;
+  readonly decision?: AnswerRequest["decision"];
+  readonly denyMessage?: string;
+  readonly interrupt?: boolean;
+  readonly permissionOptions?: { updatedInput?: JsonObject; updatedPermissions?: PermissionUpdate[] };
+  readonly answers?: Answers;
+}
+
+interface Responded {
+  /** Where the caller reads on, if it does not say. */
+  readonly cursor: number;
+  /** What was asked before the answer is no news: it is answered, or shown at once. */
+  readonly waitFrom: number;
+  /** Something else is to be answered first. */
+  readonly isMoreAsked: boolean;
+}
+
+export async function respond(
+  view: SessionView,
+  response: Response & { action: "respond_permission" | "answer_question" },
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<Responded> {
+  const answer =
+    response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
+  const before = await view.record();
+  const { cursor } = await deps.engine.answer(call.principal, view.id, answer);
+  const { state } = await view.record();
+  const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
+  // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
+  return { cursor: ask ? ask.eventId + 1 : cursor, waitFrom: cursor, isMoreAsked: state.asks.length > 0 };
+}
+
+function answerToPermission({ answers, ...response }: Response): AnswerRequest {
+  const { decision, denyMessage, interrupt, permissionOptions } = response;
+  const requestId = requestIdOf(response);
+  if (answers !== undefined) throw invalidArgument("answers", "is only for action answer_question.");
+  if (decision === undefined) throw invalidArgument("decision", "is required: one of allow, deny, allow_for_session.");
+  const forDeny = denyMessage === undefined ? interrupt && "interrupt" : "denyMessage";
+  if (decision !== "deny" && forDeny) throw invalidArgument(forDeny, "goes only with decision deny.");
+  if (decision !== "allow" && permissionOptions !== undefined) {
+    throw invalidArgument("permissionOptions", "goes only with decision allow.");
+  }
+  return {
+    requestId,
+    decision,
+    by: "caller",
+    ...(denyMessage !== undefined && { denyMessage }),
+    ...(interrupt && { interrupt }),
+    ...permissionOptions,
+  };
+}
+
+const FOR_PERMISSIONS = ["decision", "denyMessage", "interrupt", "permissionOptions"] as const;
+
+async function answerToQuestion(view: SessionView, response: Response): Promise<AnswerRequest> {
+  const requestId = requestIdOf(response);
+  const stray = FOR_PERMISSIONS.find((field) => response[field] !== undefined && response[field] !== false);
+  if (stray !== undefined) {
+    throw invalidArgument(stray, "is only for action respond_permission, by which a question can be refused.");
+  }
+  const { state } = await view.record();
+  const open = state.asks.find((ask) => ask.requestId === requestId);
+  const [event] = open ? await view.read(open.eventId, 1) : [];
+  if (event?.type === "permission.asked") {
+    const advice = "Answer it with action respond_permission.";
+    throw invalidArgument("requestId", `${requestId} is a request of the tool ${event.data.toolName}. ${advice}`);
+  }
+  // A request that is not open is for the engine to refuse: it knows who has answered it.
+  const input = event?.type === "question.asked" ? event.data.input : undefined;
+  const updated = input && { updatedInput: withAnswers(input, response.answers) };
+  return { requestId, decision: "allow", by: "caller", ...updated };
+}
+
+function requestIdOf({ requestId }: Response): string {
+  if (requestId === undefined) throw invalidArgument("requestId", "is required to respond; see actions[] of a poll.");
+  return requestId;
+}

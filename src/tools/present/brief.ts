@@ -1,0 +1,40 @@
+import type { JsonObject } from "../../domain/json.ts";
+import { firstCharacters, fit, jsonBytes } from "./size.ts";
+import { subjectKey } from "./summary.ts";
+
+/** A tool call for somebody who follows the work and does not do it: what it is about and what came of it. */
+
+/** Bytes of an input as JSON; and of a value that is kept beside what the call is about. */
+const INPUT_MOST = 300;
+const BESIDE_MOST = 60;
+/** Characters of an output: how it begins, and how it ends, which is where the sum of a test run stands. */
+const BEGINNING = 60;
+const END = 100;
+
+export interface Brief<T> {
+  readonly value: T;
+  readonly cut: boolean;
+}
+
+/** The field that says what the call is about, and small ones beside it; of a tool not known here all, cut. */
+export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
+  const subject = subjectKey(tool);
+  if (subject === undefined || input[subject] === undefined) return fit(input, INPUT_MOST);
+  // Whoever asks for the command needs no description of it; what is false is as if it were not there.
+  const said = Object.entries(input).filter(
+    ([key, value]) => key === subject || (key !== "description" && value !== false),
+  );
+  const kept = said.filter(([key, value]) => key === subject || jsonBytes(value) <= BESIDE_MOST);
+  const { value, cut } = fit(Object.fromEntries(kept), INPUT_MOST);
+  return { value, cut: cut || kept.length < said.length };
+}
+
+export function briefOutput(text: string): Brief<string> {
+  if (text.length <= BEGINNING + END) return { value: text, cut: false };
+  const characters = Array.from(text.slice(-END * 2));
+  const end = characters
+    .slice(-END)
+    .join("")
+    .replace(/^\p{Cs}/u, "");
+  return { value: `${firstCharacters(text, BEGINNING)} … ${end}`, cut: true };
+}

@@ -1,0 +1,293 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { JsonObject } from "../../src/domain/json.ts";
+import { FakeEngine, type FakeSession } from "./tools-fake-engine.ts";
+import { check } from "./tools-run.ts";
+
+const call = (session: FakeSession, ...ids: string[]) => {
+  const content = ids.map((id) => ({ type: "tool_use", id, name: "Bash", input: { command: `run ${id}` } }));
+  return session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+};
+const outcome = (session: FakeSession, ids: string[], output = (id: string) => `out of ${id}`) => {
+  const content = ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: output(id) }));
+  return session.emit({ type: "message", data: { message: { type: "user", message: { content } } } });
+};
+
+const running = () => {
+  const engine = new FakeEngine();
+  const session = engine.add();
+  session.run();
+  return { engine, session };
+};
+
+interface Part {
+  tool?: string;
+  input?: { command: string };
+  toolUseId?: string;
+  ok?: boolean;
+  output?: string;
+  outputEventId?: number;
+}
+
+/** All calls and outcomes in an answer, wherever they stand. */
+function partsOf(events: { data: JsonObject }[]): Part[] {
+  return events.flatMap(({ data }) => {
+    const { others = [], ...first } = data as Part & { others?: Part[] };
+    return [first, ...others];
+  });
+}
+
+/** Which call a part is about, whether it names it or is it. */
+const nameOf = ({ input, toolUseId }: Part) => toolUseId ?? input?.command.replace("run ", "");
+
+describe("mode minimal", () => {
+  it("tells a call with its outcome as one event", async () => {
+    const { engine, session } = running();
+    const id = call(session, "u1");
+    outcome(session, ["u1"]);
+    const answer = await check(engine);
+    expect(answer.events).toMatchObject([
+      {
+        id,
+        type: "output",
+        data: { tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
+      },
+    ]);
+    expect(answer.nextCursor).toBe(4);
+  });
+
+  it("tells an outcome that comes later as an update that names the call", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    const first = await check(engine);
+    expect(first.events[0]?.data).not.toHaveProperty("ok");
+    const id = outcome(session, ["u1"]);
+    const second = await check(engine, { cursor: first.nextCursor });
+    expect(second.events).toMatchObject([
+      { id, type: "progress", data: { toolUseId: "u1", ok: true, output: "out of u1" } },
+    ]);
+    expect(second.events[0]?.data).not.toHaveProperty("tool");
+  });
+
+  it("gives each of several calls its own outcome, and tells by itself only what is left", async () => {
+    const { engine, session } = running();
+    call(session, "u0");
+    const from = call(session, "u1", "u2");
+    outcome(session, ["u2", "u0"]);
+    expect((await check(engine, { cursor: from })).events).toMatchObject([
+      { data: { toolUseId: "u1", others: [{ input: { command: "run u2" }, ok: true, output: "out of u2" }] } },
+      { type: "progress", data: { toolUseId: "u0", output: "out of u0" } },
+    ]);
+  });
+
+  it("says where an outcome that was cut can be read whole", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
+    const { events } = await check(engine);
+    expect(events[0]?.data).toMatchObject({
+      output: `${"😀".repeat(60)} … ${"é".repeat(100)}`,
+      outputEventId: id,
+    });
+  });
+
+  it("tells every call and every outcome once, however the log is cut into answers", async () => {
+    const step = fc.record({ calls: fc.nat(2), outcomes: fc.nat(2), size: fc.nat(2_500) });
+    const limits = fc.record({
+      maxEvents: fc.integer({ min: 1, max: 4 }),
+      maxBytes: fc.constantFrom(2_048, 2_500, 32_768),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), fc.array(limits, { minLength: 1 }), async (steps, pages) => {
+        const { engine, session } = running();
+        const made = { calls: [] as string[], open: [] as string[], ended: [] as string[] };
+        for (const { calls, outcomes, size } of steps) {
+          const ids = Array.from({ length: calls }, (_, index) => `u${String(made.calls.length + index)}`);
+          if (ids.length > 0) call(session, ...ids);
+          made.calls.push(...ids);
+          made.open.push(...ids);
+          const ended = made.open.splice(0, outcomes);
+          if (ended.length > 0) outcome(session, ended, () => "\u0001".repeat(size));
+          made.ended.push(...ended);
+        }
+        const told = { calls: [] as unknown[], ended: [] as unknown[] };
+        let cursor = 1;
+        for (let turn = 0; cursor <= session.state.lastEventId; turn += 1) {
+          const answer = await check(engine, { cursor, ...pages[turn % pages.length] });
+          expect(answer.nextCursor).toBeGreaterThan(cursor);
+          const parts = partsOf(answer.events);
+          told.calls.push(...parts.filter(({ tool }) => tool !== undefined).map(nameOf));
+          told.ended.push(...parts.filter(({ ok }) => ok !== undefined).map(nameOf));
+          cursor = answer.nextCursor;
+        }
+        expect(told.calls).toEqual(made.calls);
+        expect(told.ended).toHaveLength(made.ended.length);
+        expect(new Set(told.ended)).toEqual(new Set(made.ended));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it.each<[string, JsonObject, JsonObject, JsonObject]>([
+    ["Bash", { command: "ls", description: "Look" }, {}, { input: { command: "ls" }, output: "out of u1" }],
+    [
+      "Bash",
+      { command: "ls", run_in_background: true, sandbox: false, timeout: 5 },
+      {},
+      { input: { command: "ls", run_in_background: true, timeout: 5 }, output: "out of u1" },
+    ],
+    ["Read", { file_path: "/a" }, {}, { input: { file_path: "/a" }, outputEventId: 3 }],
+    [
+      "Write",
+      { file_path: "/a", content: "c".repeat(99) },
+      { structuredPatch: [] },
+      { input: { file_path: "/a" }, inputCut: true },
+    ],
+    [
+      "Agent",
+      { description: "look", prompt: "p".repeat(99) },
+      {},
+      { input: { description: "look" }, inputCut: true, toolUseId: "u1", output: "out of u1" },
+    ],
+    ["mcp__lab__run", { job: 7, flag: false }, {}, { input: { job: 7, flag: false }, output: "out of u1" }],
+  ])("tells of %s %j what a reader needs", async (name, input, structured, told) => {
+    const { engine, session } = running();
+    const content = [{ type: "tool_use", id: "u1", name, input }];
+    session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+    const result = [{ type: "tool_result", tool_use_id: "u1", content: "out of u1" }];
+    const message = { type: "user", message: { content: result }, tool_use_result: structured };
+    session.emit({ type: "message", data: { message } });
+    expect((await check(engine)).events.map(({ data }) => data)).toEqual([{ tool: name, ok: true, ...told }]);
+  });
+
+  it("tells a failure in its words, whatever the tool", async () => {
+    const { engine, session } = running();
+    const content = [{ type: "tool_use", id: "u1", name: "Read", input: { file_path: "/a" } }];
+    session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+    const result = [{ type: "tool_result", tool_use_id: "u1", content: "no such file", is_error: true }];
+    session.emit({ type: "message", data: { message: { type: "user", message: { content: result } } } });
+    expect((await check(engine)).events[0]?.data).toMatchObject({ ok: false, output: "no such file" });
+  });
+
+  it("leaves the input of a call that waits for a decision to the request", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    session.asks();
+    const data = (await check(engine)).events.map((event) => event.data);
+    expect(data).toEqual([{ tool: "Bash", toolUseId: "u1" }, { requestId: "r1" }]);
+    const [alone] = (await check(engine, { pollOptions: { includeActions: false } })).events;
+    expect(alone?.data).toMatchObject({ input: { command: "run u1" } });
+  });
+
+  it("leaves to the answer what runs in the background, and to the caller what it said itself", async () => {
+    const { engine, session } = running();
+    const tasks = [{ id: "b1", type: "local_bash", description: "the tests" }];
+    session.state.background = tasks;
+    session.emit({ type: "background.changed", data: { tasks } });
+    const denied = { requestId: "r1", toolName: "Bash", behavior: "deny", message: "no" } as const;
+    session.emit({ type: "permission.answered", data: { ...denied, by: "caller" } });
+    session.emit({ type: "permission.answered", data: { ...denied, by: "timeout" } });
+    const answer = await check(engine);
+    expect(answer).toMatchObject({ background: tasks });
+    expect(answer.events.map(({ data }) => data)).toEqual([
+      { requestId: "r1", decision: "deny", by: "caller" },
+      { requestId: "r1", toolName: "Bash", decision: "deny", by: "timeout", message: "no" },
+    ]);
+    const compact = await check(engine, { responseMode: "delta_compact" });
+    expect(compact.events.map(({ data }) => data)).toMatchObject([{ background: tasks }, { message: "no" }, {}]);
+  });
+});
+
+describe("the other modes", () => {
+  it("delta_compact tells every message by itself", async () => {
+    const { engine, session } = running();
+    call(session, "u1");
+    outcome(session, ["u1"]);
+    const { events } = await check(engine, { responseMode: "delta_compact" });
+    expect(events.map(({ type }) => type)).toEqual(["output", "progress"]);
+  });
+
+  it("full tells the messages as they are stored, also those that no other mode tells", async () => {
+    const { engine, session } = running();
+    const thinking = { type: "assistant", message: { content: [{ type: "thinking", thinking: "hm" }] } };
+    const unknown = { type: "system", subtype: "brand_new", inside: [1] };
+    const input = { command: "c".repeat(3_000) };
+    session.emit({ type: "message", data: { message: thinking } });
+    session.emit({ type: "message", data: { message: unknown } });
+    session.asks({ input });
+    const { events } = await check(engine, { responseMode: "full" });
+    expect(events.map(({ data, type }) => [type, data])).toEqual([
+      ["output", thinking],
+      ["progress", unknown],
+      ["permission_request", { requestId: "r1", kind: "permission", toolName: "Bash", toolUseId: "u1", input }],
+    ]);
+    const cut = await check(engine, { responseMode: "full", cursor: 4, maxBytes: 2_048 });
+    expect(cut).toMatchObject({ truncated: true, nextCursor: 5 });
+    expect(cut.truncatedFields).toContain("events[].data");
+  });
+});
+
+describe("pollOptions", () => {
+  const ended = () => {
+    const { engine, session } = running();
+    session.says("working");
+    session.emit({ type: "notice", data: { kind: "retry", message: "again" } });
+    session.ends("All is done, and well done.");
+    return engine;
+  };
+
+  it.each<[string, JsonObject, string[]]>([
+    ["all events", {}, ["output", "progress", "result"]],
+    ["includeProgressEvents", { includeProgressEvents: false }, ["output", "result"]],
+    ["includeTerminalEvents", { includeTerminalEvents: false }, ["output", "progress"]],
+    ["includeEvents", { includeEvents: false }, []],
+  ])("%s", async (_, pollOptions, types) => {
+    const answer = await check(ended(), { pollOptions });
+    expect(answer.events.map(({ type }) => type)).toEqual(types);
+    // The events that are not wanted are behind the caller all the same.
+    expect(answer.nextCursor).toBe(6);
+    expect(answer).not.toHaveProperty("truncated");
+  });
+
+  it("leave out the result, whose event then tells it", async () => {
+    const answer = await check(ended(), { pollOptions: { includeResult: false } });
+    expect(answer).not.toHaveProperty("result");
+    expect(answer.events.at(-1)?.data).toMatchObject({ result: "All is done, and well done.", numTurns: 2 });
+  });
+
+  it("bring the counts of a result, and leave out its structured output", async () => {
+    const counted = await check(ended(), { pollOptions: { includeUsage: true } });
+    expect(counted).toMatchObject({ result: { usage: { output_tokens: 20 } } });
+    expect(await check(ended(), { responseMode: "full" })).toMatchObject({ result: { usage: { output_tokens: 20 } } });
+    const without = await check(ended(), { responseMode: "full", pollOptions: { includeUsage: false } });
+    expect(without).toHaveProperty("result.result");
+    expect(without).not.toHaveProperty("result.usage");
+    const { engine, session } = running();
+    const message = { type: "result", result: "r", structured_output: { a: 1 }, modelUsage: { opus: { costUSD: 1 } } };
+    const resultEventId = session.emit({ type: "message", data: { message } });
+    session.endsTurn({ resultEventId });
+    expect(await check(engine)).toHaveProperty("result.structuredOutput", { a: 1 });
+    expect(await check(engine)).not.toHaveProperty("result.modelUsage");
+    const chosen = { includeStructuredOutput: false, includeModelUsage: true };
+    const other = await check(engine, { pollOptions: chosen });
+    expect(other).not.toHaveProperty("result.structuredOutput");
+    expect(other).toHaveProperty("result.modelUsage");
+  });
+
+  it("leave out the requests, which are not shown to anybody then", async () => {
+    const { engine, session } = running();
+    session.asks();
+    const answer = await check(engine, { pollOptions: { includeActions: false } });
+    expect(answer).not.toHaveProperty("actions");
+    expect(answer.events[0]?.data).toMatchObject({ summary: "Bash: npm test" });
+    expect(engine.delivers).toEqual([]);
+  });
+
+  it("take maxBytes as well", async () => {
+    const { engine, session } = running();
+    for (let line = 0; line < 50; line += 1) session.says("x".repeat(200));
+    const answer = await check(engine, { pollOptions: { maxBytes: 3_000 } });
+    expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThanOrEqual(3_000);
+    expect(answer.truncatedFields).toEqual(["events"]);
+  });
+});

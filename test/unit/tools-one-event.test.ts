@@ -1,0 +1,131 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { jsonBytes } from "../../src/tools/present/size.ts";
+import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { answerOf, run } from "./tools-run.ts";
+
+interface Page {
+  content: string;
+  offset: number;
+  nextOffset?: number;
+  totalChars: number;
+}
+
+const page = async (engine: FakeEngine, args: object) =>
+  (await answerOf(engine, "_check", { action: "poll", sessionId: "s1", ...args })) as unknown as Page;
+
+const asking = (input: Record<string, unknown>) => {
+  const engine = new FakeEngine();
+  const session = engine.add();
+  session.run();
+  return { engine, session, eventId: session.asks({ toolName: "Write", input }) };
+};
+
+describe("one event alone", () => {
+  it("is told whole, with what it is", async () => {
+    const { engine, eventId } = asking({ file_path: "/a" });
+    expect(await page(engine, { eventId })).toEqual({
+      sessionId: "s1",
+      status: "waiting_permission",
+      eventId,
+      type: "permission_request",
+      timestamp: new Date(NOW + eventId).toISOString(),
+      offset: 0,
+      totalChars: 101,
+      content:
+        '{"requestId":"r1","kind":"permission","toolName":"Write","input":{"file_path":"/a"},"toolUseId":"u1"}'.slice(
+          0,
+        ),
+    });
+  });
+
+  it("reads the same in pages, whatever their size, none over its budget and no character halved", async () => {
+    const text = fc.array(fc.constantFrom("😀", "é", "\u0001", '"', "plain text ", "\\"), { maxLength: 400 });
+    await fc.assert(
+      fc.asyncProperty(
+        text,
+        fc.integer({ min: 1, max: 3_000 }),
+        fc.constantFrom(2_048, 4_096),
+        async (parts, limit, maxBytes) => {
+          const input = { content: parts.join("") };
+          const { engine, eventId } = asking(input);
+          let offset: number | undefined = 0;
+          let content = "";
+          while (offset !== undefined) {
+            // Small limits over a long text are the same again and again.
+            const answer: Page = await page(engine, { eventId, offset, limit: Math.max(limit, 20), maxBytes });
+            expect(jsonBytes(answer)).toBeLessThanOrEqual(maxBytes);
+            expect(answer.offset).toBe(offset);
+            expect(answer.content).not.toMatch(/\p{Cs}/u);
+            content += answer.content;
+            offset = answer.nextOffset;
+          }
+          expect((JSON.parse(content) as { input: object }).input).toEqual(input);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it("gets on by one character at least, and begins with a whole one", async () => {
+    const { engine, eventId } = asking({ content: "😀" });
+    const { content, totalChars } = await page(engine, { eventId });
+    const at = content.indexOf("😀");
+    expect(await page(engine, { eventId, offset: at, limit: 1 })).toMatchObject({ content: "😀", nextOffset: at + 2 });
+    expect(await page(engine, { eventId, offset: at + 1, limit: 2 })).toMatchObject({ content: "😀", offset: at });
+    expect(await page(engine, { eventId, offset: 10_000 })).toMatchObject({ content: "", offset: totalChars });
+  });
+
+  it("of a request tells the engine how far it was read", async () => {
+    const { engine, eventId } = asking({ content: "c".repeat(1_000) });
+    const first = await page(engine, { eventId, limit: 600 });
+    await page(engine, { eventId, offset: first.nextOffset });
+    const of = first.totalChars;
+    expect(engine.delivers).toEqual([
+      [{ requestId: "r1", whole: false, page: { from: 0, to: 600, of } }],
+      [{ requestId: "r1", whole: false, page: { from: 600, to: of, of } }],
+    ]);
+    await page(engine, { eventId, limit: 10 });
+    expect(engine.delivers).toHaveLength(3);
+    const gone = { action: "poll", sessionId: "s1", eventId };
+    await run(engine, "_check", gone, callOf(AbortSignal.abort()));
+    expect(engine.delivers).toHaveLength(3);
+  });
+
+  it("is named by an action whose input is cut, and by an outcome that is", async () => {
+    const { engine, eventId } = asking({ content: "c".repeat(5_000) });
+    const answer = await answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, maxBytes: 2_048 });
+    expect(answer.actions).toMatchObject([{ inputTruncated: true, inputEventId: eventId }]);
+  });
+
+  it("of the end of a turn is its result with everything in it", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    const eventId = session.ends("long ".repeat(2_000));
+    const { content } = await page(engine, { eventId });
+    expect(JSON.parse(content)).toMatchObject({ result: "long ".repeat(2_000), usage: { output_tokens: 20 } });
+  });
+
+  it.each<[object, string]>([
+    [{ eventId: 9 }, "eventId: there is no event 9; the log ends with 3."],
+    [{ eventId: 1 }, "eventId: there is no event 1; the log begins with 2."],
+    [{ eventId: 3 }, "eventId: event 3 (session.configured) is not told to callers."],
+    [{ eventId: 0 }, "eventId: must be at least 1, not 0."],
+    [{ eventId: 2, cursor: 1 }, "cursor: does not go with eventId, which reads one event."],
+    [{ eventId: 2, pollOptions: {} }, "pollOptions: does not go with eventId"],
+    [{ offset: 5 }, "offset: goes only with eventId."],
+    [{ limit: 5 }, "limit: goes only with eventId."],
+    [{ eventId: 2, requestId: "r1" }, "requestId: is only for action respond_permission"],
+    [{ eventId: 2, action: "respond_permission" }, "eventId: goes only with action poll."],
+  ])("refuses %j", async (args, problem) => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.says("a");
+    session.emit({ type: "session.configured", data: {} });
+    session.trimmedBefore = 2;
+    const reply = await run(engine, "_check", { action: "poll", sessionId: "s1", ...args });
+    expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${problem}`);
+  });
+});

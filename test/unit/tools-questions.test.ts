@@ -1,0 +1,165 @@
+import { describe, expect, it } from "vitest";
+import { nameTools } from "../../src/tools/catalogue/names.ts";
+import { KNOWN_TOOLS } from "../../src/tools/catalogue/tools.ts";
+import { FakeEngine } from "./tools-fake-engine.ts";
+import { answerOf, check, run } from "./tools-run.ts";
+
+const QUESTIONS = [
+  { question: "Which library?", header: "Library", options: [{ label: "A" }, { label: "B" }], multiSelect: false },
+  { question: "Which parts?", header: "Parts", options: [{ label: "x" }, { label: "y" }], multiSelect: true },
+];
+
+const asking = () => {
+  const engine = new FakeEngine();
+  const session = engine.add();
+  session.run();
+  const input = { questions: QUESTIONS, extra: 1 };
+  session.asks({ kind: "question", toolName: "AskUserQuestion", input });
+  return { engine, session, input };
+};
+const answering = (args: object) => ({
+  action: "answer_question",
+  sessionId: "s1",
+  requestId: "r1",
+  waitMs: 0,
+  ...args,
+});
+
+describe("answer_question", () => {
+  it.each([
+    [{ "Which library?": "A", "Which parts?": ["x", "y"] }],
+    [{ "Which library?": ["B"], "Which parts?": "neither, because" }],
+  ])("hands on %j with the questions as they were asked", async (answers) => {
+    const { engine, input } = asking();
+    await answerOf(engine, "_check", answering({ answers }));
+    expect(engine.answers).toEqual([
+      { requestId: "r1", decision: "allow", by: "caller", updatedInput: { ...input, answers } },
+    ]);
+  });
+
+  const asked = 'The questions are: "Which library?", "Which parts?".';
+  it.each<[object, string]>([
+    [{}, `answers: is required: {question text: answer}. ${asked}`],
+    [{ answers: {} }, `answers: "Which library?" is not answered. ${asked}`],
+    [{ answers: { "Which library?": "A" } }, `answers: "Which parts?" is not answered. ${asked}`],
+    [{ answers: { "Which libary?": "A" } }, `answers: "Which libary?" is not asked. ${asked}`],
+    [{ answers: { constructor: "A" } }, `answers: "constructor" is not asked. ${asked}`],
+    [
+      { answers: { "Which library?": ["A", "B"], "Which parts?": "x" } },
+      'answers: "Which library?" takes one answer, not 2.',
+    ],
+    [{ answers: { "Which library?": "" } }, "answers.Which library?: must not be empty."],
+    [{ answers: { "Which library?": 5 } }, "answers.Which library?: must be a string or an array, not 5."],
+    [
+      { answers: {}, decision: "allow" },
+      "decision: is only for action respond_permission, by which a question can be refused.",
+    ],
+    [{ answers: {}, denyMessage: "no" }, "denyMessage: is only for action respond_permission"],
+  ])("refuses %j", async (args, problem) => {
+    const { engine } = asking();
+    const reply = await run(engine, "_check", answering(args));
+    expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${problem}`);
+    expect(engine.answers).toEqual([]);
+  });
+
+  it("is for questions only, and respond_permission takes no answers", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    session.asks();
+    const reply = await run(engine, "_check", answering({ answers: { a: "b" } }));
+    expect(reply.text).toContain(
+      "requestId: r1 is a request of the tool Bash. Answer it with action respond_permission.",
+    );
+    const nameless = await run(engine, "_check", { action: "answer_question", sessionId: "s1", answers: { a: "b" } });
+    expect(nameless.text).toContain("requestId: is required to respond; see actions[] of a poll.");
+    const other = { action: "respond_permission", sessionId: "s1", requestId: "r1", decision: "allow", answers: {} };
+    expect((await run(engine, "_check", other)).text).toContain("answers: is only for action answer_question.");
+  });
+
+  it("of a request that is not open is PERMISSION_REQUEST_NOT_FOUND", async () => {
+    const { engine } = asking();
+    const reply = await run(engine, "_check", answering({ requestId: "r9", answers: {} }));
+    expect(reply.structured).toMatchObject({ code: "PERMISSION_REQUEST_NOT_FOUND" });
+  });
+});
+
+describe("availableTools", () => {
+  it("are those that Claude Code reported last, with what is known of them", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    const init = (tools: string[]) =>
+      session.emit({ type: "message", data: { message: { type: "system", subtype: "init", model: "opus", tools } } });
+    init(["Read"]);
+    for (let line = 0; line < 450; line += 1) session.says("x");
+    init(["Task", "Bash", "mcp__lab__run", "BrandNew"]);
+    for (let line = 0; line < 450; line += 1) session.says("x");
+    const answer = await check(engine, { cursor: 900, pollOptions: { includeTools: true } });
+    expect(answer).toHaveProperty("availableTools", [
+      { name: "Agent", category: "agents", description: expect.any(String) },
+      { name: "Bash", category: "shell", description: expect.any(String) },
+      { name: "mcp__lab__run", category: "mcp" },
+      { name: "BrandNew", category: "other" },
+    ]);
+    expect(await check(engine, { cursor: 900 })).not.toHaveProperty("availableTools");
+  });
+
+  it("are all that are known before Claude Code has started, cut to a part of the answer", async () => {
+    const engine = new FakeEngine();
+    engine.add().run();
+    const whole = await check(engine, { pollOptions: { includeTools: true } });
+    expect(whole).toHaveProperty("availableTools", KNOWN_TOOLS);
+    const small = await check(engine, { pollOptions: { includeTools: true }, maxBytes: 2_048 });
+    expect(small.truncatedFields).toEqual(["availableTools"]);
+    expect(small).toHaveProperty("availableTools.0", { name: "Read", category: "files" });
+  });
+});
+
+describe("the names of tools in options", () => {
+  it("are put right where it is clear what is meant", () => {
+    const { options, warnings } = nameTools({
+      cwd: "/",
+      allowedTools: ["bash", "READ", "bash(git commit:*)", "mcp__Lab__Run", "Edit(/a/*)"],
+      disallowedTools: ["Task", "websearch", "*"],
+      tools: ["task", "mcp__*"],
+    });
+    expect(options).toEqual({
+      cwd: "/",
+      allowedTools: ["Bash", "Read", "Bash(git commit:*)", "mcp__Lab__Run", "Edit(/a/*)"],
+      disallowedTools: ["Agent", "WebSearch", "*"],
+      tools: ["Agent", "mcp__*"],
+    });
+    expect(warnings).toEqual([]);
+  });
+
+  it("are left as they are and warned of where nobody knows them", () => {
+    const { options, warnings } = nameTools({ cwd: "/", allowedTools: ["Reed(/a)", "constructor"], tools: ["Bash"] });
+    expect(options.allowedTools).toEqual(["Reed(/a)", "constructor"]);
+    expect(warnings).toEqual([
+      "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
+      "allowedTools: there is no tool constructor known to this server.",
+    ]);
+    const many = nameTools({
+      cwd: "/",
+      disallowedTools: Array.from({ length: 400 }, (_, index) => `x${"y".repeat(100)}${String(index)}`),
+    });
+    expect(many.warnings).toHaveLength(11);
+    expect(many.warnings.at(-1)).toBe("And 390 more.");
+  });
+
+  it("leave a preset of tools alone", () => {
+    const tools = { type: "preset", preset: "claude_code" } as const;
+    expect(nameTools({ cwd: "/", tools })).toEqual({ options: { cwd: "/", tools }, warnings: [] });
+  });
+
+  it("are warned of in the answer to the start", async () => {
+    const engine = new FakeEngine();
+    const answer = await answerOf(engine, "", { prompt: "x", allowedTools: ["Reed", "read"] });
+    expect(answer).toHaveProperty("warnings", [
+      "allowedTools: there is no tool Reed known to this server. Did you mean Read?",
+    ]);
+    expect(engine.opened[0]?.options.allowedTools).toEqual(["Reed", "Read"]);
+    expect(await answerOf(engine, "", { prompt: "x" })).not.toHaveProperty("warnings");
+  });
+});
