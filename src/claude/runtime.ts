@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { relative, sep } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
@@ -6,6 +7,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
+import { BASH_VARIABLE, checkShell, NO_BASH, windowsShell } from "./git-bash.ts";
 import { identify } from "./identity.ts";
 import { toSdkOptions } from "./options.ts";
 import { ClaudeProcess, type Launch } from "./process.ts";
@@ -68,6 +70,8 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
   if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
+  const environment = childEnvironment(config.environment, { depth: 0, mark: "", added: options.env ?? {} });
+  checkShell({ platform: process.platform, environment, exists: existsSync });
 }
 
 async function checkFolder(field: string, folder: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
@@ -95,7 +99,9 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   const { mark, options, sessionId, transcriptId } = request;
   const { depth } = config;
   const added = options.env ?? {};
-  const environment = childEnvironment(config.environment, { depth, mark, added });
+  const inherited = childEnvironment(config.environment, { depth, mark, added });
+  const shell = windowsShell({ platform: process.platform, environment: inherited, exists: existsSync });
+  const environment = { ...inherited, ...(shell.kind === "bash" && { [BASH_VARIABLE]: shell.path }) };
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
@@ -105,7 +111,10 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   return {
     query,
     resumed,
-    notices: trusted ? [] : untrustedNotices(options.cwd),
+    notices: [
+      ...(trusted ? [] : untrustedNotices(options.cwd)),
+      ...(shell.kind === "powershell only" ? [NO_BASH_NOTICE] : []),
+    ],
     options: {
       ...toSdkOptions(options),
       ...(resumed ? { resume: transcriptId } : { sessionId }),
@@ -116,6 +125,8 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
     },
   };
 }
+
+const NO_BASH_NOTICE = { type: "notice", kind: "warning", message: NO_BASH } as const;
 
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
 function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
