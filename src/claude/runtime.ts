@@ -99,9 +99,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   const { mark, options, sessionId, transcriptId } = request;
   const { depth } = config;
   const added = options.env ?? {};
-  const inherited = childEnvironment(config.environment, { depth, mark, added });
-  const shell = windowsShell({ platform: process.platform, environment: inherited, exists: existsSync });
-  const environment = { ...inherited, ...(shell.kind === "bash" && { [BASH_VARIABLE]: shell.path }) };
+  const { environment, notices } = withShell(childEnvironment(config.environment, { depth, mark, added }));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
@@ -111,10 +109,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   return {
     query,
     resumed,
-    notices: [
-      ...(trusted ? [] : untrustedNotices(options.cwd)),
-      ...(shell.kind === "powershell only" ? [NO_BASH_NOTICE] : []),
-    ],
+    notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(resumed ? { resume: transcriptId } : { sessionId }),
@@ -126,7 +121,15 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   };
 }
 
-const NO_BASH_NOTICE = { type: "notice", kind: "warning", message: NO_BASH } as const;
+type Notice = Extract<AgentSignal, { type: "notice" }>;
+
+/** The environment with the Git Bash that was found, and what to say where there is none. */
+function withShell(environment: Record<string, string>): { environment: Record<string, string>; notices: Notice[] } {
+  const shell = windowsShell({ platform: process.platform, environment, exists: existsSync });
+  if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
+  const isMissing = shell.kind === "powershell only";
+  return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
+}
 
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
 function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
@@ -136,7 +139,7 @@ function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
   ];
 }
 
-function untrustedNotices(cwd: string): Extract<AgentSignal, { type: "notice" }>[] {
+function untrustedNotices(cwd: string): Notice[] {
   const files = whatWouldRun(cwd);
   if (files.length === 0) return [];
   const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";

@@ -50,6 +50,7 @@ describe("the settings", () => {
       permissionMaxMs: 1_800_000,
       allowBypass: false,
       allowSensitiveSessionDetails: false,
+      dynamicDescription: false,
       allowDirs: [],
       trustDirs: [],
       maxDepth: 1,

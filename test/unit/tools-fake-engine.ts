@@ -273,6 +273,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     limits: { maxWaitMs: 45_000 },
     allows: { sensitiveDetails: false },
     mask: (fields) => fields,
+    reported: undefined,
     now: () => NOW,
     log: { error: (_, fields) => void faults.push(fields ?? {}) },
     faults,
