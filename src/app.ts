@@ -6,6 +6,7 @@ import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { ToolDeps } from "./tools/define.ts";
+import { ReportedTools } from "./tools/reported-tools.ts";
 import { LIBRARY } from "./tools/resources/library.ts";
 import { toolsOf } from "./tools/toolsets.ts";
 
@@ -68,6 +69,7 @@ export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
   const masker = createMasker(environment);
   const log = createLogger({ level: config.logLevel, masker });
+  const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
@@ -85,6 +87,7 @@ export function createApp(settings: AppSettings): App {
       },
       allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
       mask: (fields) => masker.fields(fields),
+      reported,
       now: () => Date.now(),
       log,
     };
@@ -95,8 +98,9 @@ export function createApp(settings: AppSettings): App {
   return {
     log,
     serveStdio(onClose) {
+      const tools = toolsOf(["agent"]);
       const { info } = settings;
-      serveOverStdio({ tools: toolsOf(["agent"]), library: LIBRARY, deps, info, limits: config, log, onClose });
+      serveOverStdio({ tools, library: LIBRARY, reported, deps, info, limits: config, log, onClose });
     },
     close: async () => (closed ??= close()),
   };

@@ -1,15 +1,17 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
-import { lstat, realpath, stat } from "node:fs/promises";
-import { dirname, relative, resolve, sep } from "node:path";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
+import { checkFile, checkFolder, checkInside } from "./check/folders.ts";
+import { readImages } from "./check/images.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { workTreeOf } from "./git.ts";
+import { BASH_VARIABLE, checkShell, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { identify } from "./identity.ts";
-import { readImages } from "./images.ts";
 import { toSdkOptions } from "./options.ts";
 import { ClaudeProcess, type Launch } from "./process.ts";
 import { endLeftover } from "./supervise/leftover.ts";
@@ -43,7 +45,7 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
   return {
     check: async (options) => check(options, config),
     attach: async (sources, { cwd }) =>
-      readImages(sources, cwd, async (field, path) => checkInside(field, path, config)),
+      readImages(sources, cwd, async (field, path) => checkInside(field, path, config.allowDirs)),
     find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
     workTree: workTreeOf,
     reserve: async () => Promise.resolve(randomUUID()),
@@ -69,11 +71,13 @@ function plainEnvironment({ environment }: ClaudeRuntimeOptions, { env = {} }: P
 }
 
 async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Promise<void> {
-  await checkFolder("cwd", options.cwd, config);
+  await checkFolder("cwd", options.cwd, config.allowDirs);
   for (const [index, folder] of (options.additionalDirectories ?? []).entries()) {
-    await checkFolder(`additionalDirectories[${String(index)}]`, folder, config);
+    await checkFolder(`additionalDirectories[${String(index)}]`, folder, config.allowDirs);
   }
-  if (options.debugFile !== undefined) await checkFile("debugFile", resolve(options.cwd, options.debugFile), config);
+  if (options.debugFile !== undefined) {
+    await checkFile("debugFile", resolve(options.cwd, options.debugFile), config.allowDirs);
+  }
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
     throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
@@ -81,52 +85,15 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
   if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
-}
-
-async function checkFolder(field: string, folder: string, config: ClaudeRuntimeOptions): Promise<void> {
-  const found = await stat(folder).catch(() => undefined);
-  if (!found)
-    throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
-  if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
-  await checkInside(field, folder, config);
-}
-
-/** A file that Claude Code is to write: it need not be there, its folder must. */
-async function checkFile(field: string, file: string, config: ClaudeRuntimeOptions): Promise<void> {
-  await checkFolder(field, dirname(file), config);
-  const found = await stat(file).catch(() => undefined);
-  if (found?.isDirectory()) throw invalidArgument(field, `${file} is a folder. Name a file in it.`);
-  // A link is followed to what would be written; one that leads nowhere would be written through unchecked.
-  if (found) return checkInside(field, file, config);
-  const isLink = await lstat(file).then(
-    () => true,
-    () => false,
-  );
-  if (isLink) throw invalidArgument(field, `${file} is a link that leads nowhere. Name a file.`);
-}
-
-async function checkInside(field: string, path: string, { allowDirs }: ClaudeRuntimeOptions): Promise<void> {
-  if (allowDirs.length === 0) return;
-  const real = await realpath(path);
-  const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
-  if (!roots.some((root) => isInside(real, root))) {
-    throw invalidArgument(
-      field,
-      `${path} is outside the folders this server allows (--allow-dir): ${allowDirs.join(", ")}.`,
-    );
-  }
-}
-
-function isInside(path: string, root: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep) && !/^[A-Za-z]:/.test(way));
+  const environment = childEnvironment(config.environment, { depth: 0, mark: "", added: options.env ?? {} });
+  checkShell({ platform: process.platform, environment, exists: existsSync });
 }
 
 async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promise<Launch> {
   const { mark, options } = request;
   const { depth } = config;
   const added = options.env ?? {};
-  const environment = childEnvironment(config.environment, { depth, mark, added });
+  const { environment, notices } = withShell(childEnvironment(config.environment, { depth, mark, added }));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
@@ -137,7 +104,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
     query,
     resumed: beginning.resumed,
     watchCost: options.maxBudgetUsd === undefined ? (request.origin ? "at-start" : "never") : "always",
-    notices: trusted ? [] : untrustedNotices(options.cwd),
+    notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
     options: {
       ...toSdkOptions(options),
       ...beginning.options,
@@ -164,6 +131,16 @@ async function beginningOf(
   return { resumed: false, options: { sessionId } };
 }
 
+type Notice = Extract<AgentSignal, { type: "notice" }>;
+
+/** The environment with the Git Bash that was found, and what to say where there is none. */
+function withShell(environment: Record<string, string>): { environment: Record<string, string>; notices: Notice[] } {
+  const shell = windowsShell({ platform: process.platform, environment, exists: existsSync });
+  if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
+  const isMissing = shell.kind === "powershell only";
+  return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
+}
+
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
 function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
   return [
@@ -172,7 +149,7 @@ function ownServer({ ownCommands }: ClaudeRuntimeOptions) {
   ];
 }
 
-function untrustedNotices(cwd: string): Extract<AgentSignal, { type: "notice" }>[] {
+function untrustedNotices(cwd: string): Notice[] {
   const files = whatWouldRun(cwd);
   if (files.length === 0) return [];
   const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";

@@ -155,6 +155,13 @@ const fields = {
       meaning: "How often old sessions, and what dead servers left, are looked for.",
     },
   ),
+  dynamicDescription: toggle({
+    flag: "dynamic-description",
+    variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",
+    group: "Server",
+    meaning:
+      "The description of claude_code names the tools that Claude Code last reported, and clients are told when that changes; each change costs a caller its prompt cache.",
+  }),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",

@@ -1,6 +1,7 @@
 import {
   McpServer,
   type CallToolResult,
+  type RegisteredTool,
   type ServerContext,
   type StandardSchemaWithJSON,
 } from "@modelcontextprotocol/server";
@@ -9,6 +10,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
+import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Library } from "../tools/resources/define.ts";
 import { openCall } from "./call.ts";
 import { serveResources } from "./resources.ts";
@@ -18,6 +20,8 @@ import { serveResources } from "./resources.ts";
 export interface ServerOptions {
   readonly tools: readonly Tool[];
   readonly library: Library;
+  /** Given where descriptions are to follow what Claude Code says of its tools. */
+  readonly reported: ReportedTools | undefined;
   readonly limits: ToolLimits;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;
@@ -37,28 +41,50 @@ More to read: claude-code://quickstart, permissions, errors, options.`;
 
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
 export function createMcpServer(options: ServerOptions): McpServer {
-  const { name, version } = options.info;
+  const { info, reported } = options;
+  const { name, version } = info;
   const server = new McpServer(
     { name, title: TITLE, version },
     {
-      capabilities: { tools: { listChanged: false }, resources: { listChanged: false } },
+      capabilities: { tools: { listChanged: reported !== undefined }, resources: { listChanged: false } },
       instructions: INSTRUCTIONS,
     },
   );
+  const registered = new Map<Tool, RegisteredTool>();
   for (const tool of options.tools) {
-    const { title, description, annotations, meta } = tool;
+    const { title, annotations, meta } = tool;
     const config = {
       title,
-      description,
+      description: reported?.describe(tool) ?? tool.description,
       annotations,
       inputSchema: accepting(() => tool.inputSchema(options.limits)),
       outputSchema: accepting(() => tool.outputSchema()),
       ...(meta && { _meta: meta }),
     };
-    server.registerTool(tool.name, config, async (args, context) => callTool(tool, args, context, { server, options }));
+    const run: RunTool = async (args, context) => callTool(tool, args, context, { server, options });
+    registered.set(tool, server.registerTool(tool.name, config, run));
   }
+  if (reported) followReports(server, registered, reported);
   serveResources(server, options);
   return server;
+}
+
+type RunTool = (args: unknown, context: ServerContext) => Promise<CallToolResult>;
+
+/** An update tells the client that the list has changed, so only what has changed is updated. */
+function followReports(
+  server: McpServer,
+  registered: ReadonlyMap<Tool, RegisteredTool>,
+  reported: ReportedTools,
+): void {
+  const stop = reported.onChange(() => {
+    for (const [tool, known] of registered) {
+      const description = reported.describe(tool);
+      if (description !== known.description) known.update({ description });
+    }
+  });
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
+  server.server.onclose = stop;
 }
 
 /** Tells the SDK what to list, and has it let every argument through: tools/ says what is wrong with them. */

@@ -6,6 +6,7 @@ import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
+import type { ReportedTools } from "./reported-tools.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
@@ -31,6 +32,8 @@ export interface ToolDeps {
   readonly allows: { readonly sensitiveDetails: boolean };
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
+  /** Learns from what is read; undefined where nobody is to be told. */
+  readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error">;
   /** ms since the epoch. */
   now(): number;

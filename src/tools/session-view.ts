@@ -22,11 +22,15 @@ export interface SessionView {
   wait(request: Wait): Promise<{ woke: string | undefined }>;
 }
 
-export function viewSession(id: string, { principal, signal }: ToolCall, { engine }: ToolDeps): SessionView {
+export function viewSession(id: string, { principal, signal }: ToolCall, { engine, reported }: ToolDeps): SessionView {
   return {
     id,
     record: () => engine.get(principal, id),
-    read: (from, limit) => engine.read(principal, id, from, limit),
+    read: async (from, limit) => {
+      const events = await engine.read(principal, id, from, limit);
+      reported?.learn(events);
+      return events;
+    },
     wait: ({ cursor, others = [], until, timeoutMs }) =>
       engine.wait(principal, { sessions: [{ sessionId: id, cursor }, ...others], until, timeoutMs, signal }),
   };

@@ -51,6 +51,7 @@ describe("the settings", () => {
       allowBypass: false,
       allowDiskResume: false,
       allowSensitiveSessionDetails: false,
+      dynamicDescription: false,
       allowDirs: [],
       trustDirs: [],
       maxDepth: 1,

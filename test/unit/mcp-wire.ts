@@ -40,6 +40,7 @@ export class Wire {
     this.server = serveOverStdio({
       tools: toolsOf(["agent"]),
       library: LIBRARY,
+      reported: undefined,
       limits: { maxWaitMs: 45_000 },
       deps: () => {
         this.depsMade += 1;

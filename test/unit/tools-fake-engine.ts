@@ -301,6 +301,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     diskResume: { allowed: false, secret: undefined },
     allows: { sensitiveDetails: false },
     mask: (fields) => fields,
+    reported: undefined,
     now: () => NOW,
     log: { error: (_, fields) => void faults.push(fields ?? {}) },
     faults,

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { invalidArgument } from "../domain/error.ts";
-import type { Attachment, AttachmentSource } from "../domain/prompt.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 
 /** What the API takes of one image, bytes. */
 const IMAGE_MAX = 5 * 1024 * 1024;

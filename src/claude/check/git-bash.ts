@@ -1,0 +1,84 @@
+import { win32 } from "node:path";
+import { invalidArgument } from "../../domain/error.ts";
+
+/**
+ * Claude Code runs shell commands on Windows with Git Bash. It looks for one at two places and beside the git in PATH;
+ * where there is none it has PowerShell only, unless that is turned off: then it does not start.
+ */
+
+export interface Machine {
+  readonly platform: NodeJS.Platform;
+  /** The environment that Claude Code would have. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly exists: (path: string) => boolean;
+}
+
+export type WindowsShell =
+  | { readonly kind: "not windows" }
+  /** `path` is set for Claude Code. */
+  | { readonly kind: "bash"; readonly path: string }
+  | { readonly kind: "powershell only" }
+  | { readonly kind: "none" };
+
+export const BASH_VARIABLE = "CLAUDE_CODE_GIT_BASH_PATH";
+
+const ADVICE = `Install Git for Windows (https://git-scm.com/downloads/win), or set ${BASH_VARIABLE} to your bash.exe, for instance C:\\Program Files\\Git\\bin\\bash.exe.`;
+
+export function windowsShell({ platform, environment, exists }: Machine): WindowsShell {
+  if (platform !== "win32") return { kind: "not windows" };
+  const variables = withoutCase(environment);
+  const named = variables.get(BASH_VARIABLE) ?? "";
+  const path = [...(isShell(named) ? [named] : []), ...usualPlaces(variables), ...besideGit(variables, exists)].find(
+    exists,
+  );
+  if (path !== undefined) return { kind: "bash", path };
+  return isOff(variables.get("CLAUDE_CODE_USE_POWERSHELL_TOOL")) ? { kind: "none" } : { kind: "powershell only" };
+}
+
+/** Throws INVALID_ARGUMENT where Claude Code would not start for want of a shell. */
+export function checkShell(machine: Machine): void {
+  if (windowsShell(machine).kind !== "none") return;
+  const problem =
+    "Git Bash was not found on this machine, and PowerShell is turned off (CLAUDE_CODE_USE_POWERSHELL_TOOL).";
+  throw invalidArgument("env", `${problem} Claude Code needs one of them. ${ADVICE}`);
+}
+
+/** What to tell whoever reads the session's log. */
+export const NO_BASH = `Git Bash was not found: Claude Code has no Bash tool and runs commands with PowerShell. ${ADVICE}`;
+
+/** Windows does not tell Path from PATH; a copied environment does. */
+function withoutCase(environment: Machine["environment"]): ReadonlyMap<string, string> {
+  return new Map(Object.entries(environment).flatMap(([name, value]) => (value ? [[name.toUpperCase(), value]] : [])));
+}
+
+function isShell(path: string): boolean {
+  return ["bash.exe", "sh.exe", "bash", "sh"].includes(win32.basename(path).toLowerCase());
+}
+
+/** Where the installer puts it for everybody, for one user, and where scoop does. */
+function usualPlaces(variables: ReadonlyMap<string, string>): string[] {
+  const programs = ["PROGRAMFILES", "PROGRAMW6432", "PROGRAMFILES(X86)"].map((name) => variables.get(name));
+  const home = variables.get("USERPROFILE");
+  const local = variables.get("LOCALAPPDATA") ?? (home && win32.join(home, "AppData", "Local"));
+  const folders = [
+    ...[...programs, "C:\\Program Files", "C:\\Program Files (x86)"].map((each) => each && win32.join(each, "Git")),
+    local && win32.join(local, "Programs", "Git"),
+    home && win32.join(home, "scoop", "apps", "git", "current"),
+  ];
+  return folders.flatMap((folder) => (folder === undefined ? [] : [bashIn(folder)]));
+}
+
+/** git.exe lies in cmd, bin or mingw64\bin of its installation. */
+function besideGit(variables: ReadonlyMap<string, string>, exists: Machine["exists"]): string[] {
+  const folders = (variables.get("PATH") ?? "").split(";").map((folder) => folder.replaceAll('"', "").trim());
+  const withGit = folders.filter((folder) => win32.isAbsolute(folder) && exists(win32.join(folder, "git.exe")));
+  return withGit.flatMap((folder) => [bashIn(win32.join(folder, "..")), bashIn(win32.join(folder, "..", ".."))]);
+}
+
+function bashIn(folder: string): string {
+  return win32.join(folder, "bin", "bash.exe");
+}
+
+function isOff(switched: string | undefined): boolean {
+  return ["0", "false", "no", "off"].includes((switched ?? "").trim().toLowerCase());
+}

@@ -1,0 +1,96 @@
+import { describe, expect, it } from "vitest";
+import { checkShell, type Machine, windowsShell } from "../../src/claude/check/git-bash.ts";
+
+/** A machine on which only these files are. */
+function machine(
+  files: string[],
+  environment: Machine["environment"] = {},
+  platform: NodeJS.Platform = "win32",
+): Machine {
+  return { platform, environment, exists: (path) => files.includes(path) };
+}
+
+const USUAL = "C:\\Program Files\\Git\\bin\\bash.exe";
+const OFF = { CLAUDE_CODE_USE_POWERSHELL_TOOL: "0" };
+
+describe("the shell of Claude Code on Windows", () => {
+  it.each<[string, string[], Machine["environment"], string]>([
+    ["where the installer puts it", [USUAL], {}, USUAL],
+    [
+      "where the variable says",
+      [USUAL, "D:\\tools\\bash.exe"],
+      { CLAUDE_CODE_GIT_BASH_PATH: "D:\\tools\\bash.exe" },
+      "D:\\tools\\bash.exe",
+    ],
+    ["elsewhere, when the variable leads nowhere", [USUAL], { CLAUDE_CODE_GIT_BASH_PATH: "D:\\gone\\bash.exe" }, USUAL],
+    [
+      "elsewhere, when the variable names no shell",
+      [USUAL, "D:\\tools\\git.exe"],
+      { CLAUDE_CODE_GIT_BASH_PATH: "D:\\tools\\git.exe" },
+      USUAL,
+    ],
+    [
+      "on another drive",
+      ["E:\\Programs\\Git\\bin\\bash.exe"],
+      { ProgramFiles: "E:\\Programs" },
+      "E:\\Programs\\Git\\bin\\bash.exe",
+    ],
+    [
+      "installed for one user",
+      ["C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe"],
+      { LOCALAPPDATA: "C:\\Users\\me\\AppData\\Local" },
+      "C:\\Users\\me\\AppData\\Local\\Programs\\Git\\bin\\bash.exe",
+    ],
+    [
+      "by scoop",
+      ["C:\\Users\\me\\scoop\\apps\\git\\current\\bin\\bash.exe"],
+      { USERPROFILE: "C:\\Users\\me" },
+      "C:\\Users\\me\\scoop\\apps\\git\\current\\bin\\bash.exe",
+    ],
+    [
+      "beside the git in PATH, whatever the case of the name",
+      ["D:\\Git\\cmd\\git.exe", "D:\\Git\\bin\\bash.exe"],
+      { Path: 'C:\\Windows;"D:\\Git\\cmd";.' },
+      "D:\\Git\\bin\\bash.exe",
+    ],
+    [
+      "two folders above git",
+      ["D:\\Git\\mingw64\\bin\\git.exe", "D:\\Git\\bin\\bash.exe"],
+      { PATH: "D:\\Git\\mingw64\\bin" },
+      "D:\\Git\\bin\\bash.exe",
+    ],
+  ])("is found %s", (_, files, environment, path) => {
+    expect(windowsShell(machine(files, environment))).toEqual({ kind: "bash", path });
+    expect(() => checkShell(machine(files, { ...environment, ...OFF }))).not.toThrow();
+  });
+
+  it("is no bash that has nothing to do with git: that of WSL sees other paths", () => {
+    const wsl = machine(["C:\\Windows\\System32\\bash.exe"], { PATH: "C:\\Windows\\System32" });
+    expect(windowsShell(wsl)).toEqual({ kind: "powershell only" });
+  });
+
+  it("is PowerShell where there is no bash: Claude Code starts", () => {
+    expect(windowsShell(machine([]))).toEqual({ kind: "powershell only" });
+    expect(windowsShell(machine([], { CLAUDE_CODE_USE_POWERSHELL_TOOL: "1" }))).toEqual({ kind: "powershell only" });
+    expect(() => checkShell(machine([]))).not.toThrow();
+  });
+
+  it.each(["0", "false", "No", " off "])(
+    "is none where PowerShell is turned off by %j: the start is refused",
+    (off) => {
+      const environment = { CLAUDE_CODE_USE_POWERSHELL_TOOL: off };
+      expect(windowsShell(machine([], environment))).toEqual({ kind: "none" });
+      expect(() => checkShell(machine([], environment))).toThrow(
+        expect.objectContaining({
+          code: "INVALID_ARGUMENT",
+          message: expect.stringMatching(/Git Bash was not found.*git-scm\.com.*CLAUDE_CODE_GIT_BASH_PATH/) as string,
+        }) as Error,
+      );
+    },
+  );
+
+  it.each<NodeJS.Platform>(["linux", "darwin"])("is no matter on %s", (platform) => {
+    expect(windowsShell(machine([], OFF, platform))).toEqual({ kind: "not windows" });
+    expect(() => checkShell(machine([], OFF, platform))).not.toThrow();
+  });
+});
