@@ -1,16 +1,21 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
 // Usage: node scripts/generate-docs.mjs [--check], after a build. With --check nothing is written: a stale file is
-// named, with the command that mends it, and the exit code is 1.
+// named, with the command that mends it, and the exit code is 1; as it is when a parameter is shown by no test.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { format, resolveConfig } from "prettier";
 import { z } from "zod";
+import { shownByTests } from "./shown-by.mjs";
+
+const TOOLS = ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"];
+/** Tools of which every parameter must be shown by a test in test/server: see scripts/shown-by.mjs. */
+const ALL_SHOWN = ["claude_code"];
 
 /** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
 const PARTS = [
   { file: "docs/configuration.md", name: "settings", render: settingsTable },
-  ...["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"].map((tool) => ({
+  ...TOOLS.map((tool) => ({
     file: "docs/tools.md",
     name: `tool ${tool}`,
     render: () => parameterTable(tool),
@@ -23,6 +28,7 @@ const MEND = "npm run build && node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 async function settingsTable() {
+  const { code, table } = await built("tools/reference/table.js");
   const { SETTINGS } = await built("config/schema.js");
   const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
     code(reading === "boolean" ? `--${flag}` : `--${flag} ${placeholder}`),
@@ -37,62 +43,39 @@ async function settingsTable() {
 async function parameterTable(name) {
   const { toolsOf } = await built("tools/toolsets.js");
   const tool = toolsOf(["agent"]).find((each) => each.name === name);
-  return schemaTable(tool.inputSchema({ maxWaitMs: 45_000 }));
+  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
 }
 
 async function advancedTable() {
   const { AdvancedOptions } = await built("domain/options.js");
-  return schemaTable(z.toJSONSchema(AdvancedOptions, { io: "input" }));
+  return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions, { io: "input" }));
 }
 
 async function errorTable() {
+  const { code, table } = await built("tools/reference/table.js");
   const { ERRORS } = await built("tools/resources/errors.js");
   const rows = Object.entries(ERRORS).map(([name, { when, todo }]) => [code(name), when, todo]);
   return table(["Code", "When", "What to do"], rows);
 }
 
-/** What may stand for each name of an object, and what it means. */
-function schemaTable({ properties, required = [] }) {
-  const rows = Object.entries(properties).map(([name, schema]) => [
-    code(name),
-    allowedBy(schema),
-    [required.includes(name) ? "Required." : "", sentence(schema.description ?? "")].filter(Boolean).join(" "),
-  ]);
-  return table(["Name", "Type", "Meaning"], rows);
-}
+const shown = shownByTests(root, TOOLS);
+const unshown = [];
 
-function allowedBy(schema) {
-  if (schema.enum) return schema.enum.map(code).join(", ");
-  if (schema.const !== undefined) return code(schema.const);
-  const forms = schema.anyOf ?? schema.oneOf;
-  if (forms) return [...new Set(forms.map(allowedBy))].join(" or ");
-  if (schema.type === "array") return `array of ${schema.items ? allowedBy(schema.items) : "object"}`;
-  if (schema.type === "integer") return range("integer", schema);
-  return schema.type;
-}
-
-function range(type, { minimum, maximum }) {
-  if (maximum === undefined) return minimum === undefined ? type : `${type}, at least ${minimum}`;
-  return `${type}, ${minimum} to ${maximum}`;
-}
-
-function sentence(text) {
-  if (text === "") return "";
-  const begun = text.startsWith("ms ") ? text : `${text[0].toUpperCase()}${text.slice(1)}`;
-  return begun.endsWith(".") ? begun : `${begun}.`;
+/** What may stand for each name of an object, what it means, and which tests show that it does. */
+async function schemaTable(tool, schema) {
+  const { code, rowsOf, table, wordsOf } = await built("tools/reference/table.js");
+  const rows = rowsOf(schema).map((row) => {
+    const files = [...(shown.get(tool).get(row.name) ?? [])];
+    if (files.length === 0 && ALL_SHOWN.includes(tool)) unshown.push(`${tool}: ${row.name}`);
+    return [code(row.name), row.type, wordsOf(row), files.map((file) => file.replace(".test.ts", "")).join(", ")];
+  });
+  return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
 
 async function built(module) {
   const path = join(root, "dist", module);
   if (!existsSync(path)) throw new Error(`dist/${module} is not there: run npm run build first`);
   return import(pathToFileURL(path).href);
-}
-
-const code = (text) => `\`${text}\``;
-
-function table(head, rows) {
-  const line = (cells) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
-  return [head, head.map(() => "---"), ...rows].map(line).join("\n");
 }
 
 /** The text with the part put in, laid out by prettier as the format check wants it. */
@@ -114,9 +97,16 @@ for (const part of PARTS) {
 }
 const stale = [...files].filter(([file, text]) => text !== readFileSync(join(root, file), "utf8"));
 if (!check) for (const [file, text] of stale) writeFileSync(join(root, file), text);
+if (unshown.length > 0) {
+  console.error(
+    `No test in test/server shows ${unshown.join(", ")}: name it in the title of one that does, in backticks`,
+  );
+  process.exitCode = 1;
+}
 if (check && stale.length > 0) {
   for (const [file] of stale) console.error(`${file} is stale: run ${MEND}`);
   process.exitCode = 1;
-} else {
+}
+if (process.exitCode === undefined) {
   console.log(`docs: ${files.size} files with generated parts, ${check ? "none stale" : `${stale.length} written`}`);
 }

@@ -119,7 +119,7 @@ export const AdvancedOptions = z.strictObject({
   permissionPrompts: z
     .enum(["host", "none"])
     .exactOptional()
-    .describe("none: what would ask is denied at once. Default: host"),
+    .describe("with none, what would ask is denied at once. Default: host"),
   planModeInstructions: z.string().min(1).exactOptional().describe("the workflow of plan mode. Default: Claude Code's"),
   promptSuggestions: z.boolean().exactOptional().describe("log a guess of the next prompt. Default: false"),
   agentProgressSummaries: z.boolean().exactOptional().describe("log what subagents are at, every 30 s. Default: false"),
@@ -139,7 +139,9 @@ export const SessionOptions = z.strictObject({
     .exactOptional()
     .describe("model round trips allowed for a prompt. Default: no limit"),
   model: z.string().min(1).exactOptional().describe("Default: Claude Code's"),
-  systemPrompt: SystemPrompt.exactOptional().describe("Default: Claude Code's own; a string replaces it"),
+  systemPrompt: SystemPrompt.exactOptional().describe(
+    "a string replaces Claude Code's own. Default: Claude Code's own",
+  ),
   permissionMode: PermissionMode.exactOptional().describe("Default: default (everything asks)"),
   permissionRequestTimeoutMs: z
     .number()

@@ -58,10 +58,11 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.result?.["modelUsage"]).toMatchObject({ "claude-sonnet-4-5": { contextWindow: 1_000_000 } });
   });
 
-  it("is in the request: `effort`, how `thinking` is shown; a `systemPrompt` is added to the preset", async () => {
+  it("is in the request, flat or in `advanced`: `effort`, `thinking`; a `systemPrompt` is added to the preset", async () => {
     const request = await requestWith({
       systemPrompt: { type: "preset", preset: "claude_code", append: "And rhyme." },
-      advanced: { effort: "low", thinking: { type: "adaptive", display: "summarized" } },
+      effort: "low",
+      advanced: { thinking: { type: "adaptive", display: "summarized" } },
     });
     expect(request).toMatchObject({
       thinking: { type: "adaptive", display: "summarized" },

@@ -146,9 +146,53 @@ const ELSEWHERE = new Set<string>([
   "timeout",
 ]);
 
+/**
+ * What the SDK has and callers have not: callbacks and objects, what the engine or the operator decides, and what says
+ * the same as another option. A new option of the SDK does not compile until it stands here or in our schema.
+ */
+type NotOffered =
+  | "abortController"
+  | "allowDangerouslySkipPermissions"
+  | "canUseTool"
+  | "continue"
+  | "executable"
+  | "executableArgs"
+  | "extraArgs"
+  | "hooks"
+  | "loadTimeoutMs"
+  | "managedSettings"
+  | "maxThinkingTokens"
+  | "mcpServersDelivery"
+  | "onElicitation"
+  | "onUserDialog"
+  | "perTaskStopAffordance"
+  | "permissionPromptToolName"
+  | "pluginDelivery"
+  | "plugins"
+  | "projectConfigRoot"
+  | "resume"
+  | "resumeDropsTurn"
+  | "sessionId"
+  | "sessionStore"
+  | "sessionStoreFlush"
+  | "settings"
+  | "spawnClaudeCodeProcess"
+  | "stderr"
+  | "supportedDialogKinds"
+  | "toolAliases"
+  | "toolConfig";
+/** Offered with what they belong to: limits and ends of a turn, forks, what is streamed. */
+type Others = "maxBudgetUsd" | "persistSession" | "includePartialMessages" | "resumeSessionAt" | "forkSession";
+const NEW: Exclude<keyof Options, keyof SessionOptions | NotOffered | Others>[] = [];
+
 const keys = SessionOptions.keyof().options;
 
 describe("the options of a session", () => {
+  it("are all that the SDK has, but for those that callers have not", () => {
+    const nothing: never[] = NEW;
+    expect(nothing).toEqual([]);
+  });
+
   it("are the ones this test knows, with values that may be given", () => {
     expect(Object.keys(EVERY).toSorted()).toEqual([...keys].toSorted());
     expect(SessionOptions.parse(EVERY)).toEqual(EVERY);

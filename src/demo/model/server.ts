@@ -176,19 +176,37 @@ function recordOf(request: IncomingMessage, message?: MessagesRequest): Omit<Req
     time: Date.now(),
     method: request.method ?? "GET",
     path: request.url ?? "/",
-    model: message?.model,
-    stream: message?.stream ?? false,
     sessionId,
     agentId,
     subagent: agentId !== undefined,
-    tools: message?.tools?.flatMap(({ name }) => name ?? []) ?? [],
-    system: textsOf(message?.system).join("\n"),
     betas: betasOf(request.headers),
-    thinking: message?.thinking,
-    outputConfig: message?.output_config ?? {},
-    told: message ? textsTold(message).join("\n") : "",
-    lastUserText: message ? lastUserText(message) : "",
-    images: message?.messages.reduce((sum, { content }) => sum + imagesIn(content), 0) ?? 0,
+    ...(message ? contentOf(message) : NO_CONTENT),
+  };
+}
+
+const NO_CONTENT = {
+  model: undefined,
+  stream: false,
+  tools: [],
+  system: "",
+  thinking: undefined,
+  outputConfig: {},
+  told: "",
+  lastUserText: "",
+  images: 0,
+};
+
+function contentOf(message: MessagesRequest) {
+  return {
+    model: message.model,
+    stream: message.stream ?? false,
+    tools: message.tools?.flatMap(({ name }) => name ?? []) ?? [],
+    system: textsOf(message.system).join("\n"),
+    thinking: message.thinking,
+    outputConfig: message.output_config ?? {},
+    told: textsTold(message).join("\n"),
+    lastUserText: lastUserText(message),
+    images: message.messages.reduce((sum, { content }) => sum + imagesIn(content), 0),
   };
 }
 

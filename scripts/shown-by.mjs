@@ -1,0 +1,43 @@
+// Which test shows which parameter of which tool, read off the titles: a title names both in backticks, the tool in its
+// own or in a `describe` around it. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows maxTurns.
+// Titles are found by pattern, which prettier's layout makes safe; one that is missed makes the check fail, not pass.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+const DESCRIBE = /^( *)describe\b/;
+const END = /^( *)\}\);$/;
+const OFF = /\b(?:describe|it|test)\.(?:skip|todo)\b/;
+const TITLE = /(?:^\s*|\()"((?:[^"\\]|\\.)*)"(?=,|$)/;
+const NAMED = /`([A-Za-z_]\w*)`/g;
+
+/** For each tool a map from names to the files whose tests show them. A name that is no parameter does no harm. */
+export function shownByTests(root, tools) {
+  const shown = new Map(tools.map((tool) => [tool, new Map()]));
+  for (const file of readdirSync(join(root, "test/server")).filter((name) => name.endsWith(".test.ts"))) {
+    for (const names of titlesIn(readFileSync(join(root, "test/server", file), "utf8"))) {
+      for (const tool of tools.filter((each) => names.includes(each))) note(shown.get(tool), names, file);
+    }
+  }
+  return shown;
+}
+
+function note(parameters, names, file) {
+  for (const name of names) parameters.set(name, new Set([...(parameters.get(name) ?? []), file]));
+}
+
+/** Of each test the names in its title and in those around it. */
+function titlesIn(text) {
+  const around = [];
+  const titles = [];
+  for (const line of text.split("\n")) {
+    const [, end] = END.exec(line) ?? [];
+    if (end === around.at(-1)?.indent) around.pop();
+    const title = OFF.test(line) ? null : TITLE.exec(line);
+    if (!title) continue;
+    const names = [...title[1].matchAll(NAMED)].map(([, name]) => name);
+    const block = DESCRIBE.exec(line);
+    if (block) around.push({ indent: block[1], names });
+    else titles.push([...around.flatMap((outer) => outer.names), ...names]);
+  }
+  return titles;
+}
