@@ -55,6 +55,7 @@ describe("work that goes on behind the first result", () => {
     const asked = await server.news(sessionId);
     expect(asked.actions).toMatchObject([{ toolName: "Write", input: { file_path: file } }]);
     expect(asked.actions[0]?.agentID).toMatch(/\w+/);
+    expect(asked.background).toMatchObject([{ type: "local_agent", description: "write" }]);
     // The first result is there by now; the turn has not ended with it.
     const told = await watch(sessionId, (events) => JSON.stringify(events).includes("Launched, waiting."));
     expect(ends(told)).toEqual([]);
@@ -67,6 +68,7 @@ describe("work that goes on behind the first result", () => {
       until: "end",
     });
     expect(done).toMatchObject({ status: "idle", result: { result: "Everything is finished.", isError: false } });
+    expect(done).not.toHaveProperty("background.0");
     expect(existsSync(file)).toBe(true);
     const all = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(ends(all.events)).toHaveLength(1);
@@ -79,12 +81,14 @@ describe("work that goes on behind the first result", () => {
     const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] });
     const first = await server.end(sessionId);
     expect(first).toMatchObject({ status: "idle", result: { result: "It runs." } });
+    expect(first.background).toEqual([{ id: expect.any(String), type: "local_bash", description: input.command }]);
 
     writeFileSync(join(cwd, "go"), "");
     const told = await watch(sessionId, (events) => ends(events).length === 2);
     expect(ends(told).map(({ type }) => type)).toEqual(["result", "result"]);
     expect(await server.end(sessionId)).toMatchObject({
       status: "idle",
+      background: [],
       result: { result: "The shell has ended.", isError: false },
     });
   });

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Server } from "./server.ts";
@@ -16,9 +17,6 @@ beforeAll(async () => {
 afterAll(async () => world.close());
 
 const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
-
-/** What a client's model is shown of an answer: the larger of its two forms. */
-const bytesOf = (answer: Answer & { wire?: unknown }) => Buffer.byteLength(JSON.stringify(answer));
 
 describe("what a waiting caller pays", () => {
   it("a task with ten tool calls and two requests: at most 5 calls and 6,144 bytes", async () => {
@@ -50,8 +48,7 @@ describe("what a waiting caller pays", () => {
     const counted = async (tool: string, args: Record<string, unknown>) => {
       const { bytes, answer } = await server.measured(tool, args);
       costs.push(bytes);
-      if (process.env["DUMP"])
-        writeFileSync(process.env["DUMP"] + String(costs.length), JSON.stringify(answer, null, 1));
+      writeFileSync(process.env["DUMP"] + String(costs.length), JSON.stringify(answer, null, 1));
       return answer;
     };
     let news = await counted("claude_code", { prompt: `Compute value7. ${scriptTag(script)}`, cwd });
@@ -77,8 +74,8 @@ describe("what a waiting caller pays", () => {
     expect([calls.length, outcomes.length, requests]).toEqual([10, 10, 2]);
     expect(news.result).toMatchObject({ isError: false, result: script.at(-1)?.text });
     const bytes = costs.reduce((sum, each) => sum + each, 0);
-    console.log(
-      `ten tool calls, two requests: ${String(costs.length)} calls, ${String(bytes)} bytes (${costs.join(" + ")})`,
+    process.stdout.write(
+      `COST ten tool calls, two requests: ${String(costs.length)} calls, ${String(bytes)} bytes (${costs.join(" + ")})\n`,
     );
     expect(costs.length).toBeLessThanOrEqual(5);
     expect(bytes).toBeLessThanOrEqual(6_144);
@@ -119,5 +116,114 @@ describe("a client written for an earlier server", () => {
     expect(readFileSync(file, "utf8")).toBe("hello");
     expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
     expect([...kinds]).toEqual(expect.arrayContaining(["output", "permission_request", "permission_result", "result"]));
+  });
+});
+
+describe("several sessions at once", () => {
+  it("are waited for in one call, which says where there is news and is not ended by those that are done", async () => {
+    const folders = [world.folder(), world.folder(), world.folder()];
+    const gates = folders.map((folder) => `several-${folder}`);
+    const started = await Promise.all(
+      folders.map(async (cwd, index) => {
+        const script = [{ gateBefore: gates[index] ?? "", text: `This was number ${String(index)}.` }];
+        return server.call("claude_code", { prompt: scriptTag(script), cwd });
+      }),
+    );
+    let cursors = started.map(({ sessionId, nextCursor: cursor }) => ({ sessionId, cursor }));
+    const results: unknown[] = [];
+    for (const index of [1, 0, 2]) {
+      world.model.release(gates[index] ?? "");
+      const answer = await check({ action: "poll", sessions: cursors });
+      expect(answer["woke"]).toBe(started[index]?.sessionId);
+      expect(answer.sessions.map(({ sessionId }) => sessionId)).toEqual(started.map(({ sessionId }) => sessionId));
+      const news = answer.sessions.map((each) => Told.parse(each));
+      results.push(news.map(({ result }) => result?.result));
+      cursors = news.map(({ sessionId, nextCursor: cursor }) => ({ sessionId, cursor }));
+    }
+    expect(results).toEqual([
+      [undefined, "This was number 1.", undefined],
+      ["This was number 0.", undefined, undefined],
+      [undefined, undefined, "This was number 2."],
+    ]);
+    const over = await check({ action: "poll", sessions: cursors });
+    expect(over["woke"]).toBeUndefined();
+    expect(over.sessions.map(({ status }) => status)).toEqual(["idle", "idle", "idle"]);
+  });
+});
+
+const Told = z.looseObject({
+  sessionId: z.string(),
+  nextCursor: z.number(),
+  result: z.looseObject({ result: z.string() }).optional(),
+});
+
+describe("the tools of Claude Code", () => {
+  const tools = async (sessionId: string) => {
+    const answer = await check({
+      action: "poll",
+      sessionId,
+      pollOptions: { includeTools: true, includeEvents: false },
+    });
+    return z.array(z.looseObject({ name: z.string(), category: z.string() })).parse(answer["availableTools"]);
+  };
+
+  it("are listed as it reports them, all of them known here", async () => {
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ text: "hi" }]),
+      cwd: world.folder(),
+    });
+    await server.end(sessionId);
+    const listed = await tools(sessionId);
+    expect(listed.length).toBeGreaterThan(20);
+    expect(listed.filter(({ category }) => category === "other")).toEqual([]);
+    expect(listed).toContainEqual({ name: "Agent", category: "agents", description: expect.any(String) });
+  });
+
+  it("may be named in any case and by a former name; what nobody knows is warned of", async () => {
+    const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "Made." }];
+    const named = { allowedTools: ["bash"], disallowedTools: ["task", "Reed"] };
+    const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), ...named });
+    expect(started["warnings"]).toEqual([
+      "disallowedTools: there is no tool Reed known to this server. Did you mean Read?",
+    ]);
+    // Nothing is asked.
+    expect(await server.end(started.sessionId)).toMatchObject({ result: { result: "Made." } });
+    const request = await world.model.waitForRequest(({ sessionId }) => sessionId === started.sessionId);
+    expect(request.tools).toContain("Bash");
+    expect(request.tools).not.toContain("Agent");
+    expect((await tools(started.sessionId)).map(({ name }) => name)).not.toContain("Agent");
+  });
+});
+
+describe("mode full", () => {
+  it("tells the messages of Claude Code as they are, and one that is cut can be read whole", async () => {
+    const cwd = world.folder();
+    writeFileSync(join(cwd, "long.txt"), "a line of the file\n".repeat(600));
+    const read = { name: "Read", input: { file_path: join(cwd, "long.txt") }, id: "toolu_long" };
+    const script = [{ thinking: "It is long.", text: "I read.", tools: [read] }, { text: "It is read." }];
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
+    await server.end(sessionId);
+    const full = await check({ action: "poll", sessionId, responseMode: "full" });
+    const messages = full.events.map(({ data }) => JSON.stringify(data));
+    expect(messages.some((text) => text.includes('"type":"thinking"'))).toBe(true);
+    const whole = messages.find((text) => text.includes('"tool_use_id":"toolu_long"')) ?? "";
+    expect(whole.match(/a line of the file/g)).toHaveLength(600);
+
+    const minimal = await check({ action: "poll", sessionId });
+    const call = minimal.events.find(({ data }) => data["tool"] === "Read");
+    expect(call?.data).toEqual({
+      tool: "Read",
+      input: { file_path: join(cwd, "long.txt") },
+      ok: true,
+      outputEventId: expect.any(Number),
+    });
+    const page = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      eventId: call?.data["outputEventId"],
+    });
+    expect(page["content"]).toBe(whole);
+    const cut = await check({ action: "poll", sessionId, responseMode: "full", maxBytes: 4_096 });
+    expect(cut["truncatedFields"]).toContain("events");
   });
 });

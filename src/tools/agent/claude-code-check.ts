@@ -155,8 +155,8 @@ async function answerThenCheck(args: Input, action: AnswerAction, call: ToolCall
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
-  const { cursor, isMoreAsked } = await respond(view, { ...args, action }, call, deps);
-  const targets = [{ view, cursor: args.cursor ?? cursor }];
+  const { cursor, isMoreAsked, waitFrom } = await respond(view, { ...args, action }, call, deps);
+  const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
   // What else is asked is to be answered, not waited for.
   const waitMs = isMoreAsked ? 0 : request.waitMs;
   return answerCheck({ ...request, waitMs, targets, several: false }, call, deps);

@@ -18,7 +18,10 @@ import type { CheckRequest } from "./request.ts";
 
 export interface Target {
   readonly view: SessionView;
+  /** Where the caller reads on. */
   readonly cursor: number;
+  /** What is news begins here, if not at the cursor. */
+  readonly waitFrom?: number;
 }
 
 /** Between a look at the session and its answer something may be asked; after so many looks the next poll tells it. */
@@ -54,26 +57,27 @@ function assemble(looks: readonly Look[], request: CheckRequest & { several: boo
 }
 
 interface Reading extends Target {
+  readonly waitFrom: number;
   /** Where the log ends, for a cursor behind it. */
   readonly resetTo: number | undefined;
 }
 
 /** A cursor behind the end belongs to another session, or to a log that is gone: waiting for it would be for ever. */
-async function intoLog({ view, cursor }: Target): Promise<Reading> {
+async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
   const { state } = await view.record();
   const within = Math.min(Math.max(cursor, 1), state.lastEventId + 1);
-  return { view, cursor: within, resetTo: within < cursor ? within : undefined };
+  return { view, cursor: within, waitFrom: waitFrom ?? within, resetTo: within < cursor ? within : undefined };
 }
 
 /** Many events are of no interest to a caller: until one is, waiting for any event goes on. */
 async function waitUntilShown(
-  targets: readonly Target[],
+  targets: readonly Reading[],
   { form, until, waitMs }: CheckRequest,
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<string | undefined> {
   const deadline = deps.now() + waitMs;
-  let waiting = targets;
+  let waiting = targets.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
   let left = waitMs;
   for (;;) {
     const [first, ...rest] = waiting;

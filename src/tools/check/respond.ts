@@ -17,9 +17,12 @@ export interface Response {
   readonly answers?: Answers;
 }
 
-/** Where the caller reads on, if it does not say, and whether something else is to be answered first. */
 interface Responded {
+  /** Where the caller reads on, if it does not say. */
   readonly cursor: number;
+  /** What was asked before the answer is no news: it is answered, or shown at once. */
+  readonly waitFrom: number;
+  /** Something else is to be answered first. */
   readonly isMoreAsked: boolean;
 }
 
@@ -36,7 +39,7 @@ export async function respond(
   const { state } = await view.record();
   const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
-  return { cursor: ask ? ask.eventId + 1 : cursor, isMoreAsked: state.asks.length > 0 };
+  return { cursor: ask ? ask.eventId + 1 : cursor, waitFrom: cursor, isMoreAsked: state.asks.length > 0 };
 }
 
 function answerToPermission({ answers, ...response }: Response): AnswerRequest {

@@ -1,0 +1,279 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer, Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server();
+});
+afterAll(async () => world.close());
+
+const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
+const respond = async (sessionId: string, requestId: string | undefined, args: Record<string, unknown>) =>
+  check({ action: "respond_permission", sessionId, requestId, ...args });
+const resultsOf = ({ events }: Answer) => events.filter(({ type }) => type === "permission_result");
+
+/** Polls until so many requests are open. */
+async function asked(sessionId: string, count: number): Promise<Answer> {
+  let answer = await server.news(sessionId);
+  for (let cursor = answer.nextCursor; answer.actions.length < count; cursor = answer.nextCursor) {
+    answer = await check({ action: "poll", sessionId, cursor, until: "event" });
+    if (!["running", "waiting_permission"].includes(answer.status)) throw new Error(JSON.stringify(answer));
+  }
+  return answer;
+}
+
+describe("requests that are open at the same time", () => {
+  it("are answered each by itself, in any order; a second answer hears who was first", async () => {
+    const [cwd, elsewhere] = [world.folder(), world.folder()];
+    const files = ["one", "two", "three"].map((name) => join(elsewhere, name));
+    for (const file of files) writeFileSync(file, `the text of ${file}`);
+    const tools = files.map((file) => ({ name: "Read", input: { file_path: file } }));
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools }, { text: "Read." }]), cwd });
+    const open = await asked(sessionId, 3);
+    const byFile = (file: string | undefined) =>
+      open.actions.find(({ input }) => input["file_path"] === file)?.requestId;
+    expect(new Set(open.actions.map(({ requestId }) => requestId)).size).toBe(3);
+
+    const [one, two, three] = files.map(byFile);
+    const first = await respond(sessionId, three, { decision: "allow" });
+    // What else is open is shown at once, not waited for.
+    expect(first.actions.map(({ requestId }) => requestId).toSorted()).toEqual([one, two].toSorted());
+    const again = { action: "respond_permission", sessionId, requestId: three, decision: "deny" };
+    const late = await server.refusal("claude_code_check", again);
+    expect(late).toMatchObject({ code: "PERMISSION_REQUEST_NOT_FOUND" });
+    expect(late.text).toContain(`Request ${String(three)} was already answered: allow, by caller.`);
+    await respond(sessionId, one, { decision: "deny", denyMessage: "That one is private." });
+    const done = await respond(sessionId, two, { decision: "allow" });
+    expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "Read.", isError: false } });
+    const all = await check({ action: "poll", sessionId, responseMode: "delta_compact" });
+    const outcomes = all.events
+      .filter(({ data }) => data["ok"] !== undefined)
+      .map(({ data }) => String(data["output"]));
+    expect(outcomes.filter((text) => text.includes("That one is private."))).toHaveLength(1);
+    expect(outcomes.filter((text) => text.includes("the text of"))).toHaveLength(2);
+    expect(resultsOf(all).map(({ data }) => [data["decision"], data["by"]])).toEqual([
+      ["allow", "caller"],
+      ["deny", "caller"],
+      ["allow", "caller"],
+    ]);
+  });
+
+  it("come from subagents too, told apart by agentID", async () => {
+    const [cwd, elsewhere] = [world.folder(), world.folder()];
+    const files = ["one", "two"].map((name) => join(elsewhere, name));
+    for (const file of files) writeFileSync(file, "text");
+    const agents = files.map((file) => {
+      const script = scriptTag([{ tools: [{ name: "Read", input: { file_path: file } }] }, { text: "I have read." }]);
+      return { name: "Agent", input: { description: "read", subagent_type: "general-purpose", prompt: script } };
+    });
+    const script = [{ tools: agents }, { text: "Both are sent." }, { text: "One is back." }, { text: "All are back." }];
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd });
+    const open = await asked(sessionId, 2);
+    expect(new Set(open.actions.map(({ agentID }) => agentID)).size).toBe(2);
+    expect(open.background.map(({ type }) => type)).toEqual(["local_agent", "local_agent"]);
+    for (const { requestId } of open.actions)
+      await respond(sessionId, requestId, { decision: "allow", until: "news", waitMs: 0 });
+    const done = await server.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", background: [], result: { isError: false } });
+    expect(resultsOf(done)).toHaveLength(2);
+  });
+
+  it("are all ended by a denial that interrupts", async () => {
+    const [cwd, elsewhere] = [world.folder(), world.folder()];
+    const files = ["one", "two"].map((name) => join(elsewhere, name));
+    for (const file of files) writeFileSync(file, "text");
+    const tools = files.map((file) => ({ name: "Read", input: { file_path: file } }));
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools }, { text: "no" }]), cwd });
+    const open = await asked(sessionId, 2);
+    const requestId = open.actions[0]?.requestId;
+    await respond(sessionId, requestId, { decision: "deny", denyMessage: "Stop.", interrupt: true });
+    const done = await server.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "interrupted" } });
+    const ends = resultsOf(done).map(({ data }) => [data["requestId"] === requestId, data["decision"], data["by"]]);
+    expect(ends).toEqual([
+      [true, "deny", "caller"],
+      [false, "deny", "withdrawn"],
+    ]);
+    const next = { sessionId, prompt: scriptTag([{ text: "Still here." }]), waitMs: 40_000 };
+    expect(await server.call("claude_code_reply", next)).toMatchObject({ result: { result: "Still here." } });
+  });
+});
+
+describe("the time of a request", () => {
+  it("is counted down, and its end is told with by whom", async () => {
+    const cwd = world.folder();
+    const script = [{ tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "I go on without." }];
+    const start = { prompt: scriptTag(script), cwd, permissionRequestTimeoutMs: 6_000 };
+    const { sessionId } = await server.call("claude_code", start);
+    const left = async () => {
+      const { actions } = await check({ action: "poll", sessionId, waitMs: 0 });
+      const [action] = z
+        .array(z.object({ createdAt: z.string(), expiresAt: z.string(), remainingMs: z.number() }))
+        .parse(actions);
+      if (!action) throw new Error("nothing is asked");
+      expect(Date.parse(action.expiresAt) - Date.parse(action.createdAt)).toBe(6_000);
+      return action.remainingMs;
+    };
+    await server.news(sessionId);
+    const before = await left();
+    await expect.poll(left, { interval: 20 }).toBeLessThan(before);
+    const done = await server.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { result: "I go on without." } });
+    expect(resultsOf(done)).toMatchObject([{ data: { decision: "deny", by: "timeout" } }]);
+    expect(existsSync(join(cwd, "x"))).toBe(false);
+  });
+});
+
+describe("an input that was shown cut", () => {
+  it("may be replaced once it was read page by page", async () => {
+    const cwd = world.folder();
+    const file = join(cwd, "long.txt");
+    const input = { file_path: file, content: "line of the file, é 😀 \u0001\n".repeat(400) };
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ tools: [{ name: "Write", input }] }, { text: "Written." }]),
+      cwd,
+    });
+    const open = await check({ action: "poll", sessionId, maxBytes: 2_048 });
+    const [action] = open.actions;
+    expect(action).toMatchObject({ inputTruncated: true, inputEventId: expect.any(Number) });
+    const changed = { decision: "allow", permissionOptions: { updatedInput: { file_path: file, content: "short" } } };
+    const early = { action: "respond_permission", sessionId, requestId: action?.requestId, ...changed };
+    const refused = await server.refusal("claude_code_check", early);
+    expect(refused.text).toContain(`Read all of event ${String(action?.["inputEventId"])} first (poll with eventId)`);
+
+    let text = "";
+    let offset: unknown = 0;
+    let pages = 0;
+    while (offset !== undefined) {
+      const page = await server.call("claude_code_check", {
+        action: "poll",
+        sessionId,
+        eventId: action?.["inputEventId"],
+        offset,
+        maxBytes: 4_096,
+      });
+      text += String(page["content"]);
+      offset = page["nextOffset"];
+      pages += 1;
+    }
+    expect(pages).toBeGreaterThan(2);
+    expect(JSON.parse(text)).toMatchObject({ requestId: action?.requestId, toolName: "Write", input });
+    const done = await respond(sessionId, action?.requestId, changed);
+    expect(done).toMatchObject({ status: "idle", result: { result: "Written." } });
+    expect(readFileSync(file, "utf8")).toBe("short");
+  });
+});
+
+const QUESTIONS = [
+  {
+    question: "Which library?",
+    header: "Library",
+    multiSelect: false,
+    options: [
+      { label: "Fast", description: "quick" },
+      { label: "Small", description: "tiny" },
+    ],
+  },
+  {
+    question: "Which parts?",
+    header: "Parts",
+    multiSelect: true,
+    options: [
+      { label: "Server", description: "s" },
+      { label: "Client", description: "c" },
+    ],
+  },
+];
+
+describe("a question", () => {
+  const ask = async () => {
+    const script = [{ tools: [{ name: "AskUserQuestion", input: { questions: QUESTIONS } }] }, { text: "Understood." }];
+    const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
+    return server.news(started.sessionId, started.nextCursor);
+  };
+
+  it("arrives with its options and is answered by label, labels or a text", async () => {
+    const open = await ask();
+    const { sessionId } = open;
+    const [action] = open.actions;
+    expect(action).toMatchObject({ type: "question", toolName: "AskUserQuestion", input: { questions: QUESTIONS } });
+    const wrong = { action: "answer_question", sessionId, requestId: action?.requestId, answers: { "Which?": "Fast" } };
+    const refused = await server.refusal("claude_code_check", wrong);
+    expect(refused.code).toBe("INVALID_ARGUMENT");
+    expect(refused.text).toContain('The questions are: "Which library?", "Which parts?".');
+    const answers = { "Which library?": "Neither: write it yourself", "Which parts?": ["Server", "Client"] };
+    const done = await check({ ...wrong, answers });
+    expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "Understood." } });
+    const outcome = done.events.map(({ data }) => String(data["output"])).join("");
+    const { content } = await page(sessionId, done.events.find(({ data }) => data["ok"] === true)?.id);
+    expect(outcome).not.toBe("");
+    for (const said of ["Which library?", "Neither: write it yourself", "Server", "Client"])
+      expect(content).toContain(said);
+  });
+
+  it("is refused by respond_permission", async () => {
+    const { actions, sessionId } = await ask();
+    const done = await respond(sessionId, actions[0]?.requestId, {
+      decision: "deny",
+      denyMessage: "Decide for yourself.",
+    });
+    expect(JSON.stringify(done.events)).toContain("Decide for yourself.");
+  });
+});
+
+async function page(sessionId: string, eventId: number | undefined): Promise<{ content: string }> {
+  const answer = await server.call("claude_code_check", { action: "poll", sessionId, eventId });
+  return { content: String(answer["content"]) };
+}
+
+describe("a plan", () => {
+  /** Where Claude Code has told the model to write its plan. */
+  const planFile = (sessionId: string) => {
+    const projects = join(world.configFolder, "projects");
+    const names = readdirSync(projects, { recursive: true, encoding: "utf8" });
+    const transcript = names.find((name) => name.endsWith(`${sessionId}.jsonl`)) ?? "";
+    return /"planFilePath":"([^"]+)"/.exec(readFileSync(join(projects, transcript), "utf8"))?.[1] ?? "";
+  };
+
+  it("is shown, sent back with what is missing, and approved", async () => {
+    const cwd = world.folder();
+    const start = { prompt: scriptTag([{ text: "I think." }]), cwd, permissionMode: "plan" };
+    const { sessionId } = await server.call("claude_code", start);
+    await server.end(sessionId);
+    const plan = "# Plan\n\n1. Read everything.\n2. Change one line.";
+    const show = { name: "ExitPlanMode", input: {} };
+    const script = [
+      { tools: [{ name: "Write", input: { file_path: planFile(sessionId), content: plan } }] },
+      { tools: [show] },
+      { text: "With tests, then.", tools: [show] },
+      { text: "I begin." },
+    ];
+    const replied = await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script) });
+    const first = await server.news(sessionId, replied.nextCursor);
+    expect(first.actions).toMatchObject([
+      {
+        type: "permission",
+        toolName: "ExitPlanMode",
+        input: { plan },
+        summary: expect.stringContaining("# Plan 1. Read"),
+      },
+    ]);
+    const feedback = { decision: "deny", denyMessage: "The tests are missing." };
+    const second = await respond(sessionId, first.actions[0]?.requestId, feedback);
+    expect(JSON.stringify(second.events)).toContain("The tests are missing.");
+    expect(second.actions).toMatchObject([{ toolName: "ExitPlanMode", input: { plan } }]);
+    const done = await respond(sessionId, second.actions[0]?.requestId, { decision: "allow" });
+    expect(done).toMatchObject({ status: "idle", result: { result: "I begin.", isError: false } });
+    const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
+    expect(sessions).toMatchObject([{ permissionMode: "default" }]);
+  });
+});
