@@ -98,7 +98,7 @@ async function starts(client: DemoClient, sessionId: string): Promise<number | u
 const EventText = z.looseObject({
   text: z.string().optional(),
   tool: z.string().optional(),
-  summary: z.string().optional(),
+  ok: z.boolean().optional(),
   output: z.string().optional(),
   decision: z.string().optional(),
   by: z.string().optional(),
@@ -149,12 +149,12 @@ class Teller {
   }
 
   #tell(type: string, data: Record<string, unknown>): void {
-    const { by, decision, output, summary, text, tool } = EventText.parse(data);
+    const { by, decision, ok, output, text, tool } = EventText.parse(data);
     if (type === "output" && tool !== undefined) this.say("claude", `calls ${tool}`, data);
     else if (type === "output" && text !== undefined) this.say("claude", `says: ${text}`, data);
-    else if (type === "progress" && output !== undefined) this.say("claude", `tool answered: ${oneLine(output)}`, data);
-    else if (type === "permission_request") this.say("claude", `asks: ${summary ?? ""}`, data);
-    else if (type === "permission_result") this.say("note", `${decision ?? ""} by ${by ?? ""}`, data);
+    else if (type === "progress" && ok !== undefined) {
+      this.say("claude", `tool answered: ${oneLine(output ?? (ok ? "done" : "failed"))}`, data);
+    } else if (type === "permission_result") this.say("note", `${decision ?? ""} by ${by ?? ""}`, data);
   }
 
   #tellResult({ result, status }: Answer): void {

@@ -4,6 +4,9 @@ import { expect } from "vitest";
 
 import type { Answer, Server } from "../server/server.ts";
 
+/** In which an event is told the same whenever it is read. */
+const responseMode = "delta_compact";
+
 type Seen = Answer["events"][number];
 
 /** A client that follows a session event by event, and remembers what it was shown. */
@@ -19,7 +22,7 @@ export class Watcher {
   /** Until the turn has ended, or the server has died under it. */
   async follow(sessionId: string): Promise<void> {
     for (;;) {
-      const args = { action: "poll", sessionId, cursor: this.#cursor, waitMs: 20_000, until: "event" };
+      const args = { action: "poll", sessionId, cursor: this.#cursor, waitMs: 20_000, until: "event", responseMode };
       const answer = await this.#server.call("claude_code_check", args).catch(() => undefined);
       if (!answer) return;
       for (const event of answer.events) this.seen.set(event.id, event);
@@ -34,7 +37,13 @@ export async function countLost(server: Server, sessionId: string, seen: Readonl
   const now = new Map<number, Seen>();
   let cursor = 1;
   for (;;) {
-    const answer = await server.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 0 });
+    const answer = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      cursor,
+      waitMs: 0,
+      responseMode,
+    });
     for (const event of answer.events) now.set(event.id, event);
     if (answer.nextCursor === cursor) break;
     cursor = answer.nextCursor;

@@ -43,7 +43,8 @@ async function scripted(script: (cwd: string) => Script) {
 }
 
 async function everything(server: Server, sessionId: string): Promise<Answer> {
-  return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 1_048_576 });
+  const args = { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 1_048_576, responseMode: "delta_compact" };
+  return server.call("claude_code_check", args);
 }
 
 /** What Claude Code itself keeps of the session. */

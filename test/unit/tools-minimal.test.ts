@@ -121,7 +121,8 @@ describe("mode minimal", () => {
           cursor = answer.nextCursor;
         }
         expect(told.calls).toEqual(made.calls);
-        expect(told.ended.toSorted()).toEqual(made.ended.toSorted());
+        expect(told.ended).toHaveLength(made.ended.length);
+        expect(new Set(told.ended)).toEqual(new Set(made.ended));
       }),
       { numRuns: 150 },
     );
