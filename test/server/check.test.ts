@@ -48,7 +48,6 @@ describe("what a waiting caller pays", () => {
     const counted = async (tool: string, args: Record<string, unknown>) => {
       const { bytes, answer } = await server.measured(tool, args);
       costs.push(bytes);
-      writeFileSync(process.env["DUMP"] + String(costs.length), JSON.stringify(answer, null, 1));
       return answer;
     };
     let news = await counted("claude_code", { prompt: `Compute value7. ${scriptTag(script)}`, cwd });
