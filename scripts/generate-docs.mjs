@@ -10,7 +10,7 @@ import { shownByTests } from "./shown-by.mjs";
 
 const TOOLS = ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"];
 /** Tools of which every parameter must be shown by a test in test/server: see scripts/shown-by.mjs. */
-const ALL_SHOWN = ["claude_code"];
+const ALL_SHOWN = ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"];
 
 /** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
 const PARTS = [

@@ -48,7 +48,6 @@ describe("what a waiting caller pays", () => {
     const counted = async (tool: string, args: Record<string, unknown>) => {
       const { bytes, answer } = await server.measured(tool, args);
       costs.push(bytes);
-      writeFileSync(process.env["DUMP"] + String(costs.length), JSON.stringify(answer, null, 1));
       return answer;
     };
     let news = await counted("claude_code", { prompt: `Compute value7. ${scriptTag(script)}`, cwd });
@@ -83,7 +82,7 @@ describe("what a waiting caller pays", () => {
 });
 
 describe("a client written for an earlier server", () => {
-  it("starts, polls with a cursor every 200 ms, answers what is asked, and has the result", async () => {
+  it("of `claude_code_check` polls (`action`, `sessionId`) with a `cursor` every 200 ms, answers what is asked, and has the result", async () => {
     const cwd = world.folder();
     const file = join(cwd, "made.txt");
     const script = [
@@ -119,7 +118,7 @@ describe("a client written for an earlier server", () => {
   });
 });
 
-describe("several sessions at once", () => {
+describe("several `sessions` of `claude_code_check` at once", () => {
   it("are waited for in one call, which says where there is news and is not ended by those that are done", async () => {
     const folders = [world.folder(), world.folder(), world.folder()];
     const gates = folders.map((folder) => `several-${folder}`);
@@ -167,7 +166,7 @@ describe("the tools of Claude Code", () => {
     return z.array(z.looseObject({ name: z.string(), category: z.string() })).parse(answer["availableTools"]);
   };
 
-  it("are listed as it reports them, all of them known here", async () => {
+  it("are listed by `claude_code_check` as it reports them, all known here: `pollOptions`", async () => {
     const { sessionId } = await server.call("claude_code", {
       prompt: scriptTag([{ text: "hi" }]),
       cwd: world.folder(),
@@ -195,8 +194,8 @@ describe("the tools of Claude Code", () => {
   });
 });
 
-describe("mode full", () => {
-  it("tells the messages of Claude Code as they are, and one that is cut can be read whole", async () => {
+describe("`responseMode` full of `claude_code_check`", () => {
+  it("tells the messages as they are, within `maxEvents` and `maxBytes`, and one that is cut can be read whole: `eventId`", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "long.txt"), "a line of the file\n".repeat(600));
     const read = { name: "Read", input: { file_path: join(cwd, "long.txt") }, id: "toolu_long" };
@@ -223,6 +222,8 @@ describe("mode full", () => {
       eventId: call?.data["outputEventId"],
     });
     expect(page["content"]).toBe(whole);
+    const [first, ...others] = (await check({ action: "poll", sessionId, responseMode: "full", maxEvents: 1 })).events;
+    expect([first, others]).toEqual([full.events[0], []]);
     const cut = await check({ action: "poll", sessionId, responseMode: "full", maxBytes: 4_096 });
     expect(cut["truncatedFields"]).toContain("events");
   });

@@ -47,8 +47,8 @@ async function all(sessionId: string) {
   return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
 }
 
-describe("`forkSession`", () => {
-  it("goes on in a copy with an id and totals of its own; the original is as it was", async () => {
+describe("`forkSession` of `claude_code_reply`", () => {
+  it("goes on with `prompt` and `sessionId` in a copy with an id and totals of its own; the original is as it was", async () => {
     const { sessionId } = await done(say("one"));
     const fork = await reply(sessionId, say("two"), { forkSession: true });
     expect(fork.sessionId).not.toBe(sessionId);
@@ -79,7 +79,7 @@ describe("`forkSession`", () => {
   });
 });
 
-describe("`resumeSessionAt`", () => {
+describe("`resumeSessionAt` of `claude_code_reply`", () => {
   it("forgets what came after a message, in the session itself or in a fork", async () => {
     const { sessionId } = await done(say("one"));
     await reply(sessionId, say("two"));
@@ -120,7 +120,16 @@ async function uuidOfText(sessionId: string, text: string): Promise<string> {
   return uuid;
 }
 
-describe("`whenBusy`", () => {
+describe("`whenBusy` of `claude_code_reply`", () => {
+  it("a retry with the same `idempotencyKey` does nothing new", async () => {
+    const { sessionId } = await done(say("one"));
+    const twice = { idempotencyKey: "once" };
+    const first = await reply(sessionId, say("two"), twice);
+    const second = await reply(sessionId, say("two"), twice);
+    expect(second.result).toEqual(first.result);
+    expect(first.result).toMatchObject({ sessionTotalTurns: 2 });
+  });
+
   it("reject is the default: SESSION_BUSY", async () => {
     const { sessionId, release } = await standing();
     const busy = await server.refusal("claude_code_reply", { sessionId, prompt: say("x") });
@@ -204,8 +213,8 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
-describe("bounds of one turn", () => {
-  it("`timeout` of a reply, and of a start for every turn: ended with a reason of its own", async () => {
+describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
+  it("`timeout` of a reply, and of a start for every turn: ended with a reason of its own, within `waitMs`", async () => {
     const { sessionId } = await done(say("one"));
     const never = `Never. ${scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }])}`;
     const late = await reply(sessionId, never, { timeout: 1_000 });
@@ -258,40 +267,5 @@ describe("bounds of one turn", () => {
     const again = await reply(sessionId, spend);
     expect(again.result).toMatchObject({ isError: true, errorSubtype: "error_max_budget_usd" });
     expect((await reply(sessionId, say("cheap again"))).result).toMatchObject({ result: "cheap again" });
-  });
-});
-
-const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
-describe("`attachments`", () => {
-  it("reach the model as images: a file, and the bytes themselves", async () => {
-    const cwd = world.folder();
-    writeFileSync(join(cwd, "a.png"), Buffer.from(PNG, "base64"));
-    const both = [{ path: "a.png" }, { data: PNG, mediaType: "image/png" }];
-    const { sessionId } = await done(say("images"), { cwd, attachments: both });
-    expect(world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("images?"))?.images).toBe(2);
-    await reply(sessionId, say("more"), { attachments: [both[0]] });
-    expect(world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("more?"))?.images).toBe(3);
-  });
-
-  it("are refused by name when they are none, and outside the folders of the server", async () => {
-    const cwd = world.folder();
-    writeFileSync(join(cwd, "a.txt"), "hello");
-    const begin = { prompt: say("x"), cwd };
-    const text = await server.refusal("claude_code", { ...begin, attachments: [{ path: "a.txt" }] });
-    expect(text.text).toContain("attachments[0]: is no PNG, JPEG, GIF or WebP image.");
-    const missing = await server.refusal("claude_code", { ...begin, attachments: [{ path: "b.png" }] });
-    expect(missing).toMatchObject({ code: "INVALID_ARGUMENT" });
-    const wrong = await server.refusal("claude_code", {
-      ...begin,
-      attachments: [{ data: PNG, mediaType: "image/gif" }],
-    });
-    expect(wrong.text).toContain("attachments[0].mediaType");
-
-    const outside = join(world.folder(), "b.png");
-    writeFileSync(outside, Buffer.from(PNG, "base64"));
-    const fenced = await world.server({ args: ["--allow-dir", cwd] });
-    const refused = await fenced.refusal("claude_code", { ...begin, attachments: [{ path: outside }] });
-    expect(refused.text).toContain("--allow-dir");
   });
 });

@@ -31,8 +31,8 @@ async function asked(sessionId: string, count: number): Promise<Answer> {
   return answer;
 }
 
-describe("requests that are open at the same time", () => {
-  it("are answered each by itself, in any order; a second answer hears who was first", async () => {
+describe("requests that are open at the same time, and `claude_code_check`", () => {
+  it("are answered each by itself (`requestId`, `decision`, `denyMessage`), in any order; a second answer hears who was first", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two", "three"].map((name) => join(elsewhere, name));
     for (const file of files) writeFileSync(file, `the text of ${file}`);
@@ -87,7 +87,7 @@ describe("requests that are open at the same time", () => {
     expect(resultsOf(done)).toHaveLength(2);
   });
 
-  it("are all ended by a denial that interrupts", async () => {
+  it("are all ended by a denial that interrupts: `interrupt`", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two"].map((name) => join(elsewhere, name));
     for (const file of files) writeFileSync(file, "text");
@@ -134,7 +134,7 @@ describe("the time of a request", () => {
 });
 
 describe("an input that was shown cut", () => {
-  it("may be replaced once it was read page by page", async () => {
+  it("may be replaced (`permissionOptions` of `claude_code_check`) once it was read page by page", async () => {
     const cwd = world.folder();
     const file = join(cwd, "long.txt");
     const input = { file_path: file, content: "line of the file, é 😀 \u0001\n".repeat(400) };
@@ -201,7 +201,7 @@ describe("a question", () => {
     return server.news(started.sessionId, started.nextCursor);
   };
 
-  it("arrives with its options and is answered by label, labels or a text", async () => {
+  it("arrives with its options and is answered by label, labels or a text: `answers` of `claude_code_check`", async () => {
     const open = await ask();
     const { sessionId } = open;
     const [action] = open.actions;

@@ -27,8 +27,8 @@ async function page(server: Server, args: object): Promise<{ ids: string[]; next
   return { ids: answer.sessions.map(({ sessionId }) => sessionId), next: answer["nextPageToken"] };
 }
 
-describe("a list", () => {
-  it("is narrowed by status and time, and read in pages, from any server", async () => {
+describe("a list of `claude_code_session`", () => {
+  it("is narrowed by `status` and time (`since`), and read in pages (`limit`, `pageToken`), from any server", async () => {
     const before = Date.now();
     const started: string[] = [];
     for (const name of ["one", "two", "three"]) started.unshift((await start(closed, name)).sessionId);
@@ -43,7 +43,7 @@ describe("a list", () => {
     expect(await page(closed, { since: Date.now() + 60_000 })).toEqual({ ids: [], next: undefined });
   });
 
-  it("is narrowed by folder and words where the operator allows it", async () => {
+  it("is narrowed by folder (`cwd`) and words (`text`) where the operator allows it (`includeSensitive`)", async () => {
     const cwd = world.folder();
     const { sessionId } = await start(closed, "Mend the flux compensator.", { cwd });
     expect((await page(open, { cwd })).ids).toEqual([sessionId]);

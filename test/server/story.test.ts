@@ -102,7 +102,7 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
   });
 });
 
-describe("waiting", () => {
+describe("waiting with `claude_code_check`", () => {
   it("wakes on the permission, not before; a poll at 0 ms returns at once", async () => {
     const server = await world.server();
     const cwd = world.folder();
@@ -119,7 +119,7 @@ describe("waiting", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("ends at waitMs while the turn goes on", async () => {
+  it("ends at `waitMs` while the turn goes on, whatever it waits for: `until`", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const gate = `slow-${cwd}`;

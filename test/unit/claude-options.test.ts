@@ -137,14 +137,7 @@ const EVERY: Required<SessionOptions> = {
 };
 
 /** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */
-const ELSEWHERE = new Set<string>([
-  "env",
-  "maxBudgetUsd",
-  "onLost",
-  "permissionRequestTimeoutMs",
-  "sessionInitTimeoutMs",
-  "timeout",
-]);
+const ELSEWHERE = new Set("env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "));
 
 /**
  * What the SDK has and callers have not: callbacks and objects, what the engine or the operator decides, and what says

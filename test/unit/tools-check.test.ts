@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ToolCall } from "../../src/tools/define.ts";
-import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { callOf, FakeEngine } from "./tools-fake-engine.ts";
+import { NOW } from "./tools-fake-session.ts";
 import { answerOf, check } from "./tools-run.ts";
 
 describe("claude_code_check, poll", () => {

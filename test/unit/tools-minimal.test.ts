@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { FakeEngine, type FakeSession } from "./tools-fake-engine.ts";
+import { FakeEngine } from "./tools-fake-engine.ts";
+import type { FakeSession } from "./tools-fake-session.ts";
 import { check } from "./tools-run.ts";
 
 const call = (session: FakeSession, ...ids: string[]) => {

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/tools/present/size.ts";
-import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { callOf, FakeEngine } from "./tools-fake-engine.ts";
+import { NOW } from "./tools-fake-session.ts";
 import { answerOf, run } from "./tools-run.ts";
 
 interface Page {

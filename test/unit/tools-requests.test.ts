@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { callOf, FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { callOf, FakeEngine } from "./tools-fake-engine.ts";
+import { NOW } from "./tools-fake-session.ts";
 import { answerOf, check, run } from "./tools-run.ts";
 
 const respond = (engine: FakeEngine, args: object) =>

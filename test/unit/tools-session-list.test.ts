@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { FakeEngine } from "./tools-fake-engine.ts";
+import { NOW } from "./tools-fake-session.ts";
 import { listed, run, runOpen } from "./tools-run.ts";
 
 describe("claude_code_session list", () => {

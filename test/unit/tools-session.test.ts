@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FakeEngine, NOW } from "./tools-fake-engine.ts";
+import { FakeEngine } from "./tools-fake-engine.ts";
+import { NOW } from "./tools-fake-session.ts";
 import { answerOf, listed, type Listed, run, runOpen } from "./tools-run.ts";
 
 const iso = (at: number) => new Date(at).toISOString();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/tools/present/size.ts";
-import { FakeEngine, type FakeSession } from "./tools-fake-engine.ts";
+import { FakeEngine } from "./tools-fake-engine.ts";
+import type { FakeSession } from "./tools-fake-session.ts";
 import { answerOf, run } from "./tools-run.ts";
 
 interface Part {

@@ -7,10 +7,14 @@ import { lastFolder, transcriptOf } from "./transcript.ts";
 
 /** A session that Claude Code has kept, whoever ran it: in a terminal, from another tool, through another server. */
 export async function findSession(sessionId: string, configFolder: string): Promise<FoundSession | undefined> {
+  // It becomes part of a path.
+  if (!UUID.test(sessionId)) return undefined;
   const transcript = await transcriptOf(sessionId, configFolder);
   if (transcript === undefined) return undefined;
   return { cwd: await lastFolder(transcript), openIn: await openIn(sessionId, configFolder) };
 }
+
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** Every running Claude Code writes one, named by its pid. */
 const OpenSession = z.looseObject({ pid: z.number(), sessionId: z.string(), entrypoint: z.string().optional() });

@@ -16,11 +16,8 @@ export async function waitForOne(backend: SessionBackend, request: WaitRequest):
   const timer = setTimeout(stop, request.timeoutMs);
   if (request.signal.aborted) stop();
   request.signal.addEventListener("abort", stop, { once: true });
-  // One in which nothing runs is no reason to return while there are others to wait for.
-  const records = await Promise.all(request.sessions.map(async ({ sessionId }) => backend.get(sessionId)));
-  const patient = records.some((record) => record && !nothingRuns(record.state));
   const waits = request.sessions.map(async ({ sessionId, cursor }) => {
-    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, patient, signal });
+    const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
     // Whoever sleeps on must not decide the race.
     return woke ? sessionId : never();
   });
@@ -52,16 +49,12 @@ interface Wait {
   sessionId: string;
   cursor: number;
   until: WaitUntil;
-  /** Wait on when nothing runs in this session: something does in another. */
-  patient: boolean;
   signal: AbortSignal;
 }
 
 /** True once the session has what was waited for, false when the signal aborted first. */
-async function waitForSession(backend: SessionBackend, wait: Wait): Promise<boolean> {
-  const { sessionId, cursor, until, patient, signal } = wait;
-  const record = await backend.get(sessionId);
-  if (!record || (until !== "event" && !patient && nothingRuns(record.state))) return true;
+async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
+  if (!(await backend.get(sessionId))) return true;
   for await (const event of backend.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
     if (until === "news" && NEWS.has(event.type)) return true;

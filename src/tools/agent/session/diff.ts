@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { JsonObject } from "../../../domain/json.ts";
+import type { JsonObject } from "../../../domain/json.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 import { fit } from "../../present/size.ts";
 import { SessionId } from "../../prompt.ts";

@@ -1,0 +1,118 @@
+import { createHmac } from "node:crypto";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+const SECRET = "correct horse battery staple";
+
+let world: World;
+/** Has run sessions on a store of its own, which no other server sees. */
+let elsewhere: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  elsewhere = await world.server({ args: ["--store", join(world.folder(), "elsewhere.db")] });
+});
+afterAll(async () => world.close());
+
+const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
+
+/** A session that Claude Code has on disk, and that nothing has open. */
+async function begun() {
+  const cwd = world.folder();
+  const first = await elsewhere.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
+  await elsewhere.call("claude_code_session", { action: "close", sessionId: first.sessionId });
+  await expect
+    .poll(() => world.processes().some(({ command }) => command.includes(first.sessionId)), { timeout: 10_000 })
+    .toBe(false);
+  return { sessionId: first.sessionId, costUsd: first.result?.totalCostUsd ?? 0 };
+}
+
+async function here(env: Record<string, string> = {}) {
+  return world.server({ args: ["--store", join(world.folder(), "here.db")], env });
+}
+
+const tokenOf = (sessionId: string) => createHmac("sha256", SECRET).update(`local\n${sessionId}`).digest("hex");
+
+describe("a session that no server of the store has run, and `claude_code_reply`", () => {
+  it("is not found unless the operator allows it, and the answer names the variable", async () => {
+    const { sessionId } = await begun();
+    const refused = await (await here()).refusal("claude_code_reply", { sessionId, prompt: say("x") });
+    expect(refused).toMatchObject({ code: "SESSION_NOT_FOUND" });
+    expect(refused.text).toContain("CLAUDE_CODE_MCP_ALLOW_DISK_RESUME");
+  });
+
+  it("goes on where it was, with its own totals and the options of `diskResumeConfig`", async () => {
+    const { costUsd, sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    const prompt = say("two");
+    const diskResumeConfig = { model: "haiku", allowedTools: ["Bash"] };
+    const answer = await server.call("claude_code_reply", { sessionId, prompt, diskResumeConfig, waitMs: 40_000 });
+    expect(answer).toMatchObject({ sessionId, status: "idle", result: { result: "two", sessionTotalTurns: 1 } });
+    const request = world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("two?"));
+    expect(request?.told).toContain("one?");
+    expect(request?.model).toContain("haiku");
+    // What it had cost before was somebody else's.
+    expect(answer.result?.totalCostUsd).toBeGreaterThan(0);
+    expect(answer.result?.totalCostUsd).toBeLessThan(costUsd);
+    const known = await server.call("claude_code_session", { action: "get", sessionId });
+    expect(known.sessions).toMatchObject([{ totalTurns: 1 }]);
+    const again = await server.call("claude_code_reply", { sessionId, prompt: say("three"), waitMs: 40_000 });
+    expect(again.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
+  });
+
+  it("needs the right `resumeToken` where a secret is set; ours come with one", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
+    const reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
+    expect(await server.refusal("claude_code_reply", reply)).toMatchObject({ code: "PERMISSION_DENIED" });
+    const wrong = { ...reply, resumeToken: tokenOf("another") };
+    expect(await server.refusal("claude_code_reply", wrong)).toMatchObject({ code: "PERMISSION_DENIED" });
+    const right = await server.call("claude_code_reply", { ...reply, resumeToken: tokenOf(sessionId) });
+    expect(right).toMatchObject({ result: { result: "two" }, resumeToken: tokenOf(sessionId) });
+  });
+
+  it("does not show the secret to what it runs", async () => {
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
+    const script = [{ tools: [{ name: "Bash", input: { command: "env; cat /proc/$PPID/environ" } }] }, { text: "ok" }];
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag(script),
+      cwd: world.folder(),
+      allowedTools: ["Bash"],
+      waitMs: 40_000,
+    });
+    const told = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      waitMs: 0,
+      responseMode: "full",
+      maxBytes: 1_000_000,
+    });
+    expect(JSON.stringify(told)).toContain("CLAUDE_CONFIG_DIR");
+    expect(JSON.stringify(told)).not.toContain(SECRET);
+  });
+
+  it("is refused while another Claude Code has it open, and can be forked", async () => {
+    const cwd = world.folder();
+    const { sessionId } = await elsewhere.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    const reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
+    const refused = await server.refusal("claude_code_reply", reply);
+    expect(refused).toMatchObject({ code: "SESSION_BUSY" });
+    expect(refused.text).toContain("forkSession");
+    const fork = await server.call("claude_code_reply", { ...reply, forkSession: true });
+    expect(fork.sessionId).not.toBe(sessionId);
+    expect(fork.result).toMatchObject({ result: "two" });
+  });
+
+  it("is not found where Claude Code has none of that id", async () => {
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    for (const sessionId of ["00000000-0000-4000-8000-000000000000", "../../etc/passwd"]) {
+      const refused = await server.refusal("claude_code_reply", { sessionId, prompt: say("x") });
+      expect(refused).toMatchObject({ code: "SESSION_NOT_FOUND" });
+    }
+  });
+});
