@@ -12,6 +12,7 @@ import { askClaude } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { Feed } from "./feed.ts";
 import { MessageReader } from "./messages.ts";
+import { PartialText } from "./partial.ts";
 import { killMarked, killTree, startTime } from "./supervise/tree.ts";
 import type { Spawned, Spawner } from "./supervise/spawn.ts";
 
@@ -43,6 +44,7 @@ interface Context {
   mark: string;
   spawner: Spawner;
   onSignal: (signal: AgentSignal) => void;
+  onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
   mask: (text: string) => string;
 }
@@ -165,10 +167,12 @@ export class ClaudeProcess implements AgentProcess {
 
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
     const reader = new MessageReader(this.#context.transcriptId);
+    const partial = new PartialText(this.#context.onPartial);
     let failedResult = false;
     try {
       for await (const message of running) {
         if (message.type === "result") failedResult = message.is_error;
+        partial.read(message);
         for (const signal of reader.read(message)) this.#context.onSignal(this.#masked(signal));
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.tell(false);
       }

@@ -51,8 +51,8 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
       const launch = prepare(request, config);
-      const { mark, onSignal, transcriptId } = request;
-      const agent = new ClaudeProcess({ launch, mark, transcriptId, spawner, onSignal, mask: config.mask });
+      const { mark, onPartial, onSignal, transcriptId } = request;
+      const agent = new ClaudeProcess({ launch, mark, transcriptId, spawner, onSignal, onPartial, mask: config.mask });
       running.add(agent);
       void agent.ended.finally(() => running.delete(agent));
       return agent;

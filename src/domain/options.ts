@@ -61,6 +61,14 @@ export const AdvancedOptions = z.strictObject({
     .exactOptional()
     .describe("added to the environment of Claude Code. Default: {}"),
   pathToClaudeCodeExecutable: z.string().min(1).exactOptional().describe("Default: the binary that comes with the SDK"),
+  persistSession: z
+    .boolean()
+    .exactOptional()
+    .describe("false: nothing is kept on disk, the session ends with its process. Default: true"),
+  includePartialMessages: z
+    .boolean()
+    .exactOptional()
+    .describe("tell the text that is being written, as partial of a poll. Default: false"),
   maxBudgetUsd: z
     .number()
     .positive()
@@ -130,14 +138,14 @@ export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 export const SessionOptions = z.strictObject({
   cwd: z.string().min(1).describe("working directory. Default: the server's"),
   allowedTools: names.exactOptional().describe('tools that run unasked, e.g. ["Read","Bash(git *)"]. Default: []'),
-  disallowedTools: names.exactOptional().describe("tools that are never run, whatever is approved. Default: []"),
+  disallowedTools: names.exactOptional().describe("tools never run, whatever is approved. Default: []"),
   maxTurns: z
     .number()
     .int()
     .min(1)
     .max(100_000)
     .exactOptional()
-    .describe("model round trips allowed for a prompt. Default: no limit"),
+    .describe("model round trips for a prompt. Default: no limit"),
   model: z.string().min(1).exactOptional().describe("Default: Claude Code's"),
   systemPrompt: SystemPrompt.exactOptional().describe(
     "a string replaces Claude Code's own. Default: Claude Code's own",

@@ -83,6 +83,11 @@ export class SessionActor {
     return this.#trouble;
   }
 
+  /** What Claude Code is writing just now. */
+  get partial(): string {
+    return this.#hands.partial;
+  }
+
   /** Records that what runs was interrupted, gives the session up, and stops its process behind that. */
   async shutdown(): Promise<void> {
     if (this.#gone) return;

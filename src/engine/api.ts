@@ -38,6 +38,8 @@ export interface Engine {
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
   /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
   control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
+  /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
+  partial(sessionId: string): string;
   /** How the session's folder stands in git; undefined where it is in no repository. */
   workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined>;
   rename(principal: Principal, sessionId: string, title: string): Promise<void>;

@@ -104,6 +104,10 @@ class Node implements Engine {
     return data;
   }
 
+  partial(sessionId: string): string {
+    return this.#ownership.partial(sessionId);
+  }
+
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const { spec } = await this.get(principal, sessionId);
     return this.#options.runtime.workTree(spec.cwd);

@@ -28,6 +28,7 @@ interface HandsOptions {
 export class Hands {
   readonly #options: HandsOptions;
   #process: AgentProcess | undefined;
+  #partial = "";
 
   constructor(options: HandsOptions) {
     this.#options = options;
@@ -54,12 +55,18 @@ export class Hands {
     }
   }
 
+  /** What Claude Code is writing just now. */
+  get partial(): string {
+    return this.#partial;
+  }
+
   kill(): void {
     this.#process?.kill();
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
     const { now, post, runtime, sessionId, spec } = this.#options;
+    this.#partial = "";
     const onSignal = (signal: AgentSignal) => post({ type: "signal", at: now(), processId, signal });
     const { origin, transcriptId = sessionId } = state;
     this.#process = runtime.start({
@@ -68,6 +75,7 @@ export class Hands {
       options: optionsOf(spec, state),
       mark: this.#mark(processId),
       onSignal,
+      onPartial: (text) => (this.#partial = text),
       first,
       rerun,
       ...(resumeAt !== undefined && { resumeAt }),

@@ -17,7 +17,7 @@ const SEND_MS = 3_000;
 const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "initMs" | "onLost" | "turnMs">;
+  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
 }
@@ -38,6 +38,11 @@ export class Ownership {
   /** Why the log of a session that this node owns cannot be written at present. */
   trouble(sessionId: string): Refusal | undefined {
     return this.#actors.get(sessionId)?.trouble;
+  }
+
+  /** What is being written in a session that this node owns. */
+  partial(sessionId: string): string {
+    return this.#actors.get(sessionId)?.partial ?? "";
   }
 
   /** To the owner: this node's actor, another node's inbox, or this node after it has claimed a session nobody owns. */
@@ -135,8 +140,8 @@ export class Ownership {
   #policyOf(spec: SessionOptions): Policy {
     const { initMs, limits } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
-    const { maxBudgetUsd: budgetUsd, timeout: turnMs } = spec;
-    return { ...limits, askMs, budgetUsd, initMs: sessionInitTimeoutMs, onLost, turnMs };
+    const { maxBudgetUsd: budgetUsd, persistSession = true, timeout: turnMs } = spec;
+    return { ...limits, askMs, budgetUsd, ephemeral: !persistSession, initMs: sessionInitTimeoutMs, onLost, turnMs };
   }
 
   async #heartbeat(): Promise<void> {

@@ -12,6 +12,8 @@ export interface Policy {
   readonly initMs: number;
   /** A turn's length as its caller wants it, time spent waiting for a decision not counted; undefined is no bound. */
   readonly turnMs: number | undefined;
+  /** Nothing is kept of the conversation: the session ends with its process. */
+  readonly ephemeral: boolean;
   /** What a turn may cost, USD; undefined is no bound. */
   readonly budgetUsd: number | undefined;
   /** A turn's length, time spent waiting for a decision not counted. */

@@ -71,6 +71,8 @@ export interface AgentStart {
   /** Put into the environment of all that the process starts, so that it can be found again. */
   mark: string;
   onSignal: (signal: AgentSignal) => void;
+  /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
+  onPartial: (text: string) => void;
 }
 
 /** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */

@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { posix, resolve, win32 } from "node:path";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
+import { withEphemeral } from "./ephemeral.ts";
 import { createMemoryStore } from "./memory.ts";
 import { Access } from "./sqlite/connect/access.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
@@ -16,9 +17,10 @@ export interface StoreOptions extends Self {
 
 /** The store at `location`, a file or "memory:". The file is opened, and made where there is none, with the first call. */
 export function openStore(location: string, { log, ...self }: StoreOptions): SessionBackend {
-  if (location === IN_MEMORY) return createMemoryStore(self.clock).connect(self.nodeId);
+  const memory = createMemoryStore(self.clock).connect(self.nodeId);
+  if (location === IN_MEMORY) return memory;
   const file = resolve(location);
-  return new SqliteBackend(self, new Access(file, async () => openConnection(file, log)));
+  return withEphemeral(new SqliteBackend(self, new Access(file, async () => openConnection(file, log))), memory);
 }
 
 const FILE = ["claude-code-mcp", "store.db"] as const;

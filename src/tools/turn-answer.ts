@@ -1,5 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
-import { statusOf, type SessionStatus } from "../domain/session.ts";
+import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
 import type { ToolCall } from "./define.ts";
 import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
@@ -38,10 +38,17 @@ export async function answerTurn(
     status,
     nextCursor,
     ...pollInterval(status),
+    ...placeOf(state, cursor),
     ...(token !== undefined && { resumeToken: token }),
     ...(warnings.length > 0 && { warnings }),
   };
   return result ? withResult(answer, result) : answer;
+}
+
+/** A prompt that waits for its turn: how many are before it, counted from 1. */
+function placeOf({ queue }: SessionState, cursor: number): { queuePosition?: number } {
+  const index = queue.findIndex(({ eventId }) => eventId === cursor);
+  return index === -1 ? {} : { queuePosition: index + 1 };
 }
 
 function withResult(answer: JsonObject, result: JsonObject): JsonObject {

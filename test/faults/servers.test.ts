@@ -125,6 +125,22 @@ describe("two servers on one store", () => {
   });
 });
 
+/** Not in the middle of a write: a stopped process keeps the lock of the file, and nobody else can take it from it. */
+async function freeze(owner: Server, other: Server, sessionId: string): Promise<void> {
+  for (;;) {
+    process.kill(owner.pid, "SIGSTOP");
+    const write = other.call("claude_code_session", { action: "rename", sessionId, title: "Frozen" });
+    if (
+      await write.then(
+        () => true,
+        () => false,
+      )
+    )
+      return;
+    process.kill(owner.pid, "SIGCONT");
+  }
+}
+
 describe("a server that freezes", () => {
   it(
     "loses its session when its lease runs out, and writes no more to it when it thaws",
@@ -145,7 +161,7 @@ describe("a server that freezes", () => {
       await world.model.waitForRequest(
         (request) => request.sessionId === sessionId && request.lastUserText.includes(gate),
       );
-      process.kill(owner.pid, "SIGSTOP");
+      await freeze(owner, other, sessionId);
 
       // Until its lease has run out nobody can know that it will not come back.
       const deadline = Date.now() + 90_000;

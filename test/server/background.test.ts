@@ -2,6 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Server } from "./server.ts";
@@ -91,6 +92,103 @@ describe("work that goes on behind the first result", () => {
       background: [],
       result: { result: "The shell has ended.", isError: false },
     });
+  });
+});
+
+/** A subagent in the background that stands still in its work until the gate is released, and then says its last words. */
+function standingAgent(gate: string, usage = {}) {
+  const steps = [
+    { usage, tools: [{ name: "Bash", input: { command: "ls" } }] },
+    { gateBefore: gate, text: "Agent done." },
+  ];
+  const prompt = `Do it. ${scriptTag(steps)}`;
+  return { name: "Agent", input: { description: "work", subagent_type: "general-purpose", prompt } };
+}
+
+async function background(sessionId: string): Promise<unknown[]> {
+  const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
+  const tasks: unknown = sessions[0]?.["background"] ?? [];
+  return z.array(z.unknown()).parse(tasks);
+}
+
+describe("a subagent and a shell at once", () => {
+  it("the turn ends with the subagent; the shell runs on, and begins a turn of its own when it ends", async () => {
+    const cwd = world.folder();
+    const gate = `gate-${cwd}`;
+    const input = { command: `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`, run_in_background: true };
+    const script = [
+      { tools: [standingAgent(gate), { name: "Bash", input }] },
+      { text: "Both run." },
+      { text: "The agent has ended." },
+      { text: "The shell has ended." },
+    ];
+    const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
+    const { sessionId } = await server.call("claude_code", start);
+    await expect.poll(async () => (await background(sessionId)).length, { timeout: 10_000 }).toBe(2);
+    await watch(sessionId, (told) => JSON.stringify(told).includes("Both run."));
+    const running = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(running.status).toBe("running");
+    world.model.release(gate);
+    const first = await server.end(sessionId);
+    expect(first).toMatchObject({ status: "idle", result: { result: "The agent has ended.", isError: false } });
+    expect(await background(sessionId)).toHaveLength(1);
+    writeFileSync(join(cwd, "go"), "");
+    await watch(sessionId, (events) => ends(events).length === 2);
+    const all = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(ends(all.events)).toMatchObject([{ data: { result: "The agent has ended." } }, { type: "result" }]);
+    expect(all.result?.result).toBe("The shell has ended.");
+    expect(await background(sessionId)).toEqual([]);
+  });
+
+  it("an interrupt ends the turn and the subagent; the shell lives", async () => {
+    const cwd = world.folder();
+    const input = { command: `while [ ! -e ${cwd}/go ]; do sleep 0.05; done`, run_in_background: true };
+    const script = [{ tools: [standingAgent(`gate-${cwd}`), { name: "Bash", input }] }, { text: "Both run." }];
+    const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
+    const { sessionId } = await server.call("claude_code", start);
+    await watch(sessionId, (told) => JSON.stringify(told).includes("Both run."));
+    await expect.poll(async () => (await background(sessionId)).length, { timeout: 10_000 }).toBe(2);
+    await server.call("claude_code_session", { action: "interrupt", sessionId });
+    const end = await server.end(sessionId);
+    expect(end).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "interrupted" } });
+    await expect.poll(async () => background(sessionId), { timeout: 10_000 }).toMatchObject([{ type: "local_bash" }]);
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("a subagent that spends the budget behind the first result is stopped", async () => {
+    const cwd = world.folder();
+    const script = [
+      { tools: [standingAgent(`gate-${cwd}`, { input_tokens: 900_000 })] },
+      { text: "It runs." },
+      { text: "never" },
+    ];
+    const end = await server.call("claude_code", {
+      prompt: scriptTag(script),
+      cwd,
+      allowedTools: ["Bash"],
+      waitMs: 40_000,
+      advanced: { maxBudgetUsd: 1 },
+    });
+    expect(end).toMatchObject({ status: "error", result: { errorSubtype: "error_max_budget_usd", retryable: true } });
+  });
+});
+
+describe("a call that blocks", () => {
+  it("for a turn longer than 45 s returns its result where the operator allows it", { timeout: 120_000 }, async () => {
+    const patient = await world.server({ args: ["--max-wait-ms", "90000"] });
+    const prompt = scriptTag([{ delayMs: 46_000, text: "At last." }]);
+    const done = await patient.call("claude_code", { prompt, cwd: world.folder(), waitMs: 90_000 });
+    expect(done).toMatchObject({ status: "idle", result: { result: "At last.", isError: false, numTurns: 1 } });
+    expect(done.result?.durationMs).toBeGreaterThan(45_000);
+    expect(done.result).toMatchObject({
+      sessionId: done.sessionId,
+      durationApiMs: expect.any(Number),
+      sessionTotalTurns: 1,
+      stopReason: "end_turn",
+      usage: expect.any(Object),
+      modelUsage: expect.any(Object),
+    });
+    await patient.close();
   });
 });
 

@@ -108,6 +108,14 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(fork.result).toMatchObject({ result: "two" });
   });
 
+  it("is no way around the gate of bypassPermissions", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    const diskResumeConfig = { permissionMode: "bypassPermissions" };
+    const refused = await server.refusal("claude_code_reply", { sessionId, prompt: say("x"), diskResumeConfig });
+    expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
   it("is not found where Claude Code has none of that id", async () => {
     const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
     for (const sessionId of ["00000000-0000-4000-8000-000000000000", "../../etc/passwd"]) {

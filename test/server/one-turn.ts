@@ -13,7 +13,8 @@ export async function play(server: Server, script: Script, options: object): Pro
 
 /** All that is in the log of a session by now. */
 export async function told(server: Server, sessionId: string): Promise<Answer> {
-  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, maxBytes: 262_144 });
+  const whole = { responseMode: "delta_compact", maxBytes: 262_144 };
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, ...whole });
 }
 
 /** What the model was asked by the main conversation of a session, in order; `subagents` in place of it. */

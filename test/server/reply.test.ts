@@ -141,8 +141,9 @@ describe("`whenBusy` of `claude_code_reply`", () => {
 
   it("queue: three prompts run one after the other, each a turn of its own", async () => {
     const { sessionId, release } = await standing();
-    for (const text of ["one", "two", "three"]) {
-      await server.call("claude_code_reply", { sessionId, prompt: say(text), whenBusy: "queue" });
+    for (const [index, text] of ["one", "two", "three"].entries()) {
+      const waiting = await server.call("claude_code_reply", { sessionId, prompt: say(text), whenBusy: "queue" });
+      expect(waiting).toMatchObject({ status: "running", queuePosition: index + 1 });
     }
     release();
     await server.end(sessionId);

@@ -103,6 +103,8 @@ const EVERY: Required<SessionOptions> = {
   },
   agent: "scout",
   maxBudgetUsd: 2,
+  persistSession: false,
+  includePartialMessages: true,
   timeout: 60_000,
   additionalDirectories: ["/more"],
   effort: "high",

@@ -70,6 +70,9 @@ const WALKS = {
     ending()
       .hear(ended)
       .command("control", { by: "caller", request: { do: "usage" } }),
+  "kept nowhere, running": () => new Walk({ ephemeral: true }, running()),
+  "kept nowhere, idle": () => new Walk({ ephemeral: true }, done()),
+  "kept nowhere, gone": () => new Walk({ ephemeral: true }, running()).hear(killed),
   "shut down": () => running().take({ type: "shutdown", at: POLICY.initMs }),
   cancelled: () => running().command("cancel", { by: "caller" }),
   "cancelled, gone": () => running().command("cancel", { by: "caller", reason: "no need" }).hear(killed),

@@ -131,6 +131,23 @@ describe("a turn that is lost", () => {
   });
 });
 
+describe("a session of which nothing is kept", () => {
+  const kept = () => new Walk({ ephemeral: true }, running());
+
+  it("ends with its process in the middle of a turn", () => {
+    const walk = kept().hear(KILLED);
+    expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true });
+    expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
+  });
+
+  it("ends when it has been idle for long, and its process with it", () => {
+    const walk = kept()
+      .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
+      .due();
+    expect([walk.told, walk.status]).toEqual(["session.closed(expired) stop", "closed"]);
+  });
+});
+
 describe("a turn that is to be run on when it is lost", () => {
   const lost = () => new Walk({ onLost: "resume" }, running()).hear(KILLED);
 

@@ -19,6 +19,7 @@ export const POLICY: Policy = {
   askMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
+  ephemeral: false,
   askDeliveredMs: 60 * SECOND,
   askMaxMs: 1800 * SECOND,
   initMs: 10 * SECOND,

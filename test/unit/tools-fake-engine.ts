@@ -94,6 +94,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor: 1 });
   }
 
+  partial = () => "";
   workTree = async () => Promise.resolve(undefined);
   queue = async () => Promise.resolve();
   control = async () => Promise.resolve({});

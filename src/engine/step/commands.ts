@@ -4,7 +4,8 @@ import type { SessionState } from "../../domain/session.ts";
 import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
-import { endProcess, endTurn, holdQueue, runNext, steer, type Ending } from "./turn.ts";
+import { closeSession } from "./closing.ts";
+import { endTurn, holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
@@ -132,24 +133,13 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   accept(draft, command, cursor);
 }
 
-/** Closing is final and does not wait: the turn is over for every reader, the process is stopped behind it. */
 function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: ClosedReason): void {
-  const { at, effects, state } = draft;
-  const cursor = state.lastEventId + 1;
-  if (!state.closed) {
-    const { by } = command.data;
-    const message = command.kind === "cancel" ? command.data.reason?.slice(0, REASON_MAX) : undefined;
-    state.closed = { reason, by, at, ...(message !== undefined && { message }) };
-    const cancelled: Ending = { outcome: "cancelled", errorSubtype: "cancelled", code: "CANCELLED" };
-    const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);
-    if (state.turn) endTurn(draft, state.turn, ending, "cancel");
-    for (const { promptId } of state.queue.splice(0)) {
-      emit(draft, { type: "prompt.dropped", data: { promptId, reason } });
-    }
-    emit(draft, { type: "session.closed", data: { reason, by, ...(message !== undefined && { message }) } });
-    if (state.process.phase === "ending") effects.push({ type: "stop" });
-    endProcess(draft);
-  }
+  const cursor = draft.state.lastEventId + 1;
+  const { by } = command.data;
+  const message = command.kind === "cancel" ? command.data.reason?.slice(0, REASON_MAX) : undefined;
+  const cancelled: Ending = { outcome: "cancelled", errorSubtype: "cancelled", code: "CANCELLED" };
+  const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);
+  closeSession(draft, ending, { reason, by, ...(message !== undefined && { message }) });
   accept(draft, command, cursor);
 }
 

@@ -2,6 +2,7 @@ import type { OpenAsk } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
 import { settleAsk } from "./asks.ts";
+import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
 
@@ -104,6 +105,7 @@ function kill(draft: Draft, turn: Turn): void {
 
 function closeIdleProcess(draft: Draft): void {
   const { effects, state } = draft;
+  if (draft.policy.ephemeral) return expireSession(draft);
   // One that does not come up hears no stop.
   if (state.process.phase === "starting") effects.push({ type: "kill" });
   endProcess(draft);

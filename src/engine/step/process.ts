@@ -1,5 +1,6 @@
 import type { SessionState, Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
+import { expireSession } from "./closing.ts";
 import { emit, type Draft } from "./draft.ts";
 import { endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
 
@@ -60,6 +61,7 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
     state.background = [];
     if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
   }
+  if (draft.policy.ephemeral && !finished) return expireSession(draft);
   if (!turn) return;
   if (finished) finishTurn(draft, turn);
   else if (turn.pending) runPending(draft, turn);

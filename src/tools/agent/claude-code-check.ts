@@ -18,7 +18,7 @@ const SESSIONS_MOST = 50;
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
   sessionId: SessionId.exactOptional(),
-  cursor: Cursor.exactOptional().describe("nextCursor of the answer before. Default: 1, the beginning"),
+  cursor: Cursor.exactOptional().describe("nextCursor of the last answer. Default: 1"),
   sessions: z
     .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
     .min(1)

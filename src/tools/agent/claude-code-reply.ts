@@ -31,7 +31,7 @@ const Input = z.strictObject({
     .unwrap()
     .exactOptional()
     .describe("for this turn. Default: the session's"),
-  waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
+  waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
   idempotencyKey: IdempotencyKey,
   resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
   diskResumeConfig: DiskOptions.exactOptional(),

@@ -33,7 +33,7 @@ export const claudeCodeSession = defineTool({
   name: "claude_code_session",
   title: "Claude Code sessions",
   description:
-    "List sessions (newest first), get one, or act on one. cancel and close are for good; interrupt ends the turn only. To stop waiting is no reason to cancel.",
+    "List sessions (newest first), get one, or act on one. cancel and close are for good, interrupt ends the turn only; none is needed to stop waiting.",
   input: argumentsOf(ACTIONS),
   advertised: { ...ADVERTISED_FILTERS, permissionMode: { type: "string", description: "for set_permission_mode" } },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },

@@ -18,7 +18,7 @@ const Input = z.strictObject({
   attachments: Attachments,
   cwd: cwd.exactOptional(),
   ...options,
-  waitMs: WaitMs.exactOptional().describe("ms to wait for the end of the turn or a request. Default: 0"),
+  waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
   idempotencyKey: IdempotencyKey,
   advanced: AdvancedOptions.exactOptional(),
 });
@@ -41,7 +41,7 @@ export const claudeCode = defineTool({
   name: "claude_code",
   title: "Start Claude Code",
   description:
-    "Start a Claude Code session on a task. Returns at once, or with the result if the turn ends within waitMs. It runs on by itself: follow it and answer its requests with claude_code_check, go on with claude_code_reply.",
+    "Start Claude Code on a task. Returns at once, or with the result if the turn ends within waitMs. It runs on by itself: follow it and answer its requests with claude_code_check, go on with claude_code_reply.",
   input: Input,
   // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
   unlisted: ADVANCED,

@@ -125,7 +125,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
       ...pollInterval(status),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },
-    tail: tailOf(state),
+    tail: { ...tailOf(state), ...partialOf(view.id, state, deps) },
     lists: {
       background: state.background,
       ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
@@ -149,6 +149,15 @@ async function readAsked(view: SessionView, open: OpenAsk): Promise<Asked[]> {
 function isNews({ requestId, whole }: CheckAnswer["shown"][number], { asks }: SessionState): boolean {
   const open = asks.find((ask) => ask.requestId === requestId);
   return open !== undefined && (open.deliveredAt === undefined || (whole && !open.seenWhole));
+}
+
+/** Characters of a text that is being written: its end, which is what is new. */
+const PARTIAL_SHOWN = 1_000;
+
+/** What is told live only: it has no id, and is gone once the message is whole. */
+function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: ToolDeps): JsonObject {
+  const text = turn ? engine.partial(sessionId) : "";
+  return text === "" ? {} : mask({ partial: text.slice(-PARTIAL_SHOWN) });
 }
 
 function tailOf({ closed, lastEventId, lastToolUseId }: SessionState): JsonObject {

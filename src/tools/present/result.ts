@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
+import type { FailureCategory } from "../../domain/turn.ts";
 import type { ResponseMode } from "./event.ts";
 import type { Include } from "./telling.ts";
 
@@ -36,6 +37,7 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     sessionTotalCostUsd: inUsd(ended.sessionCostUsd),
     errorSubtype: ended.errorSubtype,
     category: ended.category,
+    ...(ended.category && ADVICE[ended.category]),
     code: ended.code,
     stopReason: own.stop_reason,
     structuredOutput: own.structured_output,
@@ -44,6 +46,18 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
     permissionDenials: own.permission_denials?.length === 0 ? undefined : own.permission_denials,
   });
 }
+
+/** Whether the same prompt may work when it is sent again, and what to do. */
+const ADVICE: Readonly<Record<FailureCategory, { retryable: boolean; advice: string }>> = {
+  access: { retryable: false, advice: "Log Claude Code in, or give the server a key that may do this." },
+  billing: { retryable: false, advice: "Settle the account that pays, then reply." },
+  limit: { retryable: true, advice: "Reply to go on: each prompt has its limits anew. Or raise the limit." },
+  overloaded: { retryable: true, advice: "Wait a minute, then reply." },
+  request: { retryable: false, advice: "Change what was asked: the model, the prompt or the attachments." },
+  connection: { retryable: true, advice: "Check the network of the server, then reply." },
+  configuration: { retryable: false, advice: "Mend what the message names; the session can be replied to then." },
+  unknown: { retryable: true, advice: "Reply to try again; read the events for what was done." },
+};
 
 /** Sums of small fractions, without the digits that only the summing made. */
 export function inUsd(sum: number): number {

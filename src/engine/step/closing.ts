@@ -1,0 +1,26 @@
+import type { SessionState } from "../../domain/session.ts";
+import { emit, type Draft } from "./draft.ts";
+import { endProcess, endTurn, type Ending } from "./turn.ts";
+
+type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;
+
+/** Closing is final and does not wait: the turn is over for every reader, the process is stopped behind it. */
+export function closeSession(draft: Draft, ending: Ending, closed: Closed): void {
+  const { at, effects, state } = draft;
+  if (state.closed) return;
+  state.closed = { ...closed, at };
+  if (state.turn) endTurn(draft, state.turn, ending, "cancel");
+  for (const { promptId } of state.queue.splice(0)) {
+    emit(draft, { type: "prompt.dropped", data: { promptId, reason: closed.reason } });
+  }
+  emit(draft, { type: "session.closed", data: closed });
+  if (state.process.phase === "ending") effects.push({ type: "stop" });
+  endProcess(draft);
+}
+
+/** A session of which nothing is kept ends with its process: there is nothing that another could go on with. */
+export function expireSession(draft: Draft): void {
+  const message = "The session's process has ended, and nothing was to be kept of it (persistSession: false).";
+  const ending: Ending = { outcome: "lost", errorSubtype: "lost", message };
+  closeSession(draft, ending, { reason: "expired", by: "server", message });
+}

@@ -1,0 +1,49 @@
+import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import { newestFirst } from "./newest-first.ts";
+
+/**
+ * Two stores as one: sessions that are to leave no trace (persistSession: false) live in the memory of this server and
+ * end with it, all others in the store behind. Other servers do not see the first kind.
+ */
+export function withEphemeral(behind: SessionBackend, memory: SessionBackend): SessionBackend {
+  const ephemeral = new Set<string>();
+  const of = (id: string) => (ephemeral.has(id) ? memory : behind);
+  return {
+    nodeId: behind.nodeId,
+    heartbeat: async (ttlMs) => {
+      await behind.heartbeat(ttlMs);
+      await memory.heartbeat(ttlMs);
+    },
+    create: async (session) => {
+      if (session.spec.persistSession !== false) return behind.create(session);
+      const done = await memory.create(session);
+      ephemeral.add(done.record.id);
+      return done;
+    },
+    get: async (id) => of(id).get(id),
+    update: async (id, rev, patch) => of(id).update(id, rev, patch),
+    list: async (query) => {
+      const kept = await behind.list(query);
+      if (ephemeral.size === 0) return kept;
+      const both: SessionRecord[] = [...kept, ...(await memory.list(query))];
+      return both.toSorted(newestFirst).slice(0, query.limit);
+    },
+    claim: async (id) => of(id).claim(id),
+    release: async (lease) => of(lease.sessionId).release(lease),
+    append: async (lease, change) => of(lease.sessionId).append(lease, change),
+    read: async (id, from, limit) => of(id).read(id, from, limit),
+    tail: (id, from, signal) => of(id).tail(id, from, signal),
+    send: async (id, command, timeoutMs) => of(id).send(id, command, timeoutMs),
+    inbox: (lease, signal) => of(lease.sessionId).inbox(lease, signal),
+    size: async () => behind.size(),
+    abandoned: async (limit) => behind.abandoned(limit),
+    purge: async (query) => {
+      const kept = await behind.purge(query);
+      return kept + (await memory.purge({ ...query, limit: query.limit - kept }));
+    },
+    close: async () => {
+      await memory.close();
+      await behind.close();
+    },
+  };
+}
