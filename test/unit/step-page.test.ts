@@ -50,6 +50,14 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
     running({ turnMaxMs: 2 * SECOND })
       .due()
       .hear(result(), IDLE),
+  "the turn took longer than its timeout": () =>
+    running({ turnMs: 2 * SECOND })
+      .due()
+      .hear(result(), IDLE),
+  "the turn spent more than maxBudgetUsd": () =>
+    running({ budgetUsd: 1 })
+      .hear({ type: "spent", costUsdTotal: 2, atStart: false })
+      .hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
   "Claude Code gave no sign of life": () => running().due().due().hear(KILLED),
   "Claude Code did not come up within sessionInitTimeoutMs": () => new Walk().prompt("p1").due().hear(KILLED),
   "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
