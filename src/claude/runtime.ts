@@ -16,7 +16,7 @@ import { toSdkOptions } from "./options.ts";
 import { ClaudeProcess, type Launch } from "./process.ts";
 import { endLeftover } from "./supervise/leftover.ts";
 import { Spawner } from "./supervise/spawn.ts";
-import { findSession } from "./folder/find.ts";
+import { findSession, openIn } from "./folder/find.ts";
 import { hasTranscript } from "./folder/transcript.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
 
@@ -47,6 +47,7 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
     attach: async (sources, { cwd }) =>
       readImages(sources, cwd, async (field, path) => checkInside(field, path, config.allowDirs)),
     find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
+    openIn: async (sessionId, options) => openIn(sessionId, configFolder(plainEnvironment(config, options))),
     workTree: workTreeOf,
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {

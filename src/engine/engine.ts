@@ -7,7 +7,15 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf } from "../domain/session.ts";
 import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
+import {
+  adopted,
+  createSession,
+  forkOf,
+  newSession,
+  promptCommand,
+  refuseOpen,
+  type Beginning,
+} from "./verbs/beginnings.ts";
 import { decisionOf } from "./verbs/decision.ts";
 import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } from "./gate.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
@@ -234,7 +242,10 @@ class Node implements Engine {
     if (process.phase !== "none") checkMode(gate, reported.permissionMode);
     await runtime.check(options);
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
-    if (!isForeign) await this.#checkIdentity(record);
+    if (isForeign || process.phase !== "none") return;
+    await this.#checkIdentity(record);
+    const { processCount, transcriptId = record.id } = record.state;
+    if (processCount > 0) await refuseOpen(runtime, { sessionId: record.id, transcriptId }, options);
   }
 
   /** A session that would go on under another configuration or another's money is not resumed unseen. */

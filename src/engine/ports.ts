@@ -86,8 +86,12 @@ export interface Leftover {
 export interface FoundSession {
   /** The folder it was in last. */
   cwd: string | undefined;
-  /** The process that has it open now, and how it was started, in words. */
-  openIn: { pid: number; how: string } | undefined;
+}
+
+/** A process that has a session open, and how it was started, in Claude Code's word. */
+export interface OpenIn {
+  pid: number;
+  how: string;
 }
 
 /** How a folder stands against its last commit in git. */
@@ -109,6 +113,8 @@ export interface AgentRuntime {
   workTree(cwd: string): Promise<WorkTree | undefined>;
   /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
   find(sessionId: string, options: Pick<SessionOptions, "env">): Promise<FoundSession | undefined>;
+  /** The process that has the session open just now, in a terminal or wherever else. */
+  openIn(sessionId: string, options: Pick<SessionOptions, "env">): Promise<OpenIn | undefined>;
   /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
   start(request: AgentStart): AgentProcess;
   /** Whose configuration and money a session with these options would use. */

@@ -108,6 +108,23 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(fork.result).toMatchObject({ result: "two" });
   });
 
+  it("is refused as well when it is ours but open elsewhere by now", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    const reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
+    await server.call("claude_code_reply", reply);
+    const ours = world.processes().find(({ command }) => command.includes(sessionId));
+    process.kill(ours?.pid ?? Number.NaN, "SIGTERM");
+    await expect
+      .poll(async () => (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0])
+      .toMatchObject({ processLive: false });
+    const third = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    await third.call("claude_code_reply", { ...reply, prompt: say("three") });
+    const refused = await server.refusal("claude_code_reply", { ...reply, prompt: say("four") });
+    expect(refused).toMatchObject({ code: "SESSION_BUSY" });
+    expect(refused.text).toContain("process ");
+  });
+
   it("is no way around the gate of bypassPermissions", async () => {
     const { sessionId } = await begun();
     const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });

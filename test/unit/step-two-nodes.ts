@@ -124,6 +124,7 @@ export class ScriptedRuntime implements AgentRuntime {
   readonly found = new Map<string, FoundSession>();
 
   check = async (): Promise<void> => Promise.resolve();
+  openIn = async () => Promise.resolve(undefined);
   workTree = async () => Promise.resolve(undefined);
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));

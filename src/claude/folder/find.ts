@@ -1,7 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import type { FoundSession } from "../../engine/ports.ts";
+import type { FoundSession, OpenIn } from "../../engine/ports.ts";
 import { startTime } from "../supervise/tree.ts";
 import { lastFolder, transcriptOf } from "./transcript.ts";
 
@@ -11,24 +11,37 @@ export async function findSession(sessionId: string, configFolder: string): Prom
   if (!UUID.test(sessionId)) return undefined;
   const transcript = await transcriptOf(sessionId, configFolder);
   if (transcript === undefined) return undefined;
-  return { cwd: await lastFolder(transcript), openIn: await openIn(sessionId, configFolder) };
+  return { cwd: await lastFolder(transcript) };
 }
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** Every running Claude Code writes one, named by its pid. */
-const OpenSession = z.looseObject({ pid: z.number(), sessionId: z.string(), entrypoint: z.string().optional() });
+const OpenSession = z.looseObject({
+  pid: z.number(),
+  sessionId: z.string(),
+  procStart: z.string().optional(),
+  entrypoint: z.string().optional(),
+});
 
-async function openIn(sessionId: string, configFolder: string): Promise<FoundSession["openIn"]> {
+/** The process that has the session open. Two at once would both go on with it, and what one of them did would be lost. */
+export async function openIn(sessionId: string, configFolder: string): Promise<OpenIn | undefined> {
   const folder = join(configFolder, "sessions");
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => each.endsWith(".json"))) {
     const open = OpenSession.safeParse(await readJson(join(folder, name)));
-    // One that was killed leaves its file behind.
-    if (!open.success || open.data.sessionId !== sessionId || !(await startTime(open.data.pid))) continue;
+    if (!open.success || open.data.sessionId !== sessionId || !(await isRunning(open.data))) continue;
     return { pid: open.data.pid, how: open.data.entrypoint ?? "unknown" };
   }
   return undefined;
+}
+
+/** One that was killed leaves its file behind, and its pid may be somebody else's by now. */
+async function isRunning({ pid, procStart }: z.infer<typeof OpenSession>): Promise<boolean> {
+  const started = await startTime(pid);
+  // Only on Linux both of us write the start time in the same unit.
+  const isComparable = process.platform === "linux" && procStart !== undefined;
+  return started !== undefined && (!isComparable || procStart === started);
 }
 
 async function readJson(file: string): Promise<unknown> {

@@ -39,18 +39,26 @@ export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Pro
   const { fork, options, prompt, sessionId } = request;
   const found = await runtime.find(sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
-  if (found.openIn && !fork) {
-    const { how, pid } = found.openIn;
-    const advice = "Close it there, or branch off with forkSession: true.";
-    const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
-    throw new AppError("SESSION_BUSY", problem, { sessionId });
-  }
+  if (!fork) await refuseOpen(runtime, { sessionId, transcriptId: sessionId }, options);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
   const spec = { ...options, cwd };
   const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
   const id = fork ? await runtime.reserve(spec) : sessionId;
   return { id, spec, inherited: { origin: { transcriptId: sessionId, ...at } } };
+}
+
+/** Whoever else has the session open would not see what we did, nor we what he does. */
+export async function refuseOpen(
+  runtime: AgentRuntime,
+  { sessionId, transcriptId }: { sessionId: string; transcriptId: string },
+  options: Pick<SessionOptions, "env">,
+): Promise<void> {
+  const open = await runtime.openIn(transcriptId, options);
+  if (!open) return;
+  const advice = "Close it there, or branch off with forkSession: true.";
+  const where = `in another Claude Code (process ${String(open.pid)}, ${open.how})`;
+  throw new AppError("SESSION_BUSY", `Session ${sessionId} is open ${where}. ${advice}`, { sessionId });
 }
 
 interface Created {
