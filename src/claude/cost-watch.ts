@@ -7,7 +7,7 @@ export class CostWatch {
   readonly #query: Query;
   readonly #onSignal: (signal: AgentSignal) => void;
   #asking = false;
-  #again = false;
+  #again: { atStart: boolean } | undefined;
 
   constructor(query: Query, onSignal: (signal: AgentSignal) => void) {
     this.#query = query;
@@ -16,7 +16,7 @@ export class CostWatch {
 
   tell(atStart: boolean): void {
     if (this.#asking) {
-      this.#again = true;
+      this.#again = { atStart: atStart || this.#again?.atStart === true };
       return;
     }
     this.#asking = true;
@@ -29,8 +29,8 @@ export class CostWatch {
     // One that cannot answer is about to end.
     if (costUsdTotal === undefined) return;
     this.#onSignal({ type: "spent", costUsdTotal, atStart });
-    if (!this.#again) return;
-    this.#again = false;
-    this.tell(false);
+    const again = this.#again;
+    this.#again = undefined;
+    if (again) this.tell(again.atStart);
   }
 }

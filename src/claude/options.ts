@@ -60,6 +60,8 @@ const DEFAULTS: Options = {
   // Without it Claude Code runs with a prompt of one line.
   systemPrompt: defaultPrompt,
   settingSources: ["user", "project", "local"],
+  // Without it the settings of a user or of the caller's environment would choose, past the operator's gate.
+  permissionMode: "default",
   // By default the SDK puts the servers' env and headers on the command line, where every user can read them.
   mcpServersDelivery: "initialize",
 };

@@ -23,6 +23,8 @@ import type { Spawned, Spawner } from "./supervise/spawn.ts";
 const INTERRUPT_MS = 1000;
 const END_OF_INPUT_MS = 500;
 const CLOSE_MS = 2000;
+/** Control requests are answered within 20 ms, the first of a process within a second. */
+const CONTROL_MS = 30_000;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
@@ -87,7 +89,9 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
-    return askClaude(await this.#ready, request);
+    const answered = askClaude(await this.#ready, request);
+    if (await before(CONTROL_MS, answered)) return answered;
+    throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }
 
   answer(requestId: string, decision: Decision): void {
@@ -119,7 +123,8 @@ export class ClaudeProcess implements AgentProcess {
     const exit = await this.#spawned?.exit;
     await this.#announced;
     // One that ends in good order ends its shells. One that was killed leaves them behind.
-    if (this.#killed || !this.#stopping) await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`);
+    if (this.#killed || !this.#stopping)
+      await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`).catch(() => undefined);
     const error = this.#whyItEnded(failure ?? exit?.error?.message);
     onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
   }

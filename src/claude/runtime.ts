@@ -48,7 +48,7 @@ export function claudeRuntime(config: ClaudeRuntimeOptions): AgentRuntime {
       readImages(sources, cwd, async (field, path) => checkInside(field, path, config.allowDirs)),
     find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
     openIn: async (sessionId, options) => openIn(sessionId, configFolder(plainEnvironment(config, options))),
-    workTree: workTreeOf,
+    workTree: async (options) => workTreeOf(options.cwd, plainEnvironment(config, options)),
     reserve: async () => Promise.resolve(randomUUID()),
     start(request: AgentStart): AgentProcess {
       const launch = prepare(request, config);
@@ -74,7 +74,9 @@ function plainEnvironment({ environment }: ClaudeRuntimeOptions, { env = {} }: P
 async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Promise<void> {
   await checkFolder("cwd", options.cwd, config.allowDirs);
   for (const [index, folder] of (options.additionalDirectories ?? []).entries()) {
-    await checkFolder(`additionalDirectories[${String(index)}]`, folder, config.allowDirs);
+    // Claude Code takes a relative one from its own folder.
+    const path = resolve(options.cwd, folder);
+    await checkFolder(`additionalDirectories[${String(index)}]`, path, config.allowDirs);
   }
   if (options.debugFile !== undefined) {
     await checkFile("debugFile", resolve(options.cwd, options.debugFile), config.allowDirs);
@@ -122,14 +124,17 @@ async function beginningOf(
   { first, origin, resumeAt, sessionId, transcriptId }: AgentStart,
   folder: string,
 ): Promise<{ resumed: boolean; options: Partial<Options> }> {
-  const at = resumeAt ?? (first ? origin?.at : undefined);
-  const cut = at === undefined ? {} : { resumeSessionAt: at };
+  const cutAt = (at: string | undefined) => (at === undefined ? {} : { resumeSessionAt: at });
   const isOwn = (!first || origin?.transcriptId === transcriptId) && (await hasTranscript(transcriptId, folder));
-  if (isOwn) return { resumed: true, options: { resume: transcriptId, ...cut } };
+  if (isOwn) {
+    return { resumed: true, options: { resume: transcriptId, ...cutAt(resumeAt ?? (first ? origin?.at : undefined)) } };
+  }
   if (origin && (await hasTranscript(origin.transcriptId, folder))) {
+    const cut = cutAt(resumeAt ?? origin.at);
     return { resumed: true, options: { resume: origin.transcriptId, forkSession: true, sessionId, ...cut } };
   }
-  return { resumed: false, options: { sessionId } };
+  // Another than `sessionId` after a `/clear`, of which nothing was said yet.
+  return { resumed: false, options: { sessionId: transcriptId } };
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;

@@ -37,6 +37,13 @@ export function createEngine(options: EngineOptions): Engine {
   return new Node(options);
 }
 
+/** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
+function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
+  if (kind === "queue") return data.do === "release";
+  if (kind === "control") return state.process.phase === "none" && data.request.do !== "configure";
+  return kind === "prompt";
+}
+
 /** What a command that was carried out is answered with. */
 type Done = Extract<CommandReply, { ok: true }>;
 
@@ -47,7 +54,12 @@ class Node implements Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    this.#ownership = new Ownership(options);
+    const mayRun = async (record: SessionRecord) =>
+      this.#checkPrompt(record).then(
+        () => true,
+        () => false,
+      );
+    this.#ownership = new Ownership(options, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
@@ -85,8 +97,8 @@ class Node implements Engine {
     const { created, record } = await createSession(this.#options, principal, beginning, prompt.idempotencyKey);
     // Somebody else has made a session of Claude Code his own before.
     if (record.principal !== principal) throw sessionNotFound(record.id);
-    // A retry gives the prompt only where the first try died before it could.
-    if (created || record.state.lastEventId === 0) {
+    // A retry gives the prompt only where the first try died before it could; whoever was second to find it gives his own.
+    if (created || record.state.lastEventId === 0 || record.id === beginning.id) {
       await this.#command(command, record);
     }
     return { sessionId: record.id, cursor: 1 };
@@ -118,7 +130,8 @@ class Node implements Engine {
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const { spec } = await this.get(principal, sessionId);
-    return this.#options.runtime.workTree(spec.cwd);
+    await this.#options.runtime.check(spec);
+    return this.#options.runtime.workTree(spec);
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
@@ -227,7 +240,7 @@ class Node implements Engine {
   }
 
   async #command(command: Command, record: SessionRecord): Promise<Done> {
-    if (command.kind === "prompt") await this.#checkPrompt(record);
+    if (startsWork(command, record)) await this.#checkPrompt(record);
     const reply = await this.#ownership.command(command, record);
     if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });

@@ -25,14 +25,17 @@ export interface OwnershipOptions extends ActorContext {
 /** Which sessions this node owns, and the way to those that others do. */
 export class Ownership {
   readonly #options: OwnershipOptions;
+  readonly #mayRun: (record: SessionRecord) => Promise<boolean>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   #draining = false;
 
-  constructor(options: OwnershipOptions) {
+  /** `mayRun` says whether this server would take a prompt of the session. */
+  constructor(options: OwnershipOptions, mayRun: (record: SessionRecord) => Promise<boolean>) {
     this.#options = options;
+    this.#mayRun = mayRun;
   }
 
   /** Why the log of a session that this node owns cannot be written at present. */
@@ -120,6 +123,9 @@ export class Ownership {
 
   async #tryClaim(record: SessionRecord): Promise<SessionActor | undefined> {
     const { backend, log } = this.#options;
+    // A claim would take the session even from this node's own actor, whose lease may have lapsed while the machine slept.
+    const own = this.#actors.get(record.id);
+    if (own) return own;
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#draining) return undefined;
     await this.beAlive();
@@ -127,7 +133,9 @@ export class Ownership {
     const current = lease && (await backend.get(record.id));
     if (!lease || !current) return undefined;
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    return this.#own(lease, current);
+    // A lost turn is not run on where its prompt would be refused.
+    const isRefused = current.spec.onLost === "resume" && isAtWork(current.state) && !(await this.#mayRun(current));
+    return this.#own(lease, isRefused ? { ...current, spec: { ...current.spec, onLost: "report" } } : current);
   }
 
   #own(lease: Lease, { spec, state }: SessionRecord): SessionActor {

@@ -110,7 +110,7 @@ export interface AgentRuntime {
   /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
   attach(sources: readonly AttachmentSource[], options: Pick<SessionOptions, "cwd">): Promise<Attachment[]>;
   /** Undefined where the folder is in no repository. */
-  workTree(cwd: string): Promise<WorkTree | undefined>;
+  workTree(options: Pick<SessionOptions, "cwd" | "env">): Promise<WorkTree | undefined>;
   /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
   find(sessionId: string, options: Pick<SessionOptions, "env">): Promise<FoundSession | undefined>;
   /** The process that has the session open just now, in a terminal or wherever else. */

@@ -11,8 +11,9 @@ export function withEphemeral(behind: SessionBackend, memory: SessionBackend): S
   return {
     nodeId: behind.nodeId,
     heartbeat: async (ttlMs) => {
-      await behind.heartbeat(ttlMs);
+      // What lives in memory does not depend on the disk.
       await memory.heartbeat(ttlMs);
+      await behind.heartbeat(ttlMs);
     },
     create: async (session) => {
       if (session.spec.persistSession !== false) return behind.create(session);

@@ -9,6 +9,7 @@ const bare: Options = {
   cwd: "/repo",
   systemPrompt: preset,
   settingSources: ["user", "project", "local"],
+  permissionMode: "default",
   mcpServersDelivery: "initialize",
 };
 

@@ -46,6 +46,10 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const key = idempotencyKey ?? promptId;
   const seen = state.recentKeys.find((recent) => recent.key === key);
   if (seen) return accept(draft, command, seen.cursor);
+  if (draft.policy.ephemeral && command.data.resumeAt !== undefined) {
+    const problem = "resumeSessionAt: nothing is kept of this session (persistSession: false) to go back in.";
+    return refuse(draft, command, "INVALID_ARGUMENT", problem);
+  }
   // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
   if (state.turn?.origin === "prompt" && whenBusy === "reject") {
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";

@@ -41,6 +41,10 @@ function configureNext(draft: Draft, command: CommandOf<"control">, request: Con
     const advice = "Interrupt the turn or wait for its end.";
     return refuse(draft, command, "SESSION_BUSY", `This cannot be switched while a turn runs. ${advice}`);
   }
+  if (draft.policy.ephemeral && state.process.phase !== "none") {
+    const problem = "This takes another process, and nothing is kept of this session (persistSession: false) for it.";
+    return refuse(draft, command, "INVALID_ARGUMENT", problem);
+  }
   // The next prompt resumes the session in a process that has it.
   endProcess(draft);
   choose(draft, command.data.by, request);

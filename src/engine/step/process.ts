@@ -2,7 +2,7 @@ import type { SessionState, Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
 import { expireSession } from "./closing.ts";
 import { emit, type Draft } from "./draft.ts";
-import { endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
+import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
 
@@ -61,7 +61,7 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
     state.background = [];
     if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
   }
-  if (draft.policy.ephemeral && !finished) return expireSession(draft);
+  if (draft.policy.ephemeral) return expireSession(draft, turn && finished ? endingOf(turn) : undefined);
   if (!turn) return;
   if (finished) finishTurn(draft, turn);
   else if (turn.pending) runPending(draft, turn);
@@ -103,5 +103,8 @@ export function onRecovered(draft: Draft): void {
   draft.effects.push({ type: "end-leftover", processId: id, ...known });
   // As if it had been up: a turn whose owner died is lost, whatever state its process was in.
   if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
+  const { savedCostUsd } = draft.state;
   onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
+  // Nobody saw whether it could save what it had spent since.
+  draft.state.savedCostUsd = savedCostUsd;
 }

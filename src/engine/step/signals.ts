@@ -83,7 +83,8 @@ function onResult(draft: Draft, { message, result }: SignalOf<"result">): void {
 }
 
 function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settled">): void {
-  if (state.turn) state.turn.awaiting = state.turn.awaiting.filter((id) => id !== promptId);
+  // A pending turn waits for the exit of the process that says this, and has not given it anything.
+  if (state.turn && !state.turn.pending) state.turn.awaiting = state.turn.awaiting.filter((id) => id !== promptId);
 }
 
 function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {

@@ -6,7 +6,7 @@ import type { Draft } from "./draft.ts";
 export function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, { type: "spent" }>): void {
   const { state } = draft;
   if (atStart) {
-    const isInherited = state.origin !== undefined && state.processCount === 1 && state.totals.turns === 0;
+    const isInherited = state.origin !== undefined && state.totals.turns === 0 && state.totals.costUsd === 0;
     if (isInherited) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
   } else if (state.turn) {
     checkBudget(draft, state.turn, costUsdTotal);

@@ -148,8 +148,11 @@ function outcomeOf(result: AgentResult): NonNullable<Turn["last"]> {
 
 /** Claude Code is idle, or gone after its result: the first reason to stop decides, else the last result. */
 export function finishTurn(draft: Draft, turn: Turn): void {
-  if (turn.stopping) endTurn(draft, turn, stoppedEnding(turn.stopping.reason, turn.stopping.by));
-  else endTurn(draft, turn, turn.last ?? { outcome: "done" });
+  endTurn(draft, turn, endingOf(turn));
+}
+
+export function endingOf({ last, stopping }: Turn): Ending {
+  return stopping ? stoppedEnding(stopping.reason, stopping.by) : (last ?? { outcome: "done" });
 }
 
 export function stoppedEnding(reason: StopReason, by: string): Ending {

@@ -25,6 +25,12 @@ export async function forkOf(runtime: AgentRuntime, source: SessionRecord, reque
   if (state.closed) {
     throw new AppError("CANCELLED", `The session was ${state.closed.reason} and cannot be forked.`, { sessionId: id });
   }
+  if (source.spec.persistSession === false) {
+    throw invalidArgument(
+      "forkSession",
+      "nothing is kept of this session (persistSession: false) that could be copied.",
+    );
+  }
   if (state.turn) {
     const advice = "Wait for the end of its turn with claude_code_check (until: end).";
     throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });

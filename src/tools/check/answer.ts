@@ -157,7 +157,9 @@ const PARTIAL_SHOWN = 1_000;
 /** What is told live only: it has no id, and is gone once the message is whole. */
 function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: ToolDeps): JsonObject {
   const text = turn ? engine.partial(sessionId) : "";
-  return text === "" ? {} : mask({ partial: text.slice(-PARTIAL_SHOWN) });
+  // Masked whole and without its last word: half a secret would not be known for one.
+  const { partial } = mask({ partial: text.replace(/\S*$/, "") });
+  return typeof partial === "string" && partial !== "" ? { partial: partial.slice(-PARTIAL_SHOWN) } : {};
 }
 
 function tailOf({ closed, lastEventId, lastToolUseId }: SessionState): JsonObject {
