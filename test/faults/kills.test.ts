@@ -97,6 +97,10 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         const claude = world.processes().find(({ command }) => command.includes(sessionId));
         if (claude) process.kill(claude.pid, "SIGKILL");
         await watching;
+        // One that was killed after its turn had ended is noticed a moment later; a prompt in that moment would be lost with it.
+        const get = { action: "get", sessionId };
+        const isLive = async () => (await server.call("claude_code_session", get)).sessions[0]?.["processLive"];
+        if (claude) await expect.poll(isLive, { timeout: 10_000 }).toBe(false);
         const after = await server.end(sessionId);
         found[after.status] = (found[after.status] ?? 0) + 1;
         expect(`${after.status} ${after.result?.errorSubtype ?? ""}`).toMatch(/^(idle $|error (lost|start_failed)$)/);

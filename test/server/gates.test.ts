@@ -1,0 +1,86 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
+
+describe("what runs without being asked", () => {
+  it("is not for the user's own settings to choose: without `permissionMode` everything asks", async () => {
+    const settings = join(world.configFolder, "settings.json");
+    writeFileSync(settings, JSON.stringify({ permissions: { defaultMode: "acceptEdits" } }));
+    const server = await world.server();
+    const cwd = world.folder();
+    const write = { name: "Write", input: { file_path: join(cwd, "a.txt"), content: "x" } };
+    const { sessionId } = await server.call("claude_code", { prompt: scriptTag([{ tools: [write] }]), cwd });
+    const asked = await server.news(sessionId);
+    expect(asked.actions).toMatchObject([{ toolName: "Write" }]);
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+    rmSync(settings);
+  });
+
+  it("is not let go by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
+    const open = await world.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
+    const never = scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }]);
+    const options = { cwd: world.folder(), permissionMode: "bypassPermissions" };
+    const { sessionId } = await open.call("claude_code", { prompt: never, ...options });
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    await open.call("claude_code_reply", { sessionId, prompt: say("later"), whenBusy: "queue" });
+    process.kill(open.pid, "SIGKILL");
+    await open.gone;
+
+    const closed = await world.server();
+    for (const action of ["release_queue", "usage"]) {
+      const refused = await closed.refusal("claude_code_session", { action, sessionId });
+      expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+    }
+    expect(JSON.stringify(world.model.requests)).not.toContain("later?");
+  });
+
+  it("is no command of a repository whose changes are told, nor is anything outside the folder", async () => {
+    const repository = world.folder();
+    const cwd = join(repository, "inside");
+    const marker = join(repository, "was-run");
+    mkdirSync(cwd);
+    const git = (...args: string[]) => execFileSync("git", ["-C", repository, ...args], { env: AUTHOR });
+    writeFileSync(join(cwd, "a.txt"), "one\n");
+    writeFileSync(join(repository, "outside.txt"), "one\n");
+    git("init", "-q");
+    git("add", ".");
+    git("commit", "-qm", "begin");
+    writeFileSync(join(repository, ".git", "info", "attributes"), "* filter=evil\n");
+    git("config", "filter.evil.clean", `touch ${marker}; cat`);
+    writeFileSync(join(cwd, "a.txt"), "two\n");
+    writeFileSync(join(repository, "outside.txt"), "two\n");
+    utimesSync(join(cwd, "a.txt"), 1, 1);
+
+    const server = await world.server();
+    const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
+    const told = JSON.stringify(await server.call("claude_code_session", { action: "diff", sessionId }));
+    expect(told).toContain("+two");
+    expect(told).not.toContain("outside.txt");
+    expect(existsSync(marker)).toBe(false);
+    // The command is one that git would have run.
+    git("diff", "HEAD");
+    expect(existsSync(marker)).toBe(true);
+  });
+});
+
+const AUTHOR = {
+  PATH: process.env["PATH"] ?? "",
+  GIT_AUTHOR_NAME: "a",
+  GIT_AUTHOR_EMAIL: "a@example.org",
+  GIT_COMMITTER_NAME: "a",
+  GIT_COMMITTER_EMAIL: "a@example.org",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+};
