@@ -1,4 +1,5 @@
 import type { Command, CommandOf } from "../../domain/command.ts";
+import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { SessionState } from "../../domain/session.ts";
 import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
@@ -37,7 +38,7 @@ export function onCommand(draft: Draft, command: Command): void {
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const { state } = draft;
-  const { promptId, text, attachments, idempotencyKey, whenBusy = "reject" } = command.data;
+  const { promptId, text, attachments, idempotencyKey, whenBusy } = command.data;
   if (state.closed) {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
@@ -46,18 +47,8 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const key = idempotencyKey ?? promptId;
   const seen = state.recentKeys.find((recent) => recent.key === key);
   if (seen) return accept(draft, command, seen.cursor);
-  if (draft.policy.ephemeral && command.data.resumeAt !== undefined) {
-    const problem = "resumeSessionAt: nothing is kept of this session (persistSession: false) to go back in.";
-    return refuse(draft, command, "INVALID_ARGUMENT", problem);
-  }
-  // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
-  if (state.turn?.origin === "prompt" && whenBusy === "reject") {
-    const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
-    return refuse(draft, command, "SESSION_BUSY", `The session is busy with another prompt. ${advice}`);
-  }
-  if (state.queue.length >= QUEUE_MAX) {
-    return refuse(draft, command, "SESSION_BUSY", `${String(QUEUE_MAX)} prompts are waiting already. Wait for some.`);
-  }
+  const objection = whyNot(draft, command.data);
+  if (objection) return refuse(draft, command, objection.code, objection.message);
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...(attachments && { attachments }) } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   const { limits, resumeAt } = command.data;
@@ -70,6 +61,21 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
     runNext(draft);
   }
   accept(draft, command, eventId);
+}
+
+/** What there is against a prompt in an open session. */
+function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
+  if (policy.ephemeral && prompt.resumeAt !== undefined) {
+    const message = "resumeSessionAt: nothing is kept of this session (persistSession: false) to go back in.";
+    return { code: "INVALID_ARGUMENT", message };
+  }
+  // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
+  if (state.turn?.origin === "prompt" && (prompt.whenBusy ?? "reject") === "reject") {
+    const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
+    return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
+  }
+  if (state.queue.length < QUEUE_MAX) return undefined;
+  return { code: "SESSION_BUSY", message: `${String(QUEUE_MAX)} prompts are waiting already. Wait for some.` };
 }
 
 /** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */

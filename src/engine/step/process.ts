@@ -57,15 +57,20 @@ function onExited(draft: Draft, { code, signal, error }: SignalOf<"exited">): vo
   else state.savedCostUsd = state.reportedCostUsd;
   const { turn } = state;
   const finished = turn !== null && isFinished(turn, state);
-  if (state.background.length > 0) {
-    state.background = [];
-    if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
-  }
+  endBackground(draft);
   if (draft.policy.ephemeral) return expireSession(draft, turn && finished ? endingOf(turn) : undefined);
   if (!turn) return;
   if (finished) finishTurn(draft, turn);
   else if (turn.pending) runPending(draft, turn);
   else endTurn(draft, turn, diedEnding(before.phase, turn, { code, signal, error }));
+}
+
+/** What ran behind the turns has gone with its process. */
+function endBackground(draft: Draft): void {
+  const { state } = draft;
+  if (state.background.length === 0) return;
+  state.background = [];
+  if (!state.closed) emit(draft, { type: "background.changed", data: { tasks: [] } });
 }
 
 /** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
