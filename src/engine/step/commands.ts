@@ -53,9 +53,9 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   const { limits, resumeAt } = command.data;
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
-  if (whenBusy === "steer" && state.turn && canSteer(state)) {
+  if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
-    steer(draft, state.turn, prompt);
+    steer(draft, prompt);
   } else {
     state.queue.push(prompt);
     runNext(draft);

@@ -45,9 +45,10 @@ function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Poli
   const silence: Deadline[] = turn.unheard ? [{ at: turn.lastActivityAt + RERUN_MS, kind: "go-on", turn }] : [];
   return [
     ...timeout,
-    ...silence,
     { at: begun + policy.turnMaxMs, kind: "turn", turn, reason: "time_limit" },
     { at: turn.lastActivityAt + policy.inactivityMs, kind: "turn", turn, reason: "inactivity" },
+    // Last: a turn that is over one of its limits is not told to go on.
+    ...silence,
   ];
 }
 

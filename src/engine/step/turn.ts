@@ -62,9 +62,8 @@ export function rerun(draft: Draft, prompt: QueuedPrompt): void {
 }
 
 /** The prompt joins the turn that runs. */
-export function steer(draft: Draft, turn: Turn, prompt: QueuedPrompt): void {
+export function steer(draft: Draft, prompt: QueuedPrompt): void {
   emit(draft, { type: "prompt.steered", data: { promptId: prompt.promptId } });
-  turn.awaiting.push(prompt.promptId);
   push(draft, prompt);
 }
 
@@ -80,7 +79,7 @@ export function goOn(draft: Draft, turn: Turn): void {
   const promptId = siblingOf(turn.prompt?.promptId ?? turn.id);
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text: GO_ON } });
   turn.awaiting = [];
-  steer(draft, turn, { promptId, eventId });
+  steer(draft, { promptId, eventId });
 }
 
 /** Another id, always the same one: Claude Code does not run a prompt twice under one. */
@@ -95,6 +94,9 @@ function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
 }
 
 export function push(draft: Draft, { eventId, promptId }: QueuedPrompt): void {
+  const { turn } = draft.state;
+  // Whatever was said of it before: from here on Claude Code owes it.
+  if (turn && !turn.awaiting.includes(promptId)) turn.awaiting.push(promptId);
   draft.effects.push({ type: "push", promptId, eventId });
 }
 
