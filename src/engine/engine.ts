@@ -257,6 +257,8 @@ class Node implements Engine {
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || process.phase !== "none") return;
     await this.#checkIdentity(record);
+    // What a dead owner left may just be ending.
+    await this.#ownership.settled(record.id);
     const { processCount, transcriptId = record.id } = record.state;
     if (processCount > 0) await refuseOpen(runtime, { sessionId: record.id, transcriptId }, options);
   }

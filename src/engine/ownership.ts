@@ -43,6 +43,11 @@ export class Ownership {
     return this.#actors.get(sessionId)?.trouble;
   }
 
+  /** Resolves when what this node has to do for the session so far is done. */
+  async settled(sessionId: string): Promise<void> {
+    await this.#actors.get(sessionId)?.settled();
+  }
+
   /** What is being written in a session that this node owns. */
   partial(sessionId: string): string {
     return this.#actors.get(sessionId)?.partial ?? "";

@@ -104,6 +104,9 @@ describe("a directory that nobody trusts", () => {
 
   it("runs them when Claude Code's own record trusts it", async () => {
     const { cwd, ran } = hostile();
+    // Every Claude Code that ends writes the record anew, as it knew it.
+    await world.closeServers();
+    await world.quiet(10_000);
     configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
     const server = await world.server(quick);
     await run(server, cwd);
