@@ -32,6 +32,8 @@ const LAST_WORDS_MS = 2000;
 export interface Launch {
   options: Options;
   resumed: boolean;
+  /** Prompts of the turn that is to be run again, of which nothing was written down. */
+  missing: readonly string[];
   /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
   watchCost: "always" | "at-start" | "never";
   query: (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
@@ -132,7 +134,7 @@ export class ClaudeProcess implements AgentProcess {
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal, spawner } = this.#context;
-    const { options, query, resumed, notices, watchCost } = await launch;
+    const { options, query, notices, watchCost, ...began } = await launch;
     if (this.#killed) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
@@ -146,7 +148,7 @@ export class ClaudeProcess implements AgentProcess {
         spawnClaudeCodeProcess: (request) =>
           spawner.spawn(request, (spawned) => {
             this.#spawned = spawned;
-            this.#announced = this.#announce(spawned, resumed);
+            this.#announced = this.#announce(spawned, began);
             void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
           }),
       },
@@ -164,10 +166,10 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   /** With its start time, without which nobody may signal a pid later on. */
-  async #announce({ pid }: Spawned, resumed: boolean): Promise<void> {
+  async #announce({ pid }: Spawned, { missing, resumed }: Pick<Launch, "missing" | "resumed">): Promise<void> {
     const startedAt = pid === undefined ? undefined : await startTime(pid);
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    this.#context.onSignal({ type: "started", resumed, ...known });
+    this.#context.onSignal({ type: "started", resumed, ...known, ...(missing.length > 0 && { missing }) });
   }
 
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {

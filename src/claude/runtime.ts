@@ -1,4 +1,3 @@
-import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
@@ -17,7 +16,7 @@ import { ClaudeProcess, type Launch } from "./process.ts";
 import { endLeftover } from "./supervise/leftover.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
-import { hasTranscript } from "./folder/transcript.ts";
+import { beginningOf } from "./folder/beginning.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
 
 export interface ClaudeRuntimeOptions {
@@ -106,6 +105,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   return {
     query,
     resumed: beginning.resumed,
+    missing: beginning.missing,
     watchCost: options.maxBudgetUsd === undefined ? (request.origin ? "at-start" : "never") : "always",
     notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
     options: {
@@ -114,27 +114,9 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
       ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
-      env: { ...environment, ...(request.rerun && beginning.resumed && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" }) },
+      env: { ...environment, ...(beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" }) },
     },
   };
-}
-
-/** With its own transcript, with a copy of another's, or afresh where there is nothing to go on with. */
-async function beginningOf(
-  { first, origin, resumeAt, sessionId, transcriptId }: AgentStart,
-  folder: string,
-): Promise<{ resumed: boolean; options: Partial<Options> }> {
-  const cutAt = (at: string | undefined) => (at === undefined ? {} : { resumeSessionAt: at });
-  const isOwn = (!first || origin?.transcriptId === transcriptId) && (await hasTranscript(transcriptId, folder));
-  if (isOwn) {
-    return { resumed: true, options: { resume: transcriptId, ...cutAt(resumeAt ?? (first ? origin?.at : undefined)) } };
-  }
-  if (origin && (await hasTranscript(origin.transcriptId, folder))) {
-    const cut = cutAt(resumeAt ?? origin.at);
-    return { resumed: true, options: { resume: origin.transcriptId, forkSession: true, sessionId, ...cut } };
-  }
-  // Another than `sessionId` after a `/clear`, of which nothing was said yet.
-  return { resumed: false, options: { sessionId: transcriptId } };
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;

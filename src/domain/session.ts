@@ -38,6 +38,8 @@ export const Turn = z.object({
   awaiting: z.array(z.string()),
   /** The prompt of a turn of origin `prompt`; its text is in the event. */
   prompt: QueuedPrompt.exactOptional(),
+  /** Prompts that joined the turn. */
+  steered: z.array(QueuedPrompt).exactOptional(),
   /** The prompt waits for an ending process to be gone before the next one is started for it. */
   pending: z.boolean(),
   /** The turn goes on with one that was lost (onLost: resume). It happens once. */
@@ -143,6 +145,11 @@ export function statusOf(state: SessionState): SessionStatus {
 /** The options that the next process is started with. */
 export function optionsOf(spec: SessionOptions, { chosen }: SessionState): SessionOptions {
   return { ...spec, ...chosen };
+}
+
+/** The prompts of the running turn: the one that began it, and those that joined it. */
+export function promptsOf({ turn }: SessionState): QueuedPrompt[] {
+  return [...(turn?.prompt ? [turn.prompt] : []), ...(turn?.steered ?? [])];
 }
 
 /** Whether anything runs in the session that its owner's death would leave unfinished. */

@@ -260,7 +260,11 @@ class Node implements Engine {
     // What a dead owner left may just be ending.
     await this.#ownership.settled(record.id);
     const { processCount, transcriptId = record.id } = record.state;
-    if (processCount > 0) await refuseOpen(runtime, { sessionId: record.id, transcriptId }, options);
+    if (processCount === 0) return;
+    const open = await runtime.openIn(transcriptId, options);
+    // It can be our own, which another prompt has started meanwhile.
+    const now = open && (await backend.get(record.id));
+    if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
   }
 
   /** A session that would go on under another configuration or another's money is not resumed unseen. */

@@ -1,7 +1,7 @@
 import { AppError, type Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import { optionsOf, type SessionState } from "../domain/session.ts";
+import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, SessionBackend } from "./ports.ts";
 import type { ControlOutcome, Effect, Input } from "./step.ts";
 
@@ -77,7 +77,7 @@ export class Hands {
       onSignal,
       onPartial: (text) => (this.#partial = text),
       first,
-      rerun,
+      ...(rerun && { rerunOf: promptsOf(state).map(({ promptId }) => promptId) }),
       ...(resumeAt !== undefined && { resumeAt }),
       ...(origin && { origin }),
     });

@@ -18,7 +18,8 @@ import type { AgentResult } from "../domain/turn.ts";
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
-  | { type: "started"; pid?: number; startedAt?: string; resumed: boolean }
+  /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
+  | { type: "started"; pid?: number; startedAt?: string; resumed: boolean; missing?: readonly string[] }
   /** Claude Code answered its initialize: the process takes turns. */
   | { type: "ready" }
   /** A sign of life without news. */
@@ -66,8 +67,8 @@ export interface AgentStart {
   origin?: Origin;
   /** Forget what came after this message. */
   resumeAt?: string;
-  /** Go on with the turn that the last process was lost in; what it had finished is not done again. */
-  rerun: boolean;
+  /** The prompts of the turn that the last process was lost in: go on with it; what it had finished is not done again. */
+  rerunOf?: readonly string[];
   /** Put into the environment of all that the process starts, so that it can be found again. */
   mark: string;
   onSignal: (signal: AgentSignal) => void;

@@ -232,6 +232,34 @@ describe("a permission that is open while the server dies", () => {
   });
 });
 
+describe("a server that dies before Claude Code has written the prompt down", () => {
+  it("with onLost resume: the prompt is given once more, and run once", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };
+    const { sessionId } = await server.call("claude_code", { prompt: back, waitMs: 40_000, ...options });
+    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
+    const isLive = async () =>
+      (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];
+    while ((await isLive()) === true) await new Promise((r) => setTimeout(r, 20));
+
+    const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
+    const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;
+    await server.call("claude_code_reply", { sessionId, prompt });
+    // A process that resumes takes some tenths of a second until it takes a prompt.
+    process.kill(server.pid, "SIGSTOP");
+    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
+    process.kill(server.pid, "SIGKILL");
+    await server.gone;
+    expect(world.model.requests.some(({ lastUserText }) => lastUserText.includes("Run it."))).toBe(false);
+
+    const next = await world.server();
+    const done = await next.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { result: "It ran.", isError: false } });
+    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
+  });
+});
+
 describe("a client that vanishes", () => {
   const runs = isFull ? 20 : 2;
   it(

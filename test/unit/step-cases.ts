@@ -66,6 +66,8 @@ const WALKS = {
   steered: () => running().promptWith("p2", { whenBusy: "steer" }),
   "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
   "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),
+  "lost with a steered prompt, run on": () =>
+    new Walk({ onLost: "resume" }, running().promptWith("p2", { whenBusy: "steer" })).hear(killed),
   "started to be asked": () =>
     ending()
       .hear(ended)
@@ -129,6 +131,7 @@ const COMMANDS = {
 
 const SIGNALS = {
   started,
+  "started, prompts missing": { type: "started", resumed: true, missing: ["p1", "p2"] },
   "started without pid": { type: "started", resumed: true },
   ready: { type: "ready" },
   alive: { type: "alive" },

@@ -171,6 +171,21 @@ describe("a turn that is to be run on when it is lost", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
   });
 
+  it("whose prompts Claude Code had not written down is given them again, and nothing else", () => {
+    const steered = running().promptWith("p2", { whenBusy: "steer" });
+    const walk = new Walk({ onLost: "resume" }, steered).hear(KILLED);
+    const pushed = (missing: string[]) =>
+      new Walk(walk.policy, walk)
+        .hear({ type: "started", resumed: true, missing })
+        .last.effects.flatMap((each) => (each.type === "push" ? [each.promptId] : []));
+    expect([pushed(["p1", "p2"]), pushed(["p2"]), pushed([])]).toEqual([["p1", "p2"], ["p2"], []]);
+  });
+
+  it("goes back in the conversation as its prompt wanted", () => {
+    const walk = new Walk({ onLost: "resume" }).promptWith("p1", { resumeAt: "m1" }).hear({ type: "ready" }, KILLED);
+    expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true, resumeAt: "m1" }]);
+  });
+
   it("that Claude Code runs again is not told to", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
     expect(walk.due().told).not.toContain("prompt.queued");

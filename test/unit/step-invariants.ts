@@ -96,10 +96,11 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const { process } = after;
     return starts.length === 1 && process.phase === "starting" && process.id === start.processId;
   },
-  "a prompt is handed over once, to a process that can take it, for the turn that runs on": ({ after, effects }) => {
+  "each prompt is handed over once, to a process that can take it, for the turn that runs on": ({ after, effects }) => {
     const pushes = ofType(effects, "push");
     const takes = after.process.phase === "starting" || after.process.phase === "live";
-    return pushes.length <= 1 && pushes.every((push) => takes && runsOn(after, push.promptId));
+    const ids = new Set(pushes.map((push) => push.promptId));
+    return ids.size === pushes.length && pushes.every((push) => takes && runsOn(after, push.promptId));
   },
   "a turn has a process, and one that is not ending unless it waits for its end": ({ after: { process, turn } }) =>
     turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),

@@ -58,9 +58,9 @@ export class ScriptedProcess implements AgentProcess {
   promptId = "";
   gone = false;
 
-  constructor({ first, mark, onSignal, rerun, sessionId }: AgentStart) {
+  constructor({ first, mark, onSignal, rerunOf, sessionId }: AgentStart) {
     this.first = first;
-    this.rerun = rerun;
+    this.rerun = rerunOf !== undefined;
     this.mark = mark;
     this.sessionId = sessionId;
     this.#onSignal = onSignal;

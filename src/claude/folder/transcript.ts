@@ -3,11 +3,6 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Whether Claude Code can resume the session. */
-export async function hasTranscript(sessionId: string, configFolder: string): Promise<boolean> {
-  return (await transcriptOf(sessionId, configFolder)) !== undefined;
-}
-
 /**
  * The file in which Claude Code has written at least one message of the session. One that was killed before its first
  * request leaves none, or a file of listings only, which it then does not find itself.
@@ -19,6 +14,15 @@ export async function transcriptOf(sessionId: string, configFolder: string): Pro
   const files = names.map((name) => join(projects, name, `${sessionId}.jsonl`));
   const found = await Promise.all(files.map(async (file) => ((await holdsMessages(file)) ? [file] : [])));
   return found.flat().at(0);
+}
+
+/** Which of these prompts stand in it, as what began a turn or as what joined one. One that only waited has no id there. */
+export async function promptsIn(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
+  const found = new Set<string>();
+  for await (const line of createInterface({ input: createReadStream(transcript) })) {
+    for (const id of promptIds) if (line.includes(id)) found.add(id);
+  }
+  return found;
 }
 
 const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;

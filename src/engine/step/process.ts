@@ -1,4 +1,4 @@
-import type { SessionState, Turn } from "../../domain/session.ts";
+import { promptsOf, type SessionState, type Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
 import { expireSession } from "./closing.ts";
 import { emit, type Draft } from "./draft.ts";
@@ -24,19 +24,29 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
   }
 }
 
-function onStarted(draft: Draft, { pid, resumed, startedAt }: SignalOf<"started">): void {
-  const { process, turn } = draft.state;
+function onStarted(draft: Draft, { missing, pid, resumed, startedAt }: SignalOf<"started">): void {
+  const { origin, process, processCount } = draft.state;
   if (process.phase === "none") return;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   Object.assign(process, known);
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
-  if (resumed || (draft.state.processCount === 1 && !draft.state.origin)) return;
-  const message = "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
-  emit(draft, { type: "notice", data: { kind: "warning", message } });
-  // There is no turn that Claude Code could go on with: the prompt never ran.
-  if (!turn?.rerun || !turn.prompt || turn.stopping) return;
-  delete turn.unheard;
-  push(draft, turn.prompt);
+  if (!resumed && (processCount > 1 || origin)) {
+    const message =
+      "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
+    emit(draft, { type: "notice", data: { kind: "warning", message } });
+  }
+  giveMissing(draft, resumed ? (missing ?? []) : undefined);
+}
+
+/** What of a lost turn never ran is given once more; undefined is all of it. With the rest Claude Code goes on by itself. */
+function giveMissing(draft: Draft, missing: readonly string[] | undefined): void {
+  const { turn } = draft.state;
+  if (!turn?.rerun || turn.stopping) return;
+  for (const prompt of promptsOf(draft.state)) {
+    if (missing && !missing.includes(prompt.promptId)) continue;
+    if (prompt.promptId === turn.prompt?.promptId) delete turn.unheard;
+    push(draft, prompt);
+  }
 }
 
 function onReady({ state }: Draft): void {

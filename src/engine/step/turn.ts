@@ -49,21 +49,24 @@ export function endProcess({ effects, state }: Draft): void {
 /** The process that was ending is gone: its successor gets the prompt that waited. */
 export function runPending(draft: Draft, turn: Turn): void {
   turn.pending = false;
-  if (turn.rerun) startProcess(draft, { rerun: true });
+  if (turn.rerun) startProcess(draft, { rerun: true, ...(turn.prompt && resumeAtOf(turn.prompt)) });
   else if (turn.prompt) startAndPush(draft, turn.prompt);
 }
 
 /** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
-export function rerun(draft: Draft, prompt: QueuedPrompt): void {
+export function rerun(draft: Draft, prompt: QueuedPrompt, steered: QueuedPrompt[] | undefined): void {
   const turn = beginTurn(draft, `${prompt.promptId}.rerun`, prompt);
   turn.rerun = true;
   turn.unheard = true;
-  startProcess(draft, { rerun: true });
+  if (steered) turn.steered = steered;
+  startProcess(draft, { rerun: true, ...resumeAtOf(prompt) });
 }
 
 /** The prompt joins the turn that runs. */
 export function steer(draft: Draft, prompt: QueuedPrompt): void {
+  const { turn } = draft.state;
   emit(draft, { type: "prompt.steered", data: { promptId: prompt.promptId } });
+  if (turn) turn.steered = [...(turn.steered ?? []), prompt];
   push(draft, prompt);
 }
 
@@ -205,7 +208,7 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   state.turn = null;
   state.lastOutcome = ending.outcome;
   state.idleSince = at;
-  if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt);
+  if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn.steered);
   if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);
 }

@@ -5,7 +5,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
-import type { AgentRuntime, Clock, SessionBackend, SessionRecord } from "../ports.ts";
+import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
 
@@ -13,7 +13,7 @@ export interface Beginning {
   readonly id: string;
   readonly spec: SessionOptions;
   /** What it has from the session it begins with. */
-  readonly inherited: Partial<Pick<SessionState, "origin" | "chosen" | "reportedCostUsd" | "savedCostUsd">>;
+  readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
 }
 
 export async function newSession(runtime: AgentRuntime, spec: SessionOptions): Promise<Beginning> {
@@ -35,17 +35,18 @@ export async function forkOf(runtime: AgentRuntime, source: SessionRecord, reque
     const advice = "Wait for the end of its turn with claude_code_check (until: end).";
     throw new AppError("SESSION_BUSY", `The session is busy and cannot be forked now. ${advice}`, { sessionId: id });
   }
-  const { chosen, reportedCostUsd, savedCostUsd, transcriptId = id } = state;
+  const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
   const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
   const spec = optionsOf(source.spec, state);
-  return { id: await runtime.reserve(spec), spec, inherited: { origin, chosen, reportedCostUsd, savedCostUsd } };
+  return { id: await runtime.reserve(spec), spec, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
 export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Promise<Beginning> {
   const { fork, options, prompt, sessionId } = request;
   const found = await runtime.find(sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
-  if (!fork) await refuseOpen(runtime, { sessionId, transcriptId: sessionId }, options);
+  const open = fork ? undefined : await runtime.openIn(sessionId, options);
+  if (open) refuseOpen(sessionId, open);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
   const spec = { ...options, cwd };
@@ -55,16 +56,10 @@ export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Pro
 }
 
 /** Whoever else has the session open would not see what we did, nor we what he does. */
-export async function refuseOpen(
-  runtime: AgentRuntime,
-  { sessionId, transcriptId }: { sessionId: string; transcriptId: string },
-  options: Pick<SessionOptions, "env">,
-): Promise<void> {
-  const open = await runtime.openIn(transcriptId, options);
-  if (!open) return;
+export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
   const advice = "Close it there, or branch off with forkSession: true.";
-  const where = `in another Claude Code (process ${String(open.pid)}, ${open.how})`;
-  throw new AppError("SESSION_BUSY", `Session ${sessionId} is open ${where}. ${advice}`, { sessionId });
+  const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
+  throw new AppError("SESSION_BUSY", problem, { sessionId });
 }
 
 interface Created {
