@@ -9,8 +9,12 @@ interface Untyped {
   getTaskOutput?: (taskId: string) => Promise<unknown>;
 }
 
-/** One control request to a running Claude Code. Rejects with an AppError that says what Claude Code did not like. */
-export async function askClaude(query: Query, request: ControlRequest): Promise<JsonObject> {
+/** One control request to a running Claude Code. Rejects with an AppError that says what Claude Code did not like. `mask` takes secrets out. */
+export async function askClaude(
+  query: Query,
+  request: ControlRequest,
+  mask: (text: string) => string,
+): Promise<JsonObject> {
   switch (request.do) {
     case "configure":
       return configure(query, request);
@@ -19,7 +23,7 @@ export async function askClaude(query: Query, request: ControlRequest): Promise<
       await query.stopTask(request.taskId);
       return { taskId: request.taskId };
     case "task-output":
-      return taskOutput(query, request.taskId);
+      return taskOutput(query, request.taskId, mask);
     case "usage":
       return usage(query);
     case "rewind":
@@ -51,11 +55,12 @@ async function configure(query: Query, { model, permissionMode }: RequestTo<"con
 
 const TaskOutput = z.looseObject({ output: z.string(), total_bytes: z.number(), truncated: z.boolean() });
 
-async function taskOutput(query: Query & Untyped, taskId: string): Promise<JsonObject> {
+async function taskOutput(query: Query & Untyped, taskId: string, mask: (text: string) => string): Promise<JsonObject> {
   const answer = TaskOutput.safeParse(await query.getTaskOutput?.(taskId).catch(() => undefined));
   if (!answer.success) throw invalidArgument("taskId", `Claude Code has no output of a task ${taskId}.`);
   const { output, total_bytes: totalBytes, truncated } = answer.data;
-  return { taskId, output, totalBytes, truncated };
+  // The answer goes through the store when another server has asked.
+  return { taskId, output: mask(output), totalBytes, truncated };
 }
 
 async function usage(query: Query): Promise<JsonObject> {

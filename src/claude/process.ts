@@ -91,7 +91,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
-    const answered = askClaude(await this.#ready, request);
+    const answered = askClaude(await this.#ready, request, this.#context.mask);
     if (await before(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }

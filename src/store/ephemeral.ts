@@ -1,11 +1,22 @@
-import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { SessionStatus } from "../domain/session.ts";
+import type { Clock, SessionBackend, SessionRecord } from "../engine/ports.ts";
 import { newestFirst } from "./newest-first.ts";
+
+const CLOSED_KEPT_MS = 3_600_000;
+
+function isEnd(status: SessionStatus): boolean {
+  return status === "closed" || status === "cancelled";
+}
 
 /**
  * Two stores as one: sessions that are to leave no trace (persistSession: false) live in the memory of this server and
  * end with it, all others in the store behind. Other servers do not see the first kind.
  */
-export function withEphemeral(behind: SessionBackend, memory: SessionBackend): SessionBackend {
+export function withEphemeral(
+  behind: SessionBackend,
+  memory: SessionBackend,
+  clock: Pick<Clock, "now">,
+): SessionBackend {
   const ephemeral = new Set<string>();
   const of = (id: string) => (ephemeral.has(id) ? memory : behind);
   return {
@@ -40,7 +51,11 @@ export function withEphemeral(behind: SessionBackend, memory: SessionBackend): S
     abandoned: async (limit) => behind.abandoned(limit),
     purge: async (query) => {
       const kept = await behind.purge(query);
-      return kept + (await memory.purge({ ...query, limit: query.limit - kept }));
+      const limit = query.limit - kept;
+      // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
+      const before = Math.max(query.before, clock.now() - CLOSED_KEPT_MS);
+      const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
+      return kept + ended;
     },
     close: async () => {
       await memory.close();

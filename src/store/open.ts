@@ -20,7 +20,11 @@ export function openStore(location: string, { log, ...self }: StoreOptions): Ses
   const memory = createMemoryStore(self.clock).connect(self.nodeId);
   if (location === IN_MEMORY) return memory;
   const file = resolve(location);
-  return withEphemeral(new SqliteBackend(self, new Access(file, async () => openConnection(file, log))), memory);
+  return withEphemeral(
+    new SqliteBackend(self, new Access(file, async () => openConnection(file, log))),
+    memory,
+    self.clock,
+  );
 }
 
 const FILE = ["claude-code-mcp", "store.db"] as const;

@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { defaultStorePath, openStore } from "../../src/store/open.ts";
@@ -7,6 +8,9 @@ import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { StoreFile } from "./store-files.ts";
 import { storeSuite } from "./store-suite.ts";
 import { claimed, command, notice, numbers, session, SHORT, T0, TTL, write } from "./store-world.ts";
+
+/** A grouped write waits no longer, ms: the writer's GROUP_MS. */
+const LONGEST_GROUP_MS = 50;
 
 storeSuite("sqlite", async () => StoreFile.make());
 
@@ -173,6 +177,17 @@ describe("store: sqlite file", () => {
         expect(await other.read(lease.sessionId, 1, 9)).toMatchObject([{ data: { message: String(n) } }]);
       }),
     );
+  });
+
+  it("goes on writing when what was to wait for others has gone along with them", async () => {
+    await node.heartbeat(TTL);
+    const { id } = (await node.create(session())).record;
+    const lease = await claimed(node, id);
+    for (const n of numbers(1, 5)) {
+      await Promise.all([node.create(session()), write(node, lease, [notice(String(n))])]);
+      await sleep(LONGEST_GROUP_MS + 10);
+    }
+    expect(await node.read(id, 1, 9)).toHaveLength(5);
   });
 });
 

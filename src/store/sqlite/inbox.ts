@@ -18,7 +18,7 @@ const sql = {
   open: `SELECT id, data FROM commands
     WHERE session_id = $sessionId AND reply IS NULL AND expires_at > $now ORDER BY n LIMIT $limit`,
   answer: `INSERT INTO commands(session_id, id, data, expires_at, reply) VALUES($sessionId, $id, '', 0, $reply)
-    ON CONFLICT(session_id, id) DO UPDATE SET reply = excluded.reply WHERE reply IS NULL`,
+    ON CONFLICT(session_id, id) DO UPDATE SET reply = excluded.reply, data = '' WHERE reply IS NULL`,
   forget: `DELETE FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL AND n <=
     (SELECT n FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL ORDER BY n DESC LIMIT 1 OFFSET ${String(REPLIES_KEPT)})`,
 } as const;
@@ -69,7 +69,7 @@ export function nextCommand(
   return row && { id: row.id, command: Command.safeParse(JSON.parse(row.data)).data };
 }
 
-/** The first answer stands. It is kept although the sender has given up: he may ask again. */
+/** The first answer stands. It is kept although the sender has given up: he may ask again. What was asked (a prompt, images) is not. */
 export function answerCommand(db: Connection, lease: Lease, id: string, reply: string): void {
   const { sessionId } = lease;
   if (!isHeld(db, lease)) return;

@@ -69,7 +69,8 @@ export class Writer {
   #drainSoon(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.#draining ??= this.#drain();
+    // What the timer was set for may have gone along with others. And a drain of nothing has ended before it is noted here.
+    if (this.#queue.length > 0) this.#draining ??= this.#drain();
   }
 
   async #drain(): Promise<void> {

@@ -58,7 +58,7 @@ export const taskOutput = defineAction({
   name: "task_output",
   fields: { ...fields, taskId },
   async run({ sessionId, taskId: id }, call, deps) {
-    const task = deps.mask(await ask(sessionId, { do: "task-output", taskId: id }, call, deps));
+    const task = await ask(sessionId, { do: "task-output", taskId: id }, call, deps);
     const { cut, value } = fit(task, ANSWER_BYTES - jsonBytes({ task: {}, truncated: true }));
     return { task: value, ...(cut && { truncated: true }) };
   },
