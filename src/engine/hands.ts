@@ -84,12 +84,12 @@ export class Hands {
   }
 
   /** The text stands in the event, which is in the log when it was not stored just now. */
-  async #push({ eventId, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
+  async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
     const { backend, sessionId } = this.#options;
     const event = events[eventId - firstId] ?? (await backend.read(sessionId, eventId, 1)).at(0);
     if (event?.type !== "prompt.queued") return;
     const { attachments = [], text } = event.data;
-    this.#process?.push({ id: promptId, text, attachments });
+    this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });
   }
 
   /** Not waited for: what the process answers comes back as an input. */
@@ -118,5 +118,9 @@ export class Hands {
     return `${this.#options.sessionId}:${processId}`;
   }
 }
+
+/** Behind the prompt: before it, the name of a skill would not be taken for one. */
+const PARTLY_DONE =
+  "(The program that runs you died while you worked on this, and nothing of your work was written down. Part of it may be done: look before you do anything twice.)";
 
 const NO_PROCESS: Refusal = { code: "INTERNAL", message: "Claude Code has just ended. Try again." };

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../server/server.ts";
 import { createWorld, type World } from "../server/world.ts";
+import { allow, back, writing } from "./driving.ts";
 import { isFull, report } from "./figures.ts";
 import { countLost, expectUsable, Watcher } from "./watcher.ts";
 
@@ -16,39 +17,6 @@ beforeAll(async () => {
 // What a test leaves idle is no leftover of the next one.
 afterEach(async () => world.closeServers());
 afterAll(async () => world.close());
-
-const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
-
-function writing(file: string): string {
-  return scriptTag([
-    { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
-    { text: "Written." },
-  ]);
-}
-
-/** Waits until the session asks, and says what there was instead: a mere loop would only say that it took too long. */
-async function waitForAsk(server: Server, sessionId: string) {
-  let asked = await server.news(sessionId);
-  while (asked.actions.length === 0 && asked.status === "running")
-    asked = await server.news(sessionId, asked.nextCursor);
-  if (asked.actions.length > 0) return asked;
-  throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
-}
-
-/** Allows what the session asks, through whichever server. */
-async function allow(server: Server, sessionId: string) {
-  const asked = await waitForAsk(server, sessionId);
-  const { requestId } = asked.actions[0] ?? {};
-  const answer = {
-    action: "respond_permission",
-    sessionId,
-    cursor: asked.nextCursor,
-    requestId,
-    decision: "allow",
-    until: "end",
-  };
-  return server.call("claude_code_check", answer);
-}
 
 describe("two servers on one store", () => {
   const runs = isFull ? 20 : 2;
@@ -181,83 +149,6 @@ describe("a server that freezes", () => {
       report({ fault: "server frozen beyond its lease, and thawed", runs: 1, lost: 0, leftOver: 0 });
     },
   );
-});
-
-describe("a permission that is open while the server dies", () => {
-  it("is closed in the log, and the session can be replied to", async () => {
-    const server = await world.server();
-    const cwd = world.folder();
-    const { sessionId } = await server.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
-    const asked = await server.news(sessionId);
-    process.kill(server.pid, "SIGKILL");
-    await server.gone;
-
-    const next = await world.server();
-    const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-    expect(after).toMatchObject({ status: "error", actions: [], result: { errorSubtype: "lost" } });
-    const answers = after.events.filter(({ type }) => type === "permission_result");
-    expect(answers).toMatchObject([{ data: { requestId: asked.actions[0]?.requestId, by: "withdrawn" } }]);
-    await expectUsable(next, sessionId, back);
-    expect(existsSync(join(cwd, "a.txt"))).toBe(false);
-  });
-
-  it("is asked again with onLost resume, and the turn is run on from what was finished", async () => {
-    const server = await world.server();
-    const cwd = world.folder();
-    const file = join(cwd, "a.txt");
-    const script = scriptTag([
-      { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] },
-      { tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
-      { text: "Written after all." },
-      { text: "Written after all." },
-    ]);
-    const { sessionId } = await server.call("claude_code", {
-      prompt: script,
-      cwd,
-      allowedTools: ["Bash"],
-      advanced: { onLost: "resume" },
-    });
-    await waitForAsk(server, sessionId);
-    // Both at once: a Claude Code that outlives its server for a moment goes on with the turn by itself.
-    process.kill(server.pid, "SIGSTOP");
-    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
-    process.kill(server.pid, "SIGKILL");
-    await server.gone;
-
-    const next = await world.server();
-    const done = await allow(next, sessionId);
-    expect(done).toMatchObject({ status: "idle", result: { isError: false } });
-    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
-    expect(done.result?.result).toBe("Written after all.");
-  });
-});
-
-describe("a server that dies before Claude Code has written the prompt down", () => {
-  it("with onLost resume: the prompt is given once more, and run once", async () => {
-    const server = await world.server();
-    const cwd = world.folder();
-    const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };
-    const { sessionId } = await server.call("claude_code", { prompt: back, waitMs: 40_000, ...options });
-    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
-    const isLive = async () =>
-      (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];
-    while ((await isLive()) === true) await new Promise((r) => setTimeout(r, 20));
-
-    const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
-    const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;
-    await server.call("claude_code_reply", { sessionId, prompt });
-    // A process that resumes takes some tenths of a second until it takes a prompt.
-    process.kill(server.pid, "SIGSTOP");
-    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
-    process.kill(server.pid, "SIGKILL");
-    await server.gone;
-    expect(world.model.requests.some(({ lastUserText }) => lastUserText.includes("Run it."))).toBe(false);
-
-    const next = await world.server();
-    const done = await next.end(sessionId);
-    expect(done).toMatchObject({ status: "idle", result: { result: "It ran.", isError: false } });
-    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
-  });
 });
 
 describe("a client that vanishes", () => {

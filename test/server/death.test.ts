@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -112,7 +112,7 @@ describe("Claude Code killed in the middle of a turn", () => {
     expect(done).toMatchObject({ status: "idle", result: { result: "Back again.", isError: false } });
     const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
     expect(sessions).toMatchObject([{ processStarts: 2 }]);
-    const inTranscript = transcriptOf(sessionId);
+    const inTranscript = world.transcript(sessionId);
     expect(inTranscript).toContain("I run it.");
     expect(inTranscript).toContain("Back again.");
   });
@@ -129,12 +129,3 @@ describe("Claude Code killed in the middle of a turn", () => {
     expect(failed.result?.result).toMatch(/did not start/);
   });
 });
-
-function transcriptOf(sessionId: string): string {
-  const projects = join(world.configFolder, "projects");
-  const file = readdirSync(projects)
-    .map((project) => join(projects, project))
-    .flatMap((project) => readdirSync(project).map((name) => join(project, name)))
-    .find((path) => path.endsWith(`${sessionId}.jsonl`));
-  return file === undefined ? "" : readFileSync(file, "utf8");
-}

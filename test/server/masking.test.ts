@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -47,15 +47,6 @@ async function everything(server: Server, sessionId: string): Promise<Answer> {
   return server.call("claude_code_check", args);
 }
 
-/** What Claude Code itself keeps of the session. */
-function transcript(sessionId: string): string {
-  const projects = join(world.configFolder, "projects");
-  return readdirSync(projects)
-    .map((project) => join(projects, project, `${sessionId}.jsonl`))
-    .map((path) => (existsSync(path) ? readFileSync(path, "utf8") : ""))
-    .join("");
-}
-
 describe("secrets", () => {
   it("that Claude and its tools say are in no answer, no line on stderr, and nowhere in the store", async () => {
     const command = 'printenv MY_API_TOKEN; cat keys.txt; echo "to stderr: $MY_API_TOKEN" >&2';
@@ -79,7 +70,7 @@ describe("secrets", () => {
     const outputs = events.map(({ data }) => data["output"]);
     expect(outputs).toContainEqual(expect.stringMatching(/^\[masked\]\ntoken \[masked\], key \[masked\], and\n/));
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe(`a\n${ALL}\nb\n`);
-    expect(found(transcript(sessionId))).toEqual(SECRETS);
+    expect(found(world.transcript(sessionId))).toEqual(SECRETS);
 
     expect(stored()).toContain("I have found token [masked]");
     expect(stored()).toMatch(/"structuredPatch".*"\+\[masked\]"/);
@@ -119,7 +110,7 @@ describe("secrets", () => {
     const denial = { ...answer, requestId: other, decision: "deny", denyMessage: why };
     await server.call("claude_code_check", { ...denial, cursor: second.nextCursor });
     expect(await server.end(sessionId)).toMatchObject({ status: "idle" });
-    expect(transcript(sessionId)).toContain(why);
+    expect(world.transcript(sessionId)).toContain(why);
 
     const { events } = await everything(server, sessionId);
     const calls = events.filter(({ data }) => data["tool"] === "Write");

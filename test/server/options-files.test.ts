@@ -85,8 +85,7 @@ describe("an option of `claude_code` about files", () => {
       writeFileSync(join(cwd, "note.txt"), "The tide is low.");
       const prompt = `Look at @note.txt ${scriptTag(ok)}`;
       const { sessionId } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000, ...options });
-      const [transcript = ""] = kept("projects", sessionId).filter((path) => path.endsWith(".jsonl"));
-      return { text: requestsOf(world, sessionId)[0]?.told ?? "", transcript: readFileSync(transcript, "utf8") };
+      return { text: requestsOf(world, sessionId)[0]?.told ?? "", transcript: world.transcript(sessionId) };
     };
     const plain = await told({});
     expect(plain.text).toContain("The tide is low.");

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -237,12 +237,7 @@ async function page(sessionId: string, eventId: number | undefined): Promise<{ c
 
 describe("a plan", () => {
   /** Where Claude Code has told the model to write its plan. */
-  const planFile = (sessionId: string) => {
-    const projects = join(world.configFolder, "projects");
-    const names = readdirSync(projects, { recursive: true, encoding: "utf8" });
-    const transcript = names.find((name) => name.endsWith(`${sessionId}.jsonl`)) ?? "";
-    return /"planFilePath":"([^"]+)"/.exec(readFileSync(join(projects, transcript), "utf8"))?.[1] ?? "";
-  };
+  const planFile = (sessionId: string) => /"planFilePath":"([^"]+)"/.exec(world.transcript(sessionId))?.[1] ?? "";
 
   it("is shown, sent back with what is missing, and approved", async () => {
     const cwd = world.folder();

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,6 +10,8 @@ import { connect, type ClientKind, type Server } from "./server.ts";
 export interface World {
   readonly model: ScriptedModel;
   readonly configFolder: string;
+  /** What Claude Code itself has written down of a session so far, "" before it has anything. */
+  transcript(sessionId: string): string;
   /** A new, empty folder. */
   folder(): string;
   /** Starts the built server as an MCP client does. */
@@ -30,6 +32,12 @@ export async function createWorld(): Promise<World> {
   const world: World = {
     model,
     configFolder,
+    transcript(sessionId) {
+      const projects = join(configFolder, "projects");
+      if (!existsSync(projects)) return "";
+      const files = readdirSync(projects).map((project) => join(projects, project, `${sessionId}.jsonl`));
+      return files.flatMap((file) => (existsSync(file) ? [readFileSync(file, "utf8")] : [])).join("");
+    },
     folder: () => mkdtempSync(join(root, "work-")),
     async server({ client = "modern", args = [], env = {} } = {}) {
       const environment = { ...model.environment(configFolder), HOME: root, CLAUDE_CODE_MAX_RETRIES: "1", ...env };

@@ -5,6 +5,7 @@ import { ABORTED, AGENT_TASK, askOf, resultSignal, Walk } from "./step-walk.ts";
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
 const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const CALLED: AgentSignal = { type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" };
 const running = () => new Walk().prompt("p1").hear(...UP);
 const asking = () => running().hear({ type: "asked", ask: askOf("a1") });
 const aborted = resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.1 });
@@ -92,7 +93,7 @@ describe("a turn that is lost", () => {
   });
 
   it("keeps the last tool call of its own only in what it says", () => {
-    const walk = running().hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+    const walk = running().hear(CALLED);
     walk
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
       .prompt("p2")
@@ -145,77 +146,6 @@ describe("a session of which nothing is kept", () => {
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
       .due();
     expect([walk.told, walk.status]).toEqual(["session.closed(expired) stop", "closed"]);
-  });
-});
-
-describe("a turn that is to be run on when it is lost", () => {
-  const lost = () => new Walk({ onLost: "resume" }, running()).hear(KILLED);
-
-  it("is told as lost, and goes on in a new process as a turn of its own, without its prompt being sent again", () => {
-    const walk = lost();
-    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
-    expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true }]);
-    expect(walk.last.events.at(-1)).toMatchObject({ data: { promptIds: ["p1"] } });
-    expect(walk.last.events.at(-1)?.data).not.toMatchObject({ turnId: "p1" });
-    walk.hear({ type: "started", resumed: true }, { type: "ready" }, resultSignal({ promptIds: ["p1"] }), IDLE);
-    expect(walk.ended.map(({ outcome }) => outcome)).toEqual(["lost", "done"]);
-    expect(walk.status).toBe("idle");
-  });
-
-  it("that Claude Code has nothing to run again of is told to go on", () => {
-    // It came to an end of its own while its server died: the transcript is whole.
-    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }).due();
-    expect(walk.told).toBe("prompt.queued prompt.steered push");
-    const [{ promptId } = { promptId: "" }] = walk.last.effects.flatMap((each) => (each.type === "push" ? [each] : []));
-    walk.hear(resultSignal({ promptIds: [promptId] }), IDLE);
-    expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
-  });
-
-  it("whose prompts Claude Code had not written down is given them again, and nothing else", () => {
-    const steered = running().promptWith("p2", { whenBusy: "steer" });
-    const walk = new Walk({ onLost: "resume" }, steered).hear(KILLED);
-    const pushed = (missing: string[]) =>
-      new Walk(walk.policy, walk)
-        .hear({ type: "started", resumed: true, missing })
-        .last.effects.flatMap((each) => (each.type === "push" ? [each.promptId] : []));
-    expect([pushed(["p1", "p2"]), pushed(["p2"]), pushed([])]).toEqual([["p1", "p2"], ["p2"], []]);
-  });
-
-  it("goes back in the conversation as its prompt wanted", () => {
-    const walk = new Walk({ onLost: "resume" }).promptWith("p1", { resumeAt: "m1" }).hear({ type: "ready" }, KILLED);
-    expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true, resumeAt: "m1" }]);
-  });
-
-  it("that Claude Code runs again is not told to", () => {
-    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
-    expect(walk.due().told).not.toContain("prompt.queued");
-  });
-
-  it("is given its prompt after all when Claude Code had written nothing down yet", () => {
-    const walk = lost().hear({ type: "started", resumed: false });
-    expect(walk.told).toBe("process.started notice push");
-    expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
-  });
-
-  it("is not tried a third time", () => {
-    const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, KILLED);
-    expect([walk.told, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
-  });
-
-  it("is run on too when its owner died, behind what that left", () => {
-    const walk = new Walk({ onLost: "resume" }, running());
-    walk.take({ type: "recovered", at: walk.at });
-    expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
-  });
-
-  it.each([
-    ["was interrupted", (walk: Walk) => walk.command("interrupt", { by: "ann" }).hear(KILLED)],
-    ["was cancelled", (walk: Walk) => walk.command("cancel", { by: "ann" }).hear(KILLED)],
-    ["was shut down", (walk: Walk) => walk.take({ type: "shutdown", at: walk.at })],
-    ["never came up", () => new Walk({ onLost: "resume" }).prompt("p1").hear(KILLED)],
-  ])("stays ended when it %s", (_, end) => {
-    const walk = end(new Walk({ onLost: "resume" }, running()));
-    expect([walk.state.turn, walk.ended.length]).toEqual([null, 1]);
   });
 });
 

@@ -26,8 +26,8 @@ export type Effect =
   | { type: "start"; processId: string; first: boolean; rerun: boolean; resumeAt?: string }
   /** End what a dead owner left running; what follows waits until it is gone. */
   | { type: "end-leftover"; processId: string; pid?: number; startedAt?: string }
-  /** The text of the prompt stands in the event. */
-  | { type: "push"; promptId: string; eventId: number }
+  /** The text of the prompt stands in the event. `partlyDone` is one that ran before, which Claude Code knows nothing of. */
+  | { type: "push"; promptId: string; eventId: number; partlyDone?: true }
   | { type: "control"; commandId: string; by: string; request: ControlRequest }
   | { type: "answer"; requestId: string; decision: Decision }
   | { type: "interrupt" }

@@ -44,8 +44,9 @@ function giveMissing(draft: Draft, missing: readonly string[] | undefined): void
   if (!turn?.rerun || turn.stopping) return;
   for (const prompt of promptsOf(draft.state)) {
     if (missing && !missing.includes(prompt.promptId)) continue;
-    if (prompt.promptId === turn.prompt?.promptId) delete turn.unheard;
-    push(draft, prompt);
+    const isFirst = prompt.promptId === turn.prompt?.promptId;
+    if (isFirst) delete turn.unheard;
+    push(draft, prompt, isFirst && turn.lastToolUseId !== undefined ? { partlyDone: true } : {});
   }
 }
 

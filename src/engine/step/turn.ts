@@ -54,11 +54,12 @@ export function runPending(draft: Draft, turn: Turn): void {
 }
 
 /** Goes on with a lost turn by Claude Code's own means: finished tools are not run again, permissions are asked again. */
-export function rerun(draft: Draft, prompt: QueuedPrompt, steered: QueuedPrompt[] | undefined): void {
+function rerun(draft: Draft, prompt: QueuedPrompt, { lastToolUseId, steered }: Turn): void {
   const turn = beginTurn(draft, `${prompt.promptId}.rerun`, prompt);
   turn.rerun = true;
   turn.unheard = true;
   if (steered) turn.steered = steered;
+  if (lastToolUseId !== undefined) turn.lastToolUseId = lastToolUseId;
   startProcess(draft, { rerun: true, ...resumeAtOf(prompt) });
 }
 
@@ -96,11 +97,11 @@ function startAndPush(draft: Draft, prompt: QueuedPrompt): void {
   push(draft, prompt);
 }
 
-export function push(draft: Draft, { eventId, promptId }: QueuedPrompt): void {
+export function push(draft: Draft, { eventId, promptId }: QueuedPrompt, how: { partlyDone?: true } = {}): void {
   const { turn } = draft.state;
   // Whatever was said of it before: from here on Claude Code owes it.
   if (turn && !turn.awaiting.includes(promptId)) turn.awaiting.push(promptId);
-  draft.effects.push({ type: "push", promptId, eventId });
+  draft.effects.push({ type: "push", promptId, eventId, ...how });
 }
 
 function resumeAtOf({ resumeAt }: QueuedPrompt): { resumeAt?: string } {
@@ -208,7 +209,7 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   state.turn = null;
   state.lastOutcome = ending.outcome;
   state.idleSince = at;
-  if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn.steered);
+  if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn);
   if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);
 }

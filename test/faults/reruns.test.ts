@@ -1,0 +1,109 @@
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { allow, back, killAll, waitForAsk, writing } from "./driving.ts";
+import { expectUsable } from "./watcher.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+// What a test leaves idle is no leftover of the next one.
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+describe("a permission that is open while the server dies", () => {
+  it("is closed in the log, and the session can be replied to", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const { sessionId } = await server.call("claude_code", { prompt: writing(join(cwd, "a.txt")), cwd });
+    const asked = await server.news(sessionId);
+    process.kill(server.pid, "SIGKILL");
+    await server.gone;
+
+    const next = await world.server();
+    const after = await next.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(after).toMatchObject({ status: "error", actions: [], result: { errorSubtype: "lost" } });
+    const answers = after.events.filter(({ type }) => type === "permission_result");
+    expect(answers).toMatchObject([{ data: { requestId: asked.actions[0]?.requestId, by: "withdrawn" } }]);
+    await expectUsable(next, sessionId, back);
+    expect(existsSync(join(cwd, "a.txt"))).toBe(false);
+  });
+
+  it("is asked again with onLost resume, and the turn is run on from what was finished", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const file = join(cwd, "a.txt");
+    const script = scriptTag([
+      { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] },
+      { tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
+      { text: "Written after all." },
+      { text: "Written after all." },
+    ]);
+    const { sessionId } = await server.call("claude_code", {
+      prompt: script,
+      cwd,
+      allowedTools: ["Bash"],
+      advanced: { onLost: "resume" },
+    });
+    await waitForAsk(server, sessionId);
+    // Claude Code writes down what happened some moments after it.
+    while (!world.transcript(sessionId).includes('"type":"tool_result"')) await new Promise((r) => setTimeout(r, 20));
+    await killAll(server, world);
+
+    const next = await world.server();
+    const done = await allow(next, sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { isError: false } });
+    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
+    expect(done.result?.result).toBe("Written after all.");
+  });
+
+  it("of which Claude Code has kept nothing: with onLost resume the prompt is given again, and says what may be done already", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const { sessionId } = await server.call("claude_code", {
+      prompt: writing(join(cwd, "a.txt")),
+      cwd,
+      advanced: { onLost: "resume" },
+    });
+    await waitForAsk(server, sessionId);
+    await killAll(server, world);
+    rmSync(join(world.configFolder, "projects"), { recursive: true });
+
+    const next = await world.server();
+    expect(await allow(next, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
+    const again = world.model.requests.filter(({ lastUserText }) =>
+      lastUserText.includes("look before you do anything"),
+    );
+    expect(again.at(0)?.lastUserText).toContain("a.txt");
+  });
+});
+
+describe("a server that dies before Claude Code has written the prompt down", () => {
+  it("with onLost resume: the prompt is given once more, and run once", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };
+    const { sessionId } = await server.call("claude_code", { prompt: back, waitMs: 40_000, ...options });
+    for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
+    const isLive = async () =>
+      (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];
+    while ((await isLive()) === true) await new Promise((r) => setTimeout(r, 20));
+
+    const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
+    const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;
+    await server.call("claude_code_reply", { sessionId, prompt });
+    // A process that resumes takes some tenths of a second until it takes a prompt.
+    await killAll(server, world);
+    expect(world.model.requests.some(({ lastUserText }) => lastUserText.includes("Run it."))).toBe(false);
+
+    const next = await world.server();
+    const done = await next.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { result: "It ran.", isError: false } });
+    expect(readFileSync(join(cwd, "ran.txt"), "utf8")).toBe("once\n");
+  });
+});
