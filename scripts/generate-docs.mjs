@@ -42,7 +42,9 @@ async function settingsTable() {
 
 async function parameterTable(name) {
   const { toolsOf } = await built("tools/toolsets.js");
-  const tool = toolsOf(["agent"]).find((each) => each.name === name);
+  const { querySettings } = await built("config/query.js");
+  const { Config } = await built("config/schema.js");
+  const tool = toolsOf(["all"], { query: querySettings(Config.parse({})) }).find((each) => each.name === name);
   return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
 }
 

@@ -5,10 +5,11 @@ import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
-import type { ToolDeps } from "./tools/define.ts";
+import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { LIBRARY } from "./tools/resources/library.ts";
 import { toolsOf } from "./tools/toolsets.ts";
+import { querySettings } from "./config/query.ts";
 
 export interface StoreSettings {
   config: Config;
@@ -70,10 +71,12 @@ export function createApp(settings: AppSettings): App {
   const masker = createMasker(environment);
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
+  const tools = toolsOf(config.toolsets, { query: querySettings(config) });
+  const bypass = bypassSwitch(config.allowBypass, log);
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine ??= startEngine(settings, log, masker).catch((error: unknown) => {
+    engine ??= startEngine(settings, { log, masker, bypass }).catch((error: unknown) => {
       engine = undefined;
       throw error;
     });
@@ -86,6 +89,8 @@ export function createApp(settings: AppSettings): App {
         secret: resumeSecret(environment),
       },
       allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+      bypass,
+      callersAnswer: tools.some(({ name }) => name === ANSWERING),
       mask: (fields) => masker.fields(fields),
       reported,
       now: () => Date.now(),
@@ -98,15 +103,35 @@ export function createApp(settings: AppSettings): App {
   return {
     log,
     serveStdio(onClose) {
-      const tools = toolsOf(["agent"]);
       const { info } = settings;
-      serveOverStdio({ tools, library: LIBRARY, reported, deps, info, limits: config, log, onClose });
+      const logs = tools.some(({ streams }) => streams);
+      serveOverStdio({ tools, library: LIBRARY, reported, deps, info, limits: config, logs, log, onClose });
     },
     close: async () => (closed ??= close()),
   };
 }
 
-async function startEngine(settings: AppSettings, log: Logger, masker: Masker): Promise<Engine> {
+/** The tool with which callers answer requests. */
+const ANSWERING = "claude_code_check";
+
+function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
+  let isAllowed = allowed;
+  return {
+    isAllowed: () => isAllowed,
+    set(now, principal) {
+      log.warn("audit: bypassPermissions switched", { allowed: now, before: isAllowed, principal });
+      isAllowed = now;
+    },
+  };
+}
+
+interface Tools {
+  log: Logger;
+  masker: Masker;
+  bypass: BypassSwitch;
+}
+
+async function startEngine(settings: AppSettings, { bypass, log, masker }: Tools): Promise<Engine> {
   const [{ claudeRuntime }, { createEngine }, { systemClock }] = await Promise.all([
     import("./claude/runtime.ts"),
     import("./engine/engine.ts"),
@@ -143,7 +168,7 @@ async function startEngine(settings: AppSettings, log: Logger, masker: Masker): 
       maxBytes: config.retentionMegabytes * 1_000_000,
       everyMs: config.cleanupIntervalMs,
     },
-    gate: { allowsBypass: () => config.allowBypass, depth, maxDepth: config.maxDepth },
+    gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
   });
 }
 

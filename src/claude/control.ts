@@ -24,6 +24,9 @@ export async function askClaude(
       return { taskId: request.taskId };
     case "task-output":
       return taskOutput(query, request.taskId, mask);
+    case "rest":
+      // Answered by the engine, which ends the process.
+      return {};
     case "usage":
       return usage(query);
     case "rewind":

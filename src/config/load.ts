@@ -132,6 +132,8 @@ function fromText({ reading }: Setting, text: string): unknown {
       return absolute(text, process.cwd());
     case "directories":
       return absolute([text], process.cwd());
+    case "words":
+      return text.split(",").map((word) => word.trim());
     case "text":
       return text;
   }

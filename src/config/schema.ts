@@ -1,14 +1,23 @@
 import { z } from "zod";
-import { choice, count, directories, milliseconds, path, settingOf, storeLocation, toggle } from "./setting.ts";
+import { queryFields } from "./query.ts";
+import {
+  choice,
+  choices,
+  count,
+  directories,
+  LONGEST_MS,
+  milliseconds,
+  path,
+  settingOf,
+  storeLocation,
+  toggle,
+} from "./setting.ts";
 import type { Setting } from "./setting.ts";
 
 /**
  * Every setting of the server, once: what a flag, a variable and the configuration file accept, the help text and
  * docs/configuration.md are all read off this table. A setting stands here only when it has an effect.
  */
-
-/** Timers of Node are 32 bits: a longer one fires at once. */
-const LONGEST_MS = 2_147_483_647;
 
 const fields = {
   maxWaitMs: milliseconds(
@@ -155,6 +164,13 @@ const fields = {
       meaning: "How often old sessions, and what dead servers left, are looked for.",
     },
   ),
+  ...queryFields,
+  toolsets: choices(["agent", "query", "chat", "configure", "all"], "agent", {
+    flag: "toolsets",
+    variable: "CLAUDE_CODE_MCP_TOOLSETS",
+    group: "Server",
+    meaning: "Which tools are listed.",
+  }),
   dynamicDescription: toggle({
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
-export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Server";
+export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "Server";
 
 /** What the table says of a setting beside its schema. */
 interface About {
@@ -13,8 +13,11 @@ interface About {
   readonly meaning: string;
 }
 
+/** Timers of Node are 32 bits: a longer one fires at once. */
+export const LONGEST_MS = 2_147_483_647;
+
 /** How text from a flag or a variable becomes the value that a file would hold as JSON. */
-export type Reading = "number" | "boolean" | "text" | "path" | "directories";
+export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories";
 
 export interface Setting extends About {
   /** The key in `Config` and in the file. */
@@ -52,15 +55,69 @@ function whole({ least, most, fallback }: Range, unit: { name: string; placehold
 
 export const count = (range: Range, about: About) => whole(range, { name: "", placeholder: "<n>" }, about);
 
+export function optionalCount({ least, most }: Omit<Range, "fallback">, fallback: string, about: About) {
+  const allowed = `a whole number from ${String(least)} to ${String(most)}`;
+  return z
+    .int()
+    .min(least)
+    .max(most)
+    .optional()
+    .register(details, { ...about, reading: "number", placeholder: "<n>", allowed, fallback });
+}
+
 export const milliseconds = (range: Range, about: About) =>
   whole(range, { name: " of ms", placeholder: "<ms>" }, about);
 
-export function toggle(about: About) {
+export function toggle(about: About, fallback = false) {
   const allowed = "true or false (1 or 0 are understood too, except in a file)";
   return z
     .boolean()
-    .default(false)
-    .register(details, { ...about, reading: "boolean", placeholder: "", allowed, fallback: "false" });
+    .default(fallback)
+    .register(details, { ...about, reading: "boolean", placeholder: "", allowed, fallback: String(fallback) });
+}
+
+export function text(fallback: string, about: About) {
+  return z
+    .string()
+    .min(1)
+    .optional()
+    .register(details, { ...about, reading: "text", placeholder: "<text>", allowed: "a text, not empty", fallback });
+}
+
+const LISTED = "(a list in a file, separated by commas elsewhere)";
+
+export function words(fallback: string, about: About) {
+  return z
+    .array(z.string().min(1))
+    .default([])
+    .readonly()
+    .register(details, {
+      ...about,
+      reading: "words",
+      placeholder: "<a,b>",
+      allowed: `names, none of them empty ${LISTED}`,
+      fallback,
+    });
+}
+
+/** Some of the values, at least one. */
+export function choices<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: NoInfer<T[number]>,
+  about: About,
+) {
+  return z
+    .array(z.enum(values))
+    .min(1)
+    .default([fallback])
+    .readonly()
+    .register(details, {
+      ...about,
+      reading: "words",
+      placeholder: "<a,b>",
+      allowed: `some of ${values.join(", ")} ${LISTED}`,
+      fallback,
+    });
 }
 
 export function choice<const T extends readonly [string, ...string[]]>(

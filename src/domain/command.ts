@@ -33,6 +33,8 @@ export const Command = z.discriminatedUnion("kind", [
       idempotencyKey: z.string().exactOptional(),
       whenBusy: WhenBusy.exactOptional(),
       limits: TurnLimits.exactOptional(),
+      /** The tool it came through. */
+      via: z.string().exactOptional(),
       /** Forget what came after this message of the conversation. */
       resumeAt: z.string().exactOptional(),
     }),

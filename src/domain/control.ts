@@ -10,6 +10,8 @@ export const ControlRequest = z.discriminatedUnion("do", [
   request("configure", { model: z.string().exactOptional(), permissionMode: PermissionMode.exactOptional() }),
   request("stop-task", { taskId: z.string() }),
   request("task-output", { taskId: z.string() }),
+  /** Close the process if nothing runs in it; the next prompt resumes. */
+  request("rest", {}),
   /** How full the context is, and what the session has cost. */
   request("usage", {}),
   /** Files back to what they were before the prompt of this id; `dryRun` only tells what would change. */

@@ -77,7 +77,13 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("session.closed", z.object({ reason: ClosedReason, by: z.string(), message: z.string().exactOptional() })),
   event(
     "prompt.queued",
-    z.object({ promptId: z.string(), text: z.string(), attachments: z.array(Attachment).exactOptional() }),
+    z.object({
+      promptId: z.string(),
+      text: z.string(),
+      attachments: z.array(Attachment).exactOptional(),
+      /** The tool it came through. */
+      via: z.string().exactOptional(),
+    }),
   ),
   /** The prompt joined the turn that runs. */
   event("prompt.steered", z.object({ promptId: z.string() })),

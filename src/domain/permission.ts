@@ -2,7 +2,8 @@ import { z } from "zod";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
-export const PermissionMode = z.enum(["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"]);
+export const PERMISSION_MODES = ["default", "acceptEdits", "plan", "dontAsk", "auto", "bypassPermissions"] as const;
+export const PermissionMode = z.enum(PERMISSION_MODES);
 export type PermissionMode = z.infer<typeof PermissionMode>;
 
 /** Who gave the answer to an ask. `withdrawn`: Claude Code itself no longer waits for it. */

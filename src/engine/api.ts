@@ -10,6 +10,8 @@ import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /** The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. */
 export interface Engine {
+  /** Makes a session in which nothing runs yet. */
+  create(principal: Principal, options: SessionOptions): Promise<{ sessionId: string }>;
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
   open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
   /**
@@ -57,7 +59,7 @@ export interface Engine {
 
 export interface OpenRequest {
   options: SessionOptions;
-  prompt: Pick<PromptRequest, "text" | "attachments" | "idempotencyKey">;
+  prompt: Pick<PromptRequest, "text" | "attachments" | "idempotencyKey" | "limits" | "via">;
 }
 
 export interface PromptRequest {
@@ -69,6 +71,8 @@ export interface PromptRequest {
   limits?: TurnLimits;
   /** Forget what came after this message of the conversation. */
   resumeAt?: string;
+  /** The tool it came through. */
+  via?: string;
 }
 
 export interface AdoptRequest {

@@ -37,10 +37,13 @@ export function createEngine(options: EngineOptions): Engine {
   return new Node(options);
 }
 
+/** What is asked of Claude Code that starts it where it does not run. */
+const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
+
 /** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
 function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
-  if (kind === "control") return state.process.phase === "none" && data.request.do !== "configure";
+  if (kind === "control") return state.process.phase === "none" && STARTING.has(data.request.do);
   return kind === "prompt";
 }
 
@@ -62,6 +65,13 @@ class Node implements Engine {
     this.#ownership = new Ownership(options, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
+  }
+
+  async create(principal: Principal, options: SessionOptions) {
+    await this.#checkStart(options);
+    const beginning = await newSession(this.#options.runtime, options);
+    const { record } = await createSession(this.#options, principal, beginning, undefined);
+    return { sessionId: record.id };
   }
 
   async open(principal: Principal, { options, prompt }: OpenRequest) {

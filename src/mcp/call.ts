@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "../domain/principal.ts";
-import type { ToolCall } from "../tools/define.ts";
+import type { LogLevel, ToolCall } from "../tools/define.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
 
 const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
+/** In the modern era a client says with each request whether it takes logs, and which; before, they go to every client. */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
 /** Clients lose a progress notification that comes in one chunk with the result of its call. */
@@ -26,7 +27,7 @@ interface Caller {
 export function openCall({ mcpReq }: ServerContext, caller: Caller): OpenedCall {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] ?? caller.capabilities;
-  const logLevel = envelope[LOG_LEVEL];
+  const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
@@ -36,13 +37,18 @@ export function openCall({ mcpReq }: ServerContext, caller: Caller): OpenedCall 
       .notify({ method: "notifications/progress", params: { progressToken, ...news } })
       .catch(() => undefined);
   };
+  const log = async (level: LogLevel, data: unknown, logger?: string): Promise<void> => {
+    // oxlint-disable-next-line typescript/no-deprecated -- streaming by log is what these tools promise
+    sent = mcpReq.log(level, data, logger).catch(() => undefined);
+    await sent;
+  };
   const call: ToolCall = {
     principal: caller.principal,
     signal: mcpReq.signal,
     client: {
       elicitation: takesForms(at(capabilities, "elicitation")),
       tasks: at(at(capabilities, "extensions"), TASKS_EXTENSION) !== undefined,
-      ...(typeof logLevel === "string" && { logLevel }),
+      ...(takesLogs && { log }),
       ...(progressToken !== undefined && { progress }),
     },
     resumeState: mcpReq.requestState(),

@@ -23,6 +23,8 @@ export interface ServerOptions {
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
   readonly limits: ToolLimits;
+  /** Some tool tells what it does in log notifications. */
+  readonly logs: boolean;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;
   readonly info: { readonly name: string; readonly version: string };
@@ -41,12 +43,16 @@ More to read: claude-code://quickstart, permissions, errors, options.`;
 
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
 export function createMcpServer(options: ServerOptions): McpServer {
-  const { info, reported } = options;
+  const { info, logs, reported } = options;
   const { name, version } = info;
   const server = new McpServer(
     { name, title: TITLE, version },
     {
-      capabilities: { tools: { listChanged: reported !== undefined }, resources: { listChanged: false } },
+      capabilities: {
+        tools: { listChanged: reported !== undefined },
+        resources: { listChanged: false },
+        ...(logs && { logging: {} }),
+      },
       instructions: INSTRUCTIONS,
     },
   );
@@ -109,8 +115,9 @@ async function callTool(
   const { call, settled } = openCall(context, { principal: options.principal, capabilities });
   const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
   await settled();
-  const { text, structured, isError } = reply;
-  return { content: [{ type: "text", text }], structuredContent: structured, ...(isError && { isError }) };
+  const { text, more = [], structured, isError } = reply;
+  const content = [text, ...more].map((block) => ({ type: "text" as const, text: block }));
+  return { content, structuredContent: structured, ...(isError && { isError }) };
 }
 
 async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => Promise<ToolReply>): Promise<ToolReply> {

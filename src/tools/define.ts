@@ -22,6 +22,16 @@ export interface ToolLimits {
   readonly maxWaitMs: number;
 }
 
+/** The operator's gate to permission mode bypassPermissions. */
+export interface BypassSwitch {
+  isAllowed(): boolean;
+  /** Goes for every new turn of this server; each switch is an audit record. */
+  set(allowed: boolean, principal: Principal): void;
+}
+
+/** Of the levels of MCP, those that are used. */
+export type LogLevel = "debug" | "info" | "error";
+
 /** What every tool works with; the same for all calls. */
 export interface ToolDeps {
   readonly engine: Engine;
@@ -30,6 +40,9 @@ export interface ToolDeps {
   readonly diskResume: DiskResume;
   /** What the operator allows callers to see. */
   readonly allows: { readonly sensitiveDetails: boolean };
+  readonly bypass: BypassSwitch;
+  /** claude_code_check is listed: whoever calls can answer what is asked. */
+  readonly callersAnswer: boolean;
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Learns from what is read; undefined where nobody is to be told. */
@@ -47,7 +60,8 @@ export interface ToolCall {
   readonly client: {
     readonly elicitation: boolean;
     readonly tasks: boolean;
-    readonly logLevel?: string;
+    /** Given where the client takes log notifications; resolves when this one is on its way. */
+    readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
     readonly progress?: (news: { progress: number; message: string }) => void;
   };
   /** What an earlier round of this call left with the client; not to be trusted. */
@@ -55,7 +69,11 @@ export interface ToolCall {
 }
 
 /** What a handler comes to. */
-export type ToolOutcome = { readonly answer: JsonObject };
+export interface ToolOutcome {
+  readonly answer: JsonObject;
+  /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
+  readonly words?: readonly [string, ...string[]];
+}
 
 interface ToolDefinition<I extends z.ZodObject> {
   readonly name: string;
@@ -69,6 +87,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly annotations: Annotations;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
+  /** It tells what it does in log notifications. Default: false. */
+  readonly streams?: boolean;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
@@ -79,6 +99,7 @@ export interface Tool {
   readonly description: string;
   readonly annotations: Annotations;
   readonly meta: JsonObject | undefined;
+  readonly streams: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -86,13 +107,15 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, meta, input, unlisted = [], advertised = {} } = definition;
+  const { name, title, description, annotations, meta, input, streams = false } = definition;
+  const { unlisted = [], advertised = {} } = definition;
   return {
     name,
     title,
     description,
     annotations,
     meta,
+    streams,
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
@@ -102,8 +125,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
 /** Runs one call to its reply; whatever is thrown becomes an error that the caller can read. */
 export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
   try {
-    const { answer } = await tool.invoke(raw, call, deps);
-    return replyWith(answer);
+    return replyWith(await tool.invoke(raw, call, deps));
   } catch (error) {
     // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.
     const report = call.signal.aborted

@@ -5,6 +5,8 @@ import type { JsonObject } from "../domain/json.ts";
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
 export interface ToolReply {
   readonly text: string;
+  /** Further blocks of text. */
+  readonly more?: readonly string[];
   readonly structured: JsonObject;
   readonly isError: boolean;
 }
@@ -12,8 +14,15 @@ export interface ToolReply {
 /** Tells the operator of a fault of ours, under the id that the caller is given. */
 export type ReportFault = (id: string, error: unknown) => void;
 
-export function replyWith(answer: JsonObject): ToolReply {
-  return { text: JSON.stringify(answer), structured: answer, isError: false };
+export function replyWith({
+  answer,
+  words,
+}: {
+  answer: JsonObject;
+  words?: readonly [string, ...string[]];
+}): ToolReply {
+  const [text, ...more] = words ?? [JSON.stringify(answer)];
+  return { text, ...(more.length > 0 && { more }), structured: answer, isError: false };
 }
 
 /**

@@ -8,7 +8,6 @@ import { loadConfig, readDepth, unknownVariables } from "../../src/config/load.t
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { nearest } from "../../src/domain/suggest.ts";
-import { createMasker } from "../../src/log/mask.ts";
 
 interface Sources {
   argv?: string[];
@@ -60,6 +59,30 @@ describe("the settings", () => {
       retentionMegabytes: 2_048,
       cleanupIntervalMs: 60_000,
       logLevel: "info",
+      toolsets: ["agent"],
+      queryEnable: true,
+      queryPermissionMode: "bypassPermissions",
+      queryMaxMessages: 100,
+      queryIncludeSystemMessages: true,
+      queryAllowedTools: [],
+      queryMaxExecutionMs: 300_000,
+      queryMaxBytes: 262_144,
+    });
+  });
+
+  it("of several names come separated by commas, or as a list in a file", () => {
+    expect(load({ argv: ["--toolsets", "agent, query"] }).toolsets).toEqual(["agent", "query"]);
+    expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: "all" } }).toolsets).toEqual(["all"]);
+    expect(load({ file: { toolsets: ["chat"], queryAllowedTools: ["Read", "Bash(git *)"] } })).toMatchObject({
+      toolsets: ["chat"],
+      queryAllowedTools: ["Read", "Bash(git *)"],
+    });
+    const some = "must be some of agent, query, chat, configure, all";
+    expect(() => load({ argv: ["--toolsets", "agent,qeury"] })).toThrow(`--toolsets is ["agent","qeury"]: ${some}`);
+    expect(() => load({ env: { CLAUDE_CODE_ALLOWED_TOOLS: "Read,,Grep" } })).toThrow("CLAUDE_CODE_ALLOWED_TOOLS is");
+    expect(load({ env: { CLAUDE_CODE_ENABLE: "false", CLAUDE_CODE_MAX_TURNS: "3" } })).toMatchObject({
+      queryEnable: false,
+      queryMaxTurns: 3,
     });
   });
 
@@ -84,7 +107,7 @@ describe("the settings", () => {
       expect(new Set(SETTINGS.map((setting) => setting[field])).size).toBe(SETTINGS.length);
     }
     for (const { variable, flag, meaning } of SETTINGS) {
-      expect(variable).toMatch(/^CLAUDE_CODE_MCP_[A-Z_]+$/);
+      expect(variable).toMatch(/^CLAUDE_CODE_[A-Z_]+$/);
       expect(flag).toMatch(/^[a-z-]+$/);
       expect(meaning).toMatch(/^[A-Z].*\.$/);
     }
@@ -245,56 +268,5 @@ describe("near matches", () => {
     expect(unknownVariables(env)).toEqual([
       "CLAUDE_CODE_MCP_ALLOW_DIR is no setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
     ]);
-  });
-});
-
-describe("masking", () => {
-  const masker = createMasker({
-    API_KEY: "abc.def+12345",
-    OTHER_TOKEN: "abc.def+12345-longer\n",
-    TLS_SECRET: "two\nlines",
-    MY_PASSWORD: "short",
-    GIT_AUTHOR_NAME: "Ada Lovelace",
-    LANG: "en_GB.UTF-8",
-    UNSET_TOKEN: undefined,
-  });
-  const key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----";
-
-  it.each<[string, string, string]>([
-    ["a secret of the environment", "is abc.def+12345, twice abc.def+12345", "is [masked], twice [masked]"],
-    ["the longer of two that begin alike", "abc.def+12345-longer", "[masked]"],
-    ["a secret inside a JSON text", JSON.stringify({ a: "two\nlines" }), '{"a":"[masked]"}'],
-    ["a short value", "short", "short"],
-    ["an author and a locale", "Ada Lovelace en_GB.UTF-8", "Ada Lovelace en_GB.UTF-8"],
-    ["a key of Anthropic", "key sk-ant-api03-AbC_d-9 end", "key [masked] end"],
-    ["a bearer", "Authorization: Bearer eyJh.bG-ci_O/i==", "Authorization: Bearer [masked]"],
-    ["a private key", `a ${key} b`, "a [masked] b"],
-    ["a private key inside a JSON text", JSON.stringify([key]), '["[masked]"]'],
-    ["a private key that was cut off", key.slice(0, 40), "[masked]"],
-    ["a password in a URL", "http://me:pw@proxy:80/a@b", "http://[masked]@proxy:80/a@b"],
-    ["a URL without one", "http://host:80/a@b", "http://host:80/a@b"],
-  ])("%s", (_, text, expected) => {
-    expect(masker.text(text)).toBe(expected);
-  });
-
-  it("goes into fields at any depth, into errors too, and changes nothing in place", () => {
-    const error = new Error("abc.def+12345", { cause: { token: "abc.def+12345" } });
-    const date = new Date(0);
-    const fields: Record<string, unknown> = { list: [{ a: "x abc.def+12345" }], error, date, number: 1, none: null };
-    fields["self"] = fields;
-    expect(masker.fields(fields)).toMatchObject({
-      list: [{ a: "x [masked]" }],
-      error: { name: "Error", message: "[masked]", cause: { token: "[masked]" } },
-      date,
-      number: 1,
-      none: null,
-      self: "[circular]",
-    });
-    expect(JSON.stringify(masker.fields(fields))).not.toContain("abc.def");
-    expect(error.message).toBe("abc.def+12345");
-  });
-
-  it("works without secrets in the environment", () => {
-    expect(createMasker({}).text("plain")).toBe("plain");
   });
 });

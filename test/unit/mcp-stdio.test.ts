@@ -181,8 +181,8 @@ describe("what a client can take", () => {
     const probe = {
       ...first!,
       name: "probe",
-      invoke: (_raw: unknown, { client: abilities }: { client: object }) => {
-        seen.push(abilities);
+      invoke: (_raw: unknown, { client: { log, ...abilities } }: { client: { log?: unknown } }) => {
+        seen.push({ ...abilities, log: log !== undefined });
         return Promise.resolve({ answer: {} });
       },
     };
@@ -193,13 +193,12 @@ describe("what a client can take", () => {
     await old.send(call(2, "probe", {}));
     await answerTo(old, 2);
     const recent = new Wire({ tools: [probe] });
-    const meta = {
-      "io.modelcontextprotocol/clientCapabilities": capabilities,
-      "io.modelcontextprotocol/logLevel": "info",
-    };
+    const meta = { "io.modelcontextprotocol/clientCapabilities": capabilities };
     await recent.send(call2026(3, meta));
     await answerTo(recent, 3);
-    expect(seen).toEqual([client, { ...client, logLevel: "info" }]);
+    await recent.send(call2026(4, { ...meta, "io.modelcontextprotocol/logLevel": "info" }));
+    await answerTo(recent, 4);
+    expect(seen).toEqual([true, false, true].map((log) => ({ ...client, log })));
     old.stdin.end();
     recent.stdin.end();
   });

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { depsOf, FakeEngine } from "./tools-fake-engine.ts";
+import { depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
 
 type Message = Record<string, unknown>;
 
@@ -16,7 +16,6 @@ export class Wire {
   /** Every line that the server wrote. */
   readonly lines: string[] = [];
   readonly warnings: object[] = [];
-  readonly #arrived: string[] = [];
   closes = 0;
   depsMade = 0;
   readonly server: { close(): Promise<void> };
@@ -29,16 +28,15 @@ export class Wire {
   constructor(options: Partial<StdioOptions> = {}) {
     const lines = createInterface({ input: this.stdout });
     lines.on("error", () => undefined);
+    let chunk: string[] | undefined;
     lines.on("line", (line) => {
       this.lines.push(line);
-      this.#arrived.push(line);
-      // As out of a pipe: what was written together arrives in one chunk and is handled in one go.
-      setImmediate(() => {
-        for (const each of this.#arrived.splice(0)) this.onmessage?.(JSON.parse(each));
-      });
+      chunk ??= this.#arriving(() => (chunk = undefined));
+      chunk.push(line);
     });
     this.server = serveOverStdio({
-      tools: toolsOf(["agent"]),
+      tools: toolsOf(["agent"], TOOLSET_SETTINGS),
+      logs: false,
       library: LIBRARY,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
@@ -57,6 +55,16 @@ export class Wire {
       streams: { stdin: this.stdin, stdout: this.stdout },
       ...options,
     });
+  }
+
+  /** As out of a pipe: what was written together arrives in one chunk and is handled in one go. */
+  #arriving(onWhole: () => void): string[] {
+    const chunk: string[] = [];
+    process.nextTick(onWhole);
+    setImmediate(() => {
+      for (const line of chunk) this.onmessage?.(JSON.parse(line));
+    });
+    return chunk;
   }
 
   start(): Promise<void> {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { runTool } from "../../src/tools/define.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
+import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
 
-const tools = new Map(toolsOf(["agent"]).map((tool) => [tool.name, tool]));
+const tools = new Map(toolsOf(["agent"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
 
 async function textOf(name: string, args: unknown): Promise<string> {
   const tool = tools.get(name);

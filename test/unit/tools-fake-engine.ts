@@ -8,6 +8,9 @@ import type {
   PromptRequest,
   WaitRequest,
 } from "../../src/engine/api.ts";
+import { querySettings } from "../../src/config/query.ts";
+import { Config } from "../../src/config/schema.ts";
+import type { SessionOptions } from "../../src/domain/options.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
@@ -33,6 +36,10 @@ export class FakeEngine implements Engine {
 
   wake(): void {
     for (const sleeper of this.#sleepers.splice(0)) sleeper();
+  }
+
+  create(_: string, options: SessionOptions) {
+    return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id });
   }
 
   open(_: string, request: OpenRequest) {
@@ -176,6 +183,9 @@ export class FakeEngine implements Engine {
   }
 }
 
+/** What a server has whose operator has set nothing. */
+export const TOOLSET_SETTINGS = { query: querySettings(Config.parse({})) };
+
 const NEWS = new Set(["turn.ended", "permission.asked", "question.asked"]);
 
 export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
@@ -186,6 +196,8 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     limits: { maxWaitMs: 45_000 },
     diskResume: { allowed: false, secret: undefined },
     allows: { sensitiveDetails: false },
+    bypass: { isAllowed: () => false, set: () => undefined },
+    callersAnswer: true,
     mask: (fields) => fields,
     reported: undefined,
     now: () => NOW,

@@ -3,13 +3,14 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../src/tools/define.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
+import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
 
 /**
  * What clients are shown of every tool is a committed file: a change is seen in review. `UPDATE_TOOLSNAPS=1` writes
  * them, `npm run format` lays them out.
  */
 const SNAPS = join(import.meta.dirname, "..", "toolsnaps");
-const tools = toolsOf(["agent"]);
+const tools = toolsOf(["all"], TOOLSET_SETTINGS);
 
 function listed(tool: Tool): string {
   const { name, title, description, annotations, meta } = tool;

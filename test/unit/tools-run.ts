@@ -2,9 +2,9 @@ import { expect } from "vitest";
 import { runTool, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
 import type { ToolReply } from "../../src/tools/errors.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { callOf, depsOf, type FakeEngine } from "./tools-fake-engine.ts";
+import { callOf, depsOf, TOOLSET_SETTINGS, type FakeEngine } from "./tools-fake-engine.ts";
 
-export const tools = new Map(toolsOf(["agent"]).map((tool) => [tool.name, tool]));
+export const tools = new Map(toolsOf(["all"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
 
 interface Event {
   id: number;

@@ -38,7 +38,7 @@ export function onCommand(draft: Draft, command: Command): void {
 
 function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const { state } = draft;
-  const { promptId, text, attachments, idempotencyKey, whenBusy } = command.data;
+  const { promptId, text, attachments, idempotencyKey, via, whenBusy } = command.data;
   if (state.closed) {
     const problem = `The session was ${state.closed.reason} and takes no more prompts. Start a new one with claude_code.`;
     return refuse(draft, command, "CANCELLED", problem);
@@ -49,7 +49,8 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   if (seen) return accept(draft, command, seen.cursor);
   const objection = whyNot(draft, command.data);
   if (objection) return refuse(draft, command, objection.code, objection.message);
-  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...(attachments && { attachments }) } });
+  const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
+  const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   const { limits, resumeAt } = command.data;
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };

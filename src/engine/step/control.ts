@@ -11,6 +11,7 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
   const { effects, state } = draft;
   const { by, request } = command.data;
   if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
+  if (request.do === "rest") return rest(draft, command);
   if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
   const { phase } = state.process;
   if (phase === "ending") {
@@ -25,6 +26,14 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
     state.idleSince = draft.at;
   }
   effects.push({ type: "control", commandId: command.id, by, request });
+}
+
+function rest(draft: Draft, command: CommandOf<"control">): void {
+  const { background, lastEventId, process, queue, turn } = draft.state;
+  const isAtRest = !turn && queue.length === 0 && background.length === 0;
+  // Nothing is kept of an ephemeral session but its process.
+  if (process.phase === "live" && isAtRest && !draft.policy.ephemeral) endProcess(draft);
+  accept(draft, command, lastEventId + 1, {});
 }
 
 /** A mode without any checks cannot be switched on in a process that was started without it; without a process nothing can. */

@@ -1,0 +1,104 @@
+import type { z } from "zod";
+import { PERMISSION_MODES } from "../domain/permission.ts";
+import { choice, count, LONGEST_MS, milliseconds, optionalCount, path, text, toggle, words } from "./setting.ts";
+
+/**
+ * Settings of the query toolset, under the variables of seed 003. They are defaults of claude_code_query and of nothing
+ * else: what a call gives wins.
+ */
+export const queryFields = {
+  queryEnable: toggle(
+    {
+      flag: "query-enable",
+      variable: "CLAUDE_CODE_ENABLE",
+      group: "Query",
+      meaning: "Whether claude_code_query is there when its toolset is listed.",
+    },
+    true,
+  ),
+  queryCwd: path("the folder of the server", {
+    flag: "query-cwd",
+    variable: "CLAUDE_CODE_DEFAULT_CWD",
+    group: "Query",
+    meaning: "Default of cwd.",
+  }),
+  queryModel: text("Claude Code's", {
+    flag: "query-model",
+    variable: "CLAUDE_CODE_DEFAULT_MODEL",
+    group: "Query",
+    meaning: "Default of model.",
+  }),
+  queryPermissionMode: choice(PERMISSION_MODES, "bypassPermissions", {
+    flag: "query-permission-mode",
+    variable: "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
+    group: "Query",
+    meaning:
+      "Default of permissionMode. It opens no gate: bypassPermissions becomes dontAsk unless --allow-bypass allows it, and the answer says so.",
+  }),
+  queryMaxTurns: optionalCount({ least: 1, most: 100_000 }, "no limit", {
+    flag: "query-max-turns",
+    variable: "CLAUDE_CODE_MAX_TURNS",
+    group: "Query",
+    meaning: "Default of maxTurns.",
+  }),
+  queryMaxMessages: count(
+    { least: 1, most: 10_000, fallback: 100 },
+    {
+      flag: "query-max-messages",
+      variable: "CLAUDE_CODE_MAX_MESSAGES",
+      group: "Query",
+      meaning: "Default of maxMessages: how many messages an answer holds, the last ones.",
+    },
+  ),
+  queryIncludeSystemMessages: toggle(
+    {
+      flag: "query-include-system-messages",
+      variable: "CLAUDE_CODE_INCLUDE_SYSTEM_MESSAGES",
+      group: "Query",
+      meaning: "Default of includeSystemMessages.",
+    },
+    true,
+  ),
+  queryAllowedTools: words("none", {
+    flag: "query-allowed-tools",
+    variable: "CLAUDE_CODE_ALLOWED_TOOLS",
+    group: "Query",
+    meaning: "Default of allowedTools.",
+  }),
+  queryMaxExecutionMs: milliseconds(
+    { least: 1_000, most: LONGEST_MS, fallback: 300_000 },
+    {
+      flag: "query-max-execution-ms",
+      variable: "CLAUDE_CODE_MAX_EXECUTION_TIME",
+      group: "Query",
+      meaning: "A query that has run for this long is ended; its answer has what there was, and the session goes on.",
+    },
+  ),
+  queryMaxBytes: count(
+    { least: 4_096, most: 33_554_432, fallback: 262_144 },
+    {
+      flag: "query-max-bytes",
+      variable: "CLAUDE_CODE_MCP_QUERY_MAX_BYTES",
+      group: "Query",
+      meaning: "The size of an answer of claude_code_query, in bytes of JSON.",
+    },
+  ),
+};
+
+type QueryConfig = z.output<z.ZodObject<typeof queryFields>>;
+
+/** The same under the names that the toolset has for them. */
+export function querySettings(config: QueryConfig) {
+  return {
+    enabled: config.queryEnable,
+    cwd: config.queryCwd,
+    model: config.queryModel,
+    permissionMode: config.queryPermissionMode,
+    maxTurns: config.queryMaxTurns,
+    maxMessages: config.queryMaxMessages,
+    includeSystemMessages: config.queryIncludeSystemMessages,
+    allowedTools: config.queryAllowedTools,
+    maxExecutionMs: config.queryMaxExecutionMs,
+    maxBytes: config.queryMaxBytes,
+  };
+}

@@ -1,0 +1,88 @@
+import type { JsonObject } from "../../domain/json.ts";
+import { tellAsks } from "../blocking/asks.ts";
+import type { Left } from "../blocking/follow.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import { fit } from "../present/size.ts";
+import { readEnd, type SessionView } from "../session-view.ts";
+import type { Bundle } from "./bundle.ts";
+
+/** What claude_code_query answers (seed 003), and where to read on or go on. */
+
+/** The part of the answer that is left for all that is no message. */
+export const REST_SHARE = 4;
+/** Gives way first when the rest is too large. */
+const EXPENDABLE = ["modelUsage", "usage"];
+
+interface Query {
+  /** What is known of it beforehand. */
+  readonly head: JsonObject;
+  readonly bundle: Bundle;
+  readonly left: Left;
+  readonly cursor: number;
+  readonly maxBytes: number;
+}
+
+export async function answerQuery(
+  query: Query,
+  view: SessionView,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<JsonObject> {
+  const { bundle, cursor, head, left, maxBytes } = query;
+  const room = Math.floor(maxBytes / REST_SHARE);
+  const outcome = await tellOutcome(left, view, { room, call, deps });
+  const rest = { ...head, totalMessages: bundle.total, omitted: bundle.omitted, ...outcome };
+  const { cut, value } = fit(rest, room, EXPENDABLE);
+  const more = bundle.omitted > 0 ? { resource: `session://${view.id}/events?cursor=${String(cursor)}` } : {};
+  return { ...value, ...(cut && { truncated: true }), ...more, messages: bundle.messages };
+}
+
+interface Telling {
+  readonly room: number;
+  readonly call: ToolCall;
+  readonly deps: ToolDeps;
+}
+
+async function tellOutcome(left: Left, view: SessionView, { call, deps, room }: Telling): Promise<JsonObject> {
+  switch (left.why) {
+    case "cancelled":
+      return { status: "cancelled", result: { success: false, summary: "", error: "The query was cancelled." } };
+    case "asked": {
+      const asks = await tellAsks(
+        view,
+        { cursor: left.nextCursor, maxBytes: Math.max(2_048, room - 1_024) },
+        call,
+        deps,
+      );
+      const summary = "Claude Code waits for a decision; nothing is lost while it does.";
+      return { ...asks, result: { success: false, summary, error: "waiting_permission" } };
+    }
+    case "ended":
+      return tellEnd(left.end, view);
+  }
+}
+
+async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
+  const { isError, result: summary, usage, modelUsage, ...told } = await readEnd(view, end);
+  const { category, errorSubtype, numTurns, retryable, advice, totalCostUsd } = told;
+  const timedOut = errorSubtype === "time_limit" || errorSubtype === "timeout";
+  const failure = isError === true ? { error: errorOf(end), ...given({ category, retryable, advice }) } : {};
+  return {
+    status: timedOut ? "timeout" : end.data.outcome,
+    ...(timedOut && { timedOut }),
+    result: { success: isError !== true, summary, ...failure },
+    numTurns,
+    totalCostUsd,
+    ...given({ usage, modelUsage }),
+  };
+}
+
+/** Why the turn did not end well, in words. */
+export function errorOf({ data }: Extract<Left, { why: "ended" }>["end"]): string {
+  const { errorSubtype = data.outcome, message } = data;
+  return message === undefined ? errorSubtype : `${errorSubtype}: ${message}`;
+}
+
+function given(fields: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,45 @@
+import type { JsonObject } from "../../domain/json.ts";
+import { fit, jsonBytes } from "../present/size.ts";
+
+/** A single message takes at most this share of the answer: the others are worth something too. */
+const SHARE = 4;
+
+/** The last messages of a query, as many as may be and as fit; however many there are, no more are held. */
+export class Bundle {
+  readonly #most: number;
+  readonly #maxBytes: number;
+  readonly #kept: { readonly message: JsonObject; readonly bytes: number }[] = [];
+  #bytes = 0;
+  #total = 0;
+
+  /** `maxBytes` of JSON for all of them. */
+  constructor(most: number, maxBytes: number) {
+    this.#most = most;
+    this.#maxBytes = maxBytes;
+  }
+
+  add(message: JsonObject): void {
+    this.#total += 1;
+    const mark = { truncated: true };
+    const { cut, value } = fit(message, Math.floor(this.#maxBytes / SHARE) - jsonBytes(mark));
+    const kept = cut ? { ...value, ...mark } : value;
+    const bytes = jsonBytes(kept) + 1;
+    this.#kept.push({ message: kept, bytes });
+    this.#bytes += bytes;
+    while (this.#kept.length > this.#most || this.#bytes > this.#maxBytes) {
+      this.#bytes -= this.#kept.shift()?.bytes ?? 0;
+    }
+  }
+
+  get messages(): JsonObject[] {
+    return this.#kept.map(({ message }) => message);
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  get omitted(): number {
+    return this.#total - this.#kept.length;
+  }
+}

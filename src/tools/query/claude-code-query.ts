@@ -1,0 +1,113 @@
+import { z } from "zod";
+import type { StoredEvent } from "../../domain/event.ts";
+import { SessionOptions } from "../../domain/options.ts";
+import type { PermissionMode } from "../../domain/permission.ts";
+import { refuseNul } from "../arguments/odd-text.ts";
+import { unattended } from "../blocking/asks.ts";
+import { followTurn } from "../blocking/follow.ts";
+import { nameTools } from "../catalogue/names.ts";
+import { defineTool, type Tool, type ToolDeps } from "../define.ts";
+import { Prompt } from "../prompt.ts";
+import { viewSession } from "../session-view.ts";
+import { answerQuery, errorOf, REST_SHARE } from "./answer.ts";
+import { Bundle } from "./bundle.ts";
+import type { QuerySettings } from "./settings.ts";
+import { MessageStream } from "./stream.ts";
+
+const NAME = "claude_code_query";
+const { allowedTools, cwd, disallowedTools, maxTurns, model, permissionMode } = SessionOptions.shape;
+
+const Input = z.strictObject({
+  prompt: Prompt,
+  cwd: cwd.exactOptional(),
+  maxTurns,
+  model,
+  appendSystemPrompt: z.string().min(1).exactOptional().describe("added to Claude Code's own. Default: none"),
+  permissionMode: permissionMode.describe("Default: the operator's"),
+  allowedTools,
+  disallowedTools,
+  maxMessages: z.int().min(1).max(10_000).exactOptional().describe("the last messages. Default: the operator's"),
+  includeSystemMessages: z.boolean().exactOptional().describe("Default: the operator's"),
+});
+type Input = z.infer<typeof Input>;
+
+/** Runs one prompt to its end: every message is sent while it comes, and the last of them are the answer (seed 003). */
+export function claudeCodeQuery(settings: QuerySettings): Tool {
+  return defineTool({
+    name: NAME,
+    title: "Query Claude Code",
+    description: `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings)}`,
+    input: Input,
+    streams: true,
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    async handle(args, call, deps) {
+      const begun = deps.now();
+      const { mode, note } = modeOf(args, settings, deps);
+      const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
+      refuseNul(options);
+      const prompt = { text: args.prompt, limits: { turnMs: settings.maxExecutionMs }, via: NAME };
+      const { cursor, sessionId } = await deps.engine.open(call.principal, { options, prompt });
+
+      const view = viewSession(sessionId, call, deps);
+      const { maxBytes } = settings;
+      const most = args.maxMessages ?? settings.maxMessages;
+      const bundle = new Bundle(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
+      const stream = new MessageStream(sessionId, call);
+      const withSystem = args.includeSystemMessages ?? settings.includeSystemMessages;
+      const tell = async (event: StoredEvent): Promise<void> => {
+        if (event.type !== "message" || (!withSystem && event.data.message["type"] === "system")) return;
+        bundle.add(event.data.message);
+        await stream.send(event.data.message, event.at);
+      };
+      const left = await followTurn(view, { cursor, tell, onSilence: () => stream.beat() }, call, deps);
+      if (left.why === "ended" && left.end.data.isError) await stream.fail(errorOf(left.end), left.end.at);
+
+      const executionTime = deps.now() - begun;
+      const head = { sessionId, permissionMode: mode, ...(note !== undefined && { note }), executionTime };
+      const told = { ...head, ...(warnings.length > 0 && { warnings }) };
+      const answer = await answerQuery({ head: told, bundle, left, cursor, maxBytes }, view, call, deps);
+      // The session stays; a process is not kept for a prompt that may never come.
+      await deps.engine.control(call.principal, sessionId, { do: "rest" }, "caller");
+      return { answer };
+    },
+  });
+}
+
+/** Seed 003 runs without asking where the operator allows that, and elsewhere with what is allowed beforehand. */
+function modeOf(args: Input, settings: QuerySettings, { bypass }: ToolDeps): { mode: PermissionMode; note?: string } {
+  const mode = args.permissionMode ?? settings.permissionMode;
+  if (args.permissionMode !== undefined || mode !== "bypassPermissions" || bypass.isAllowed()) return { mode };
+  const note =
+    "permissionMode is dontAsk: what no rule allows is denied. The default, bypassPermissions, takes an operator who allows it (--allow-bypass).";
+  return { mode: "dontAsk", note };
+}
+
+function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): SessionOptions {
+  const { appendSystemPrompt: append, disallowedTools: denied } = args;
+  const { allowedTools: allowed = settings.allowedTools, maxTurns: turns = settings.maxTurns } = args;
+  const { model: chosen = settings.model } = args;
+  return {
+    cwd: args.cwd ?? settings.cwd ?? deps.defaults.cwd,
+    ...(turns !== undefined && { maxTurns: turns }),
+    ...(chosen !== undefined && { model: chosen }),
+    ...(append !== undefined && { systemPrompt: { type: "preset", preset: "claude_code", append } }),
+    ...(allowed.length > 0 && { allowedTools: [...allowed] }),
+    ...(denied && { disallowedTools: denied }),
+    ...unattended(deps),
+  };
+}
+
+/** The defaults of this server, for whoever decides what to give. */
+function inForce(settings: QuerySettings): string {
+  const { allowedTools: allowed, cwd: folder, maxExecutionMs, maxMessages, maxTurns: turns } = settings;
+  const known = [
+    `permissionMode ${settings.permissionMode}`,
+    `maxMessages ${String(maxMessages)}`,
+    `includeSystemMessages ${String(settings.includeSystemMessages)}`,
+    ...(settings.model === undefined ? [] : [`model ${settings.model}`]),
+    ...(folder === undefined ? [] : [`cwd ${folder}`]),
+    ...(turns === undefined ? [] : [`maxTurns ${String(turns)}`]),
+    ...(allowed.length === 0 ? [] : [`allowedTools ${allowed.join(", ")}`]),
+  ];
+  return `Defaults: ${known.join(", ")}. Ends after ${String(maxExecutionMs)} ms.`;
+}

@@ -1,0 +1,44 @@
+import type { JsonObject } from "../../domain/json.ts";
+import type { ToolCall } from "../define.ts";
+import { headline, presentEvent } from "../present/event.ts";
+
+/** The messages of a query while they come, as log notifications, and in a word as progress. */
+export class MessageStream {
+  readonly #sessionId: string;
+  readonly #client: ToolCall["client"];
+  #sequence = 0;
+  #progress = 0;
+  #last = "Claude Code is at work";
+
+  constructor(sessionId: string, { client }: ToolCall) {
+    this.#sessionId = sessionId;
+    this.#client = client;
+  }
+
+  async send(message: JsonObject, at: number): Promise<void> {
+    const shown = presentEvent({ id: 1, at, type: "message", data: { message } }, "delta_compact");
+    if (shown) this.#last = headline(shown);
+    this.#advance();
+    await this.#log("info", { type: "claude_code_message", message }, at);
+  }
+
+  /** Nothing has come for a while: whoever counts silence hears that it goes on. */
+  beat(): void {
+    this.#advance();
+  }
+
+  async fail(error: string, at: number): Promise<void> {
+    await this.#log("error", { type: "claude_code_error", error }, at);
+  }
+
+  #advance(): void {
+    this.#progress += 1;
+    this.#client.progress?.({ progress: this.#progress, message: this.#last });
+  }
+
+  async #log(level: "info" | "error", { type, ...told }: JsonObject, at: number): Promise<void> {
+    this.#sequence += 1;
+    const about = { timestamp: new Date(at).toISOString(), sequence: this.#sequence };
+    await this.#client.log?.(level, JSON.stringify({ type, sessionId: this.#sessionId, ...told, ...about }));
+  }
+}

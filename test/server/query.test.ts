@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { CLIENT_KINDS, type Server } from "./server.ts";
+import { stream } from "./streaming.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+interface Told {
+  type: string;
+  sessionId: string;
+  sequence: number;
+  timestamp: string;
+  message: { type: string };
+}
+
+describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await world.server({ client, args: ["--toolsets", "query"] });
+  });
+
+  it("runs a task to its end: every message while it comes, and all of them as the answer", async () => {
+    const cwd = world.folder();
+    const file = join(cwd, "a.txt");
+    const write = { name: "Write", input: { file_path: file, content: "hello" } };
+    const prompt = scriptTag([{ text: "I write.", tools: [write] }, { text: "Written." }]);
+    const answer = await stream(server, "claude_code_query", { prompt, cwd, allowedTools: ["Write"] });
+    expect(answer.data).toMatchObject({ status: "done", result: { success: true, summary: "Written." }, omitted: 0 });
+    expect(readFileSync(file, "utf8")).toBe("hello");
+    const messages = answer.data["messages"] as { type: string }[];
+    expect(answer.data["totalMessages"]).toBe(messages.length);
+    expect(messages[0]).toMatchObject({ type: "system", subtype: "init" });
+    expect(messages.at(-1)).toMatchObject({ type: "result", result: "Written." });
+    expect(answer.blocks).toEqual([JSON.stringify(answer.data)]);
+
+    const told = answer.logs.map(({ data }) => JSON.parse(String(data)) as Told);
+    expect(told.map(({ message }) => message)).toEqual(messages);
+    expect(told.map(({ sequence }) => sequence)).toEqual(messages.map((_, index) => index + 1));
+    expect(told.every(({ type }) => type === "claude_code_message")).toBe(true);
+    expect(new Set(told.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
+    expect(told.every(({ timestamp }) => new Date(timestamp).toISOString() === timestamp)).toBe(true);
+    expect(answer.logs.every(({ level }) => level === "info")).toBe(true);
+    expect(answer.progress.length).toBeGreaterThanOrEqual(messages.length);
+  });
+});
+
+const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
+const QUERY = "claude_code_query";
+
+describe("a query that does not come to its own end", () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await world.server({ args: ["--toolsets", "agent,query"] });
+  });
+
+  async function begun(prompt: string, kind?: { wantsLogs: boolean }) {
+    const controller = new AbortController();
+    const started = new Promise<string>((resolve) => {
+      const onLog = ({ data }: { data: unknown }) => {
+        const { message, sessionId } = JSON.parse(String(data)) as Told;
+        if (message.type === "assistant") resolve(sessionId);
+      };
+      const options = { signal: controller.signal, onLog, ...kind };
+      stream(server, QUERY, { prompt, cwd: world.folder(), allowedTools: ["Bash"] }, options).catch(() => undefined);
+    });
+    return { controller, sessionId: await started };
+  }
+
+  it("is interrupted when its call is cancelled; the session goes on", async () => {
+    const { controller, sessionId } = await begun(scriptTag([{ tools: [forever] }, { text: "never" }]));
+    controller.abort();
+    const ended = await server.end(sessionId);
+    expect(ended).toMatchObject({ status: "idle", result: { isError: true, errorSubtype: "interrupted" } });
+    const shells = () => world.processes().filter(({ command }) => command.startsWith("node -e"));
+    await expect.poll(shells, { timeout: 10_000 }).toEqual([]);
+    const reply = { sessionId, prompt: scriptTag([{ text: "Back." }]), waitMs: 40_000 };
+    expect(await server.call("claude_code_reply", reply)).toMatchObject({
+      status: "idle",
+      result: { result: "Back." },
+    });
+  });
+
+  it("is interrupted when its client goes away", async () => {
+    server = await world.server({ args: ["--toolsets", "agent,query"] });
+    const { sessionId } = await begun(scriptTag([{ tools: [forever] }, { text: "never" }]));
+    await server.close();
+    server = await world.server();
+    const ended = await server.end(sessionId);
+    expect(ended).toMatchObject({ status: "idle", result: { isError: true } });
+    expect(ended.result?.errorSubtype).toMatch(/interrupted|shutdown/);
+  });
+
+  it("is told of as a failure, in a notification and in the result: the API refuses", async () => {
+    server = await world.server({ args: ["--toolsets", "query"] });
+    const prompt = scriptTag([{ error: { status: 401, times: 99 } }]);
+    const { data, logs } = await stream(server, QUERY, { prompt, cwd: world.folder() });
+    expect(data).toMatchObject({ status: "failed", result: { success: false, category: "access", retryable: false } });
+    expect(logs.at(-1)?.level).toBe("error");
+    const last = JSON.parse(String(logs.at(-1)?.data)) as object;
+    expect(last).toMatchObject({ type: "claude_code_error", sequence: logs.length });
+    expect(await server.refusal(QUERY, { prompt, cwd: "/nowhere/at/all" })).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  it("says what it is at as progress where a client takes no log notifications", async () => {
+    server = await world.server({ args: ["--toolsets", "query"] });
+    const prompt = scriptTag([{ text: "I look around." }]);
+    const { data, logs, progress } = await stream(server, QUERY, { prompt, cwd: world.folder() }, { wantsLogs: false });
+    expect(logs).toEqual([]);
+    expect(progress).toHaveLength(data["totalMessages"] as number);
+    expect(progress.map(({ message }) => message)).toContain("I look around.");
+    expect(progress.map((each) => each.progress)).toEqual(progress.map((_, index) => index + 1));
+  });
+});
+
+it("brings a burst of 2,000 messages in order and whole", async () => {
+  const server = await world.server({ args: ["--toolsets", "query"] });
+  const reads = Array.from({ length: 40 }, (_, index) => ({
+    name: "Read",
+    input: { file_path: `/nowhere/${String(index)}` },
+  }));
+  const script = [...Array.from({ length: 25 }, () => ({ tools: reads })), { text: "Done." }];
+  const args = { prompt: scriptTag(script), cwd: world.folder(), maxMessages: 5 };
+  const { data, logs } = await stream(server, QUERY, args);
+  expect(data).toMatchObject({ status: "done", result: { summary: "Done." } });
+  const total = data["totalMessages"] as number;
+  expect(total).toBeGreaterThanOrEqual(2_000);
+  expect(data).toMatchObject({ omitted: total - 5 });
+  const told = logs.map((log) => (JSON.parse(String(log.data)) as Told).sequence);
+  expect(told).toEqual(Array.from({ length: total }, (_, index) => index + 1));
+});

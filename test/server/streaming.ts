@@ -1,0 +1,64 @@
+import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { z } from "zod";
+import type { Server } from "./server.ts";
+
+export interface Log {
+  level: string;
+  data: unknown;
+  logger?: string | undefined;
+}
+
+/** A call that tells what it does while it runs: what it answered, and what was told before. */
+export interface Streamed {
+  readonly blocks: string[];
+  readonly data: Record<string, unknown>;
+  readonly isError: boolean;
+  readonly logs: Log[];
+  readonly progress: { progress: number; message?: string | undefined }[];
+}
+
+const Envelope = z.looseObject({
+  isError: z.boolean().optional(),
+  content: z.array(z.looseObject({ text: z.string() })),
+  structuredContent: z.looseObject({}),
+});
+
+/** Log notifications reach a client of the 2026 era only for a request that asks for them. */
+const WANTS_LOGS = { "io.modelcontextprotocol/logLevel": "debug" };
+
+export interface StreamOptions {
+  signal?: AbortSignal;
+  /** Default: true. */
+  wantsLogs?: boolean;
+  onLog?: (log: Log) => void;
+}
+
+/** One call at a time: notifications do not say which call they belong to. */
+export async function stream(
+  { client }: Server,
+  tool: string,
+  args: Record<string, unknown>,
+  { onLog, signal, wantsLogs = true }: StreamOptions = {},
+): Promise<Streamed> {
+  const logs: Log[] = [];
+  const progress: Streamed["progress"] = [];
+  const hear = ({ data, level, logger }: Log) => {
+    logs.push({ data, level, logger });
+    onLog?.({ data, level, logger });
+  };
+  const request = { name: tool, arguments: args, ...(wantsLogs && { _meta: WANTS_LOGS }) };
+  const options = { timeout: 120_000, onprogress: (news: Streamed["progress"][0]) => void progress.push(news) };
+  const settings = { ...options, ...(signal && { signal }) };
+  if (client instanceof V1Client) {
+    client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => hear(params));
+  } else {
+    client.setNotificationHandler("notifications/message", ({ params }) => hear(params));
+  }
+  const answer =
+    client instanceof V1Client
+      ? await client.callTool(request, undefined, settings)
+      : await client.callTool(request, settings);
+  const { content, isError = false, structuredContent } = Envelope.parse(answer);
+  return { blocks: content.map(({ text }) => text), data: structuredContent, isError, logs, progress };
+}
