@@ -24,7 +24,7 @@ const SCOUT = {
   skills: ["maps"],
   initialPrompt: "Begin.",
   maxTurns: 3,
-  autoCompactWindow: 50_000,
+  autoCompactWindow: 150_000,
   background: true,
   omitClaudeMd: true,
   memory: "project",

@@ -16,7 +16,7 @@ export const AgentDefinition = z.strictObject({
     .array(z.union([text, z.record(text, McpServer)]))
     .max(100)
     .exactOptional()
-    .describe("names of the session's servers, or servers of its own. Default: none of its own"),
+    .describe("servers of its own, or names of servers in Claude Code's configuration. Default: those of the session"),
   skills: names.exactOptional().describe("skills that it begins with. Default: none"),
   initialPrompt: text
     .exactOptional()
@@ -25,7 +25,7 @@ export const AgentDefinition = z.strictObject({
   autoCompactWindow: z
     .number()
     .int()
-    .min(1)
+    .min(100_000)
     .exactOptional()
     .describe("tokens at which it compacts. Default: inherited"),
   background: z.boolean().exactOptional().describe("always run in the background. Default: Claude Code's choice"),
@@ -34,9 +34,15 @@ export const AgentDefinition = z.strictObject({
   effort: z
     .union([z.enum(["low", "medium", "high", "xhigh", "max"]), z.number().int().min(1)])
     .exactOptional()
-    .describe("Default: the session's"),
-  permissionMode: PermissionMode.exactOptional().describe("Default: the session's"),
-  observer: text.exactOptional().describe("agents that watch it, separated by commas. Default: none"),
+    .describe("a number is taken, and not sent on by Claude Code 2.1. Default: the session's"),
+  permissionMode: PermissionMode.exactOptional().describe("never stricter than the session's. Default: the session's"),
+  observer: text
+    .exactOptional()
+    .describe(
+      "agents that watch it, separated by commas; takes CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS=1 in env. Default: none",
+    ),
   observerMessage: text.exactOptional().describe("added to what observers are told. Default: none"),
-  criticalSystemReminder_EXPERIMENTAL: text.exactOptional().describe("repeated to it as a reminder. Default: none"),
+  criticalSystemReminder_EXPERIMENTAL: text
+    .exactOptional()
+    .describe("passed on; without effect in Claude Code 2.1. Default: none"),
 });
