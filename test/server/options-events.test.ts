@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { scriptTag } from "../../src/demo/model/script.ts";
+import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { play, told } from "./one-turn.ts";
 import type { Answer, Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
@@ -18,22 +18,35 @@ afterAll(async () => world.close());
 
 const ok = [{ text: "ok" }];
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
-/** A subagent that speaks and calls a tool. */
-const sendAgent = {
+/** Sends a subagent to play a script, and waits for it. */
+const sendAgent = (script: Script) => ({
   tools: [
     {
       name: "Agent",
       input: {
         description: "look",
         subagent_type: "general-purpose",
-        prompt: scriptTag([{ text: "I look around.", ...look }, { text: "All is quiet." }]),
+        prompt: scriptTag(script),
         run_in_background: false,
       },
     },
   ],
-};
+});
 
 const ofKind = ({ events }: Answer, kind: string) => events.flatMap(({ data }) => (kind in data ? [data[kind]] : []));
+
+/** Waits until the log of a session has an event of this kind. */
+async function hear(sessionId: string, kind: string): Promise<unknown[]> {
+  let cursor = 1;
+  for (;;) {
+    const next = { action: "poll", sessionId, cursor, until: "event", waitMs: 45_000 };
+    const answer = await server.call("claude_code_check", next);
+    const found = ofKind(answer, kind);
+    if (found.length > 0) return found;
+    if (answer.events.length === 0) throw new Error(`no ${kind} came`);
+    cursor = answer.nextCursor;
+  }
+}
 
 describe("an option of `claude_code` that asks for more events", () => {
   it("tells what hooks came to: `includeHookEvents`", async () => {
@@ -54,8 +67,9 @@ describe("an option of `claude_code` that asks for more events", () => {
   });
 
   it("tells what subagents say: `forwardSubagentText`", async () => {
+    const agent = sendAgent([{ text: "I look around.", ...look }, { text: "All is quiet." }]);
     const texts = async (options: object) => {
-      const answer = await play(server, [sendAgent, ...ok], { cwd: world.folder(), ...options });
+      const answer = await play(server, [agent, ...ok], { cwd: world.folder(), ...options });
       const spoken = answer.events.filter(({ data }) => typeof data["agentId"] === "string" && "text" in data);
       return spoken.map(({ data }) => data["text"]);
     };
@@ -67,31 +81,29 @@ describe("an option of `claude_code` that asks for more events", () => {
   it("guesses the next prompt: `promptSuggestions`", async () => {
     const script = [look, { text: "Shall I run the tests?" }, { text: "yes, run the tests" }];
     const options = { cwd: world.folder(), advanced: { promptSuggestions: true } };
-    const { sessionId, nextCursor } = await play(server, script, options);
+    const { sessionId } = await play(server, script, options);
     // It comes after the end of the turn.
-    await server.call("claude_code_check", {
-      action: "poll",
-      sessionId,
-      cursor: nextCursor,
-      until: "event",
-      waitMs: 20_000,
-    });
-    expect(ofKind(await told(server, sessionId), "promptSuggestion")).toEqual(["yes, run the tests"]);
+    expect(await hear(sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
     const guesses = world.model.requests.filter((request) => request.told.includes("[SUGGESTION MODE"));
     expect([...new Set(guesses.map((request) => request.sessionId))]).toEqual([sessionId]);
   });
 
-  // A summary takes half a minute of work to come, which no test should wait for: that they are switched on is in
-  // Claude Code's debug log, and what becomes of one is in test/unit/claude-asides.test.ts.
   it("summarizes what subagents are at: `agentProgressSummaries`", async () => {
-    const log = async (options: object) => {
-      const file = join(world.folder(), "debug.log");
-      await play(server, [sendAgent, ...ok], { cwd: world.folder(), advanced: { debugFile: file, ...options } });
-      return readFileSync(file, "utf8")
-        .split("\n")
-        .filter((line) => line.includes("[AgentSummary]"));
+    // The subagent's own request stops in mid-stream; the one for a summary, half a minute later, meets no fault.
+    const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
+    const start = async (advanced: object) => {
+      const prompt = scriptTag([sendAgent([look, stands]), ...ok]);
+      return (await server.call("claude_code", { prompt, cwd: world.folder(), advanced })).sessionId;
     };
-    expect(await log({})).toEqual([]);
-    expect((await log({ agentProgressSummaries: true })).length).toBeGreaterThan(0);
+    const [silent, asked] = [await start({}), await start({ agentProgressSummaries: true })];
+    expect(await hear(asked, "backgroundTask")).toEqual([
+      { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
+    ]);
+    // By now the other has stood as long.
+    const still = await told(server, silent);
+    expect(still.status).toBe("running");
+    expect(ofKind(still, "backgroundTask")).toEqual([]);
+    const steps = world.model.requests.filter(({ sessionId, subagent }) => sessionId === silent && subagent);
+    expect(steps).toHaveLength(2);
   });
 });
