@@ -8,18 +8,28 @@ import { format, resolveConfig } from "prettier";
 import { z } from "zod";
 import { shownByTests } from "./shown-by.mjs";
 
-const TOOLS = ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"];
-/** Tools of which every parameter must be shown by a test in test/server: see scripts/shown-by.mjs. */
-const ALL_SHOWN = ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"];
+/** Every parameter of every tool must be shown by a test in test/server: see scripts/shown-by.mjs. */
+const TOOLS = {
+  "docs/tools.md": ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
+  "docs/toolsets.md": [
+    "claude_code_query",
+    "claude_session_create",
+    "claude_session_close",
+    "claude_chat_query",
+    "claude_chat_interrupt",
+    "claude_chat_model",
+    "claude_chat_mode",
+    "claude_direct_query",
+    "claude_code_configure",
+  ],
+};
 
 /** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
 const PARTS = [
   { file: "docs/configuration.md", name: "settings", render: settingsTable },
-  ...TOOLS.map((tool) => ({
-    file: "docs/tools.md",
-    name: `tool ${tool}`,
-    render: () => parameterTable(tool),
-  })),
+  ...Object.entries(TOOLS).flatMap(([file, tools]) =>
+    tools.map((tool) => ({ file, name: `tool ${tool}`, render: () => parameterTable(tool) })),
+  ),
   { file: "docs/tools.md", name: "advanced options", render: advancedTable },
   { file: "docs/tools.md", name: "error codes", render: errorTable },
 ];
@@ -60,7 +70,7 @@ async function errorTable() {
   return table(["Code", "When", "What to do"], rows);
 }
 
-const shown = shownByTests(root, TOOLS);
+const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
 /** What may stand for each name of an object, what it means, and which tests show that it does. */
@@ -68,7 +78,7 @@ async function schemaTable(tool, schema) {
   const { code, rowsOf, table, wordsOf } = await built("tools/reference/table.js");
   const rows = rowsOf(schema).map((row) => {
     const files = [...(shown.get(tool).get(row.name) ?? [])];
-    if (files.length === 0 && ALL_SHOWN.includes(tool)) unshown.push(`${tool}: ${row.name}`);
+    if (files.length === 0) unshown.push(`${tool}: ${row.name}`);
     return [code(row.name), row.type, wordsOf(row), files.map((file) => file.replace(".test.ts", "")).join(", ")];
   });
   return table(["Name", "Type", "Meaning", "Shown by"], rows);

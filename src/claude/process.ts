@@ -121,13 +121,14 @@ export class ClaudeProcess implements AgentProcess {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
     this.#feed.end();
-    this.#onNotReady(new AppError("INTERNAL", "Claude Code has ended before it could answer. Try again."));
     const exit = await this.#spawned?.exit;
+    const error = this.#whyItEnded(failure ?? exit?.error?.message);
+    const problem = error === undefined ? "has ended before it could answer" : `did not start: ${error}`;
+    this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Mend what is wrong and try again.`));
     await this.#announced;
     // One that ends in good order ends its shells. One that was killed leaves them behind.
     if (this.#killed || !this.#stopping)
       await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`).catch(() => undefined);
-    const error = this.#whyItEnded(failure ?? exit?.error?.message);
     onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
   }
 

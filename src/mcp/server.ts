@@ -10,6 +10,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
+import { instructionsFor } from "../tools/instructions.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Library } from "../tools/resources/define.ts";
 import { openCall } from "./call.ts";
@@ -34,13 +35,6 @@ export interface ServerOptions {
 
 const TITLE = "Claude Code as a background agent";
 
-const INSTRUCTIONS = `Runs Claude Code as a background agent that outlives the call.
-1. claude_code starts it on a task (set waitMs to wait for the result of a short one).
-2. claude_code_check with the sessionId and nextCursor waits for news: its output, requests in actions[], the result.
-3. Answer each of actions[] with claude_code_check, action respond_permission; that waits for the next news as well.
-4. claude_code_reply sends the next prompt. claude_code_session lists and cancels.
-More to read: claude-code://quickstart, permissions, errors, options.`;
-
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
 export function createMcpServer(options: ServerOptions): McpServer {
   const { info, logs, reported } = options;
@@ -53,7 +47,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
         resources: { listChanged: false },
         ...(logs && { logging: {} }),
       },
-      instructions: INSTRUCTIONS,
+      instructions: instructionsFor(options.tools),
     },
   );
   const registered = new Map<Tool, RegisteredTool>();

@@ -13,7 +13,7 @@ afterAll(async () => world.close());
 
 const CONFIGURE = "claude_code_configure";
 
-it("the bypass gate is switched while the server runs: for every new turn, not for one that runs", async () => {
+it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs: for every new turn, not for one that runs", async () => {
   const server = await world.server({ args: ["--toolsets", "agent,configure"], env: { IS_SANDBOX: "1" } });
   const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };

@@ -25,7 +25,7 @@ async function querying(args: string[] = [], env: Record<string, string> = {}) {
 }
 
 describe("what a query may do", () => {
-  it("is only what is allowed beforehand, unless the operator's gate is open; and the answer says so", async () => {
+  it("by `permissionMode` of `claude_code_query` is only what is allowed beforehand, unless the operator's gate is open; and the answer says so", async () => {
     const cwd = world.folder();
     const closed = await querying();
     const denied = await stream(closed, QUERY, { prompt: writing(join(cwd, "a.txt")), cwd });
@@ -78,7 +78,7 @@ describe("what a query may do", () => {
 });
 
 describe("the operator's settings of the query toolset", () => {
-  it("are defaults that a call overrides, and are told in the description", async () => {
+  it("are defaults that `claude_code_query` overrides, and tells in its description: `cwd`, `model`, `maxTurns`, `maxMessages`, `includeSystemMessages`, `disallowedTools`, `appendSystemPrompt`", async () => {
     const [first, second] = [world.folder(), world.folder()];
     writeFileSync(join(first, "note.txt"), "The tide is low.");
     const server = await querying([], {

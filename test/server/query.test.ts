@@ -27,7 +27,7 @@ describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
     server = await world.server({ client, args: ["--toolsets", "query"] });
   });
 
-  it("runs a task to its end: every message while it comes, and all of them as the answer", async () => {
+  it("`claude_code_query` runs `prompt` in `cwd` to its end, with `allowedTools`: every message while it comes, and all of them as the answer", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     const write = { name: "Write", input: { file_path: file, content: "hello" } };

@@ -2,6 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { describe, expect, it } from "vitest";
 import { Wire } from "./mcp-wire.ts";
+import { tools } from "./tools-run.ts";
 
 interface Connected {
   wire: Wire;
@@ -84,8 +85,8 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
 
   it("lists its tools within the byte budget", async () => {
     const { wire, client } = await connect();
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual([
+    const listed = await client.listTools();
+    expect(listed.tools.map(({ name }) => name)).toEqual([
       "claude_code",
       "claude_code_reply",
       "claude_code_check",
@@ -94,6 +95,18 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const line = wire.lines.find((each) => each.includes('"tools":[{'));
     expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
     expect(Buffer.byteLength(line ?? "")).toBeGreaterThan(4_000);
+    await client.close();
+  });
+
+  it("lists all toolsets within the byte budget, each tool once", async () => {
+    const wire = new Wire({ tools: [...tools.values()], logs: true });
+    const client = await connectTo(wire);
+    const listed = await client.listTools();
+    expect(listed.tools.map(({ name }) => name)).toEqual([...tools.keys()]);
+    expect(listed.tools).toHaveLength(13);
+    const line = wire.lines.find((each) => each.includes('"tools":[{'));
+    expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(16_384);
+    expect(client.getInstructions()).toMatch(/claude_code_check[^]*claude_code_query[^]*claude_direct_query/);
     await client.close();
   });
 

@@ -41,13 +41,13 @@ describe("tool schemas", () => {
 
   it.each(tools)("$name: every optional argument says its default", (tool) => {
     const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as {
-      required: string[];
+      required?: string[];
       properties: Record<string, { description?: string }>;
     };
     const conditional = "requestId decision sessionId answers title model permissionMode taskId".split(" ");
     const silent = Object.entries(schema.properties).filter(
       ([name, { description }]) =>
-        !schema.required.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),
+        !schema.required?.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),
     );
     expect(silent.map(([name]) => name)).toEqual([]);
   });

@@ -127,7 +127,7 @@ function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
   return typeof id === "string" ? { agentId: id } : {};
 }
 
-function textOf(content: unknown): string {
+export function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: unknown[] = Array.isArray(content) ? content : [];
   return parts.map((part) => ToolText.parse(part)).join("\n");

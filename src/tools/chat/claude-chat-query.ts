@@ -1,0 +1,30 @@
+import { z } from "zod";
+import { defineTool } from "../define.ts";
+import { viewSession } from "../session-view.ts";
+import { BY, ofSession, saying } from "./fields.ts";
+import { talk } from "./talk.ts";
+
+const NAME = "claude_chat_query";
+
+const Input = z.strictObject({
+  ...ofSession,
+  ...saying,
+  closeAfter: z.boolean().exactOptional().describe("close the session behind it. Default: false"),
+});
+
+/** One prompt of a conversation: its text is told while it is written, and is the answer (seed 004). */
+export const claudeChatQuery = defineTool({
+  name: NAME,
+  title: "Say something in a conversation",
+  description:
+    "Send a prompt to a session and wait for the reply; what Claude Code says and does is sent as log notifications.",
+  input: Input,
+  streams: true,
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
+    const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME });
+    const view = viewSession(sessionId, call, deps);
+    const close = async () => deps.engine.close(call.principal, sessionId, BY);
+    return talk(view, { cursor, text, includeThinking, ...(closeAfter && { close }) }, call, deps);
+  },
+});

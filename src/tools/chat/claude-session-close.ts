@@ -1,0 +1,32 @@
+import { z } from "zod";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { BY, ofSession } from "./fields.ts";
+
+/** Ends a conversation for good (seed 004). */
+export const claudeSessionClose = defineTool({
+  name: "claude_session_close",
+  title: "Close a conversation",
+  description: "Close a session for good and end its Claude Code. activeSessions: how many of yours still run.",
+  input: z.strictObject(ofSession),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  async handle({ sessionId }, call, deps) {
+    await deps.engine.close(call.principal, sessionId, BY);
+    return { answer: { sessionId, activeSessions: await activeSessions(call, deps) } };
+  },
+});
+
+const PAGE = 200;
+const LIVE: ReadonlySet<string> = new Set(["starting", "live"]);
+
+/** Sessions of the caller that have a Claude Code running. */
+async function activeSessions({ principal }: ToolCall, { engine }: ToolDeps): Promise<number> {
+  const open = { principal, limit: PAGE, statuses: ["running", "waiting_permission", "idle", "error"] as const };
+  let active = 0;
+  let before: { updatedAt: number; id: string } | undefined;
+  do {
+    const page = await engine.list({ ...open, ...(before && { before }) });
+    active += page.filter(({ state }) => LIVE.has(state.process.phase)).length;
+    before = page.length < PAGE ? undefined : page.at(-1);
+  } while (before);
+  return active;
+}

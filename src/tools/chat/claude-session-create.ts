@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { SessionId } from "../prompt.ts";
+import { conversationOptions } from "./begin.ts";
+import { beginning, BY } from "./fields.ts";
+import { liveModel } from "./live-model.ts";
+
+const Input = z.strictObject({
+  ...beginning,
+  sessionId: SessionId.exactOptional().describe("go on with this session in place of a new one. Default: a new one"),
+});
+type Input = z.infer<typeof Input>;
+
+/** Answers once Claude Code runs and takes prompts (seed 004). */
+export const claudeSessionCreate = defineTool({
+  name: "claude_session_create",
+  title: "Open a conversation",
+  description: "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query.",
+  input: Input,
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+  async handle(args, call, deps) {
+    const sessionId = args.sessionId === undefined ? await create(args, call, deps) : known(args, args.sessionId);
+    const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
+      if (args.sessionId === undefined) await discard(sessionId, call, deps);
+      throw error;
+    });
+    const { spec } = await deps.engine.get(call.principal, sessionId);
+    return { answer: { sessionId, model, cwd: spec.cwd, active: true } };
+  },
+});
+
+async function create(args: Input, call: ToolCall, deps: ToolDeps): Promise<string> {
+  const { sessionId } = await deps.engine.create(call.principal, conversationOptions(args, deps));
+  return sessionId;
+}
+
+function known(args: Input, sessionId: string): string {
+  const stray = (["cwd", "model", "permissionMode", "systemPrompt"] as const).find((name) => args[name] !== undefined);
+  if (stray === undefined) return sessionId;
+  throw invalidArgument(stray, "is for a new session; one that is known goes on as it was. Leave it or sessionId out.");
+}
+
+/** Nobody has heard of a session whose Claude Code never ran. */
+async function discard(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
+  await engine.delete(principal, sessionId, BY).catch((error: unknown) => {
+    if (!(error instanceof AppError)) throw error;
+  });
+}

@@ -1,0 +1,117 @@
+import type { JsonObject } from "../../domain/json.ts";
+import type { LogLevel, ToolCall } from "../define.ts";
+import { cutText, fit, oneLine } from "../present/size.ts";
+import { partsOf, type Part } from "./utterance.ts";
+
+/** Shown of each tool call, bytes of JSON. */
+const [INPUT_BYTES, OUTPUT_BYTES] = [2_048, 4_096];
+/** Kept for the answer: the newest. */
+const KEPT = 200;
+const LINE = 120;
+
+interface Invocation {
+  readonly toolUseId: string;
+  readonly name: string;
+  readonly input: JsonObject;
+  readonly success?: boolean;
+  readonly output?: string;
+  readonly error?: string;
+}
+
+/** One turn of a conversation as its caller hears it: told while it happens, and kept for the answer. */
+export class Conversation {
+  readonly #sessionId: string;
+  readonly #client: ToolCall["client"];
+  readonly #withThinking: boolean;
+  readonly #thinking: string[] = [];
+  readonly #invocations = new Map<string, Invocation>();
+  #progress = 0;
+  #last = "Claude Code is at work";
+
+  constructor(sessionId: string, { client }: ToolCall, withThinking: boolean) {
+    this.#sessionId = sessionId;
+    this.#client = client;
+    this.#withThinking = withThinking;
+  }
+
+  async hear(message: JsonObject): Promise<void> {
+    const { byAgent, parts } = partsOf(message);
+    for (const part of parts) {
+      if (!byAgent || part.kind === "call" || part.kind === "outcome") await this.#hearPart(part);
+    }
+  }
+
+  /** Nothing has come for a while: whoever counts silence hears that it goes on. */
+  beat(): void {
+    this.#advance(this.#last);
+  }
+
+  async fail(data: JsonObject): Promise<void> {
+    await this.#log("error", data);
+  }
+
+  /** The last that is told of the turn. */
+  async complete(): Promise<void> {
+    await this.#log("info", `${this.#sessionId} completed`);
+  }
+
+  get thinking(): readonly string[] {
+    return this.#thinking;
+  }
+
+  get invocations(): readonly Invocation[] {
+    return [...this.#invocations.values()];
+  }
+
+  async #hearPart(part: Part): Promise<void> {
+    switch (part.kind) {
+      case "text":
+        return this.#tell("info", part.text, part.text);
+      case "thinking":
+        if (!this.#withThinking) return;
+        keep(this.#thinking, part.thinking);
+        return this.#tell("info", { thinking: part.thinking }, part.thinking);
+      case "call": {
+        const { id: toolUseId, name } = part;
+        const input = fit(part.input, INPUT_BYTES).value;
+        this.#invocations.set(toolUseId, { toolUseId, name, input });
+        const [oldest] = this.#invocations.keys();
+        if (this.#invocations.size > KEPT && oldest !== undefined) this.#invocations.delete(oldest);
+        return this.#tell("debug", { tool: name, toolUseId, input }, name);
+      }
+      case "outcome": {
+        const call = this.#invocations.get(part.id);
+        const output = cutText(part.output, OUTPUT_BYTES);
+        const outcome = { success: part.success, ...(part.success ? { output } : { error: output }) };
+        if (call) this.#invocations.set(part.id, { ...call, ...outcome });
+        const tool = call?.name ?? "unknown";
+        return this.#tell(
+          "debug",
+          { tool, toolUseId: part.id, ...outcome },
+          `${tool} ${part.success ? "ok" : "failed"}`,
+        );
+      }
+    }
+  }
+
+  /** Where a client takes no log notifications, progress has the text itself. */
+  async #tell(level: LogLevel, data: unknown, line: string): Promise<void> {
+    this.#last = oneLine(line, LINE);
+    this.#advance(this.#client.log ? this.#last : cutText(line, OUTPUT_BYTES));
+    await this.#log(level, data);
+  }
+
+  #advance(message: string): void {
+    this.#progress += 1;
+    this.#client.progress?.({ progress: this.#progress, message });
+  }
+
+  async #log(level: LogLevel, data: unknown): Promise<void> {
+    await this.#client.log?.(level, data, this.#sessionId);
+  }
+}
+
+function keep(list: string[], text: string): void {
+  list.push(cutText(text, OUTPUT_BYTES));
+  if (list.length > KEPT) list.shift();
+}

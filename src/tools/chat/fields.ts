@@ -1,0 +1,26 @@
+import { z } from "zod";
+import { SessionOptions } from "../../domain/options.ts";
+import { Prompt, SessionId } from "../prompt.ts";
+
+/** The parameters that the chat tools share (seed 004). */
+
+export const Model = z.enum(["opus", "sonnet", "haiku"]);
+export const Mode = z.enum(["default", "acceptEdits", "plan", "bypassPermissions"]);
+
+export const ofSession = { sessionId: SessionId };
+
+/** How a conversation begins. */
+export const beginning = {
+  cwd: SessionOptions.shape.cwd.exactOptional(),
+  model: Model.exactOptional().describe("Default: Claude Code's"),
+  permissionMode: Mode.exactOptional().describe("Default: default (everything asks)"),
+  systemPrompt: z.string().min(1).exactOptional().describe("replaces Claude Code's own. Default: its own"),
+};
+
+export const saying = {
+  prompt: Prompt,
+  includeThinking: z.boolean().exactOptional().describe("tell and return its thinking. Default: false"),
+};
+
+/** Who closes, interrupts and configures, for the log. */
+export const BY = "caller";
