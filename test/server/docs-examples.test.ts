@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "./server.ts";
@@ -13,7 +13,7 @@ const EXAMPLE = /<!-- example: (\w+) -->\n\n```json\n([^`]+)```\n\n```json\n([^`
 const FOLDER = "/home/me/project";
 const SESSION = "4b07c6a2-0a4c-4a7e-9d3f-2f6f7a1f8a11";
 /** Different each time, or of another release. */
-const LOOSE = new Set(["toolUseId", "output", "model", "resolvedModel"]);
+const LOOSE = new Set(["toolUseId", "lastToolUseId", "output", "model", "resolvedModel", "timestamp"]);
 
 const page = readFileSync("docs/toolsets.md", "utf8");
 const examples = [...page.matchAll(EXAMPLE)].map(([, tool = "", call = "", answer = ""]) => ({ tool, call, answer }));
@@ -24,7 +24,7 @@ let cwd: string;
 let sessionId = SESSION;
 beforeAll(async () => {
   world = await createWorld();
-  server = await world.server({ args: ["--toolsets", "query,chat,configure"] });
+  server = await world.server({ args: ["--toolsets", "all"] });
   cwd = world.folder();
   writeFileSync(join(cwd, "note.txt"), "The tide is low.\n");
 });
@@ -48,14 +48,56 @@ it.each(examples)("$tool answers as its example says", async ({ answer, call, to
   const whole = { ...args, ...(typeof prompt === "string" && { prompt: `${prompt} ${scriptTag(script)}` }) };
   const { data, isError } = await stream(server, tool, whole);
   expect(isError).toBe(false);
-  if (tool === "claude_session_create") sessionId = String(data["sessionId"]);
-  const told = JSON.stringify(data).replaceAll(String(data["sessionId"]), SESSION).replaceAll(cwd, FOLDER);
+  if (tool === "claude_code" || tool === "claude_session_create") sessionId = String(data["sessionId"]);
+  const told = JSON.stringify(data)
+    .replaceAll(typeof data["sessionId"] === "string" ? data["sessionId"] : sessionId, SESSION)
+    .replaceAll(cwd, FOLDER);
   expect(fixed(JSON.parse(told))).toMatchObject(fixed(JSON.parse(answer)) as object);
   const keys = Object.keys(JSON.parse(answer) as object);
   expect(Object.keys(data).toSorted()).toEqual(keys.toSorted());
 });
 
-it("there is an example of every tool beside those of the agent toolset", async () => {
+/** What stands in `example` stands in one of `found`, with values of the same kind. */
+function isLike(example: unknown, found: unknown): boolean {
+  if (Array.isArray(example))
+    return Array.isArray(found) && example.every((each) => found.some((one) => isLike(each, one)));
+  if (typeof example !== "object" || example === null) return typeof example === typeof found;
+  if (typeof found !== "object" || found === null) return false;
+  const isSame = (name: string) =>
+    !["type", "subtype"].includes(name) || Reflect.get(example, name) === Reflect.get(found, name);
+  return Object.entries(example).every(([name, value]) => isSame(name) && isLike(value, Reflect.get(found, name)));
+}
+
+describe("the events and messages of the page are like real ones", () => {
+  const shapes = (name: string) => {
+    const text = new RegExp(`<!-- shapes: ${name} -->\n\n\`\`\`json\n([^\`]+)\`\`\``).exec(page)?.[1];
+    return JSON.parse(text ?? "") as { type: string; data?: unknown }[];
+  };
+  const script = [
+    { tools: [{ name: "Bash", input: { command: "exit 3" } }] },
+    { tools: [{ name: "Write", input: { file_path: "out.txt", content: "x" } }] },
+    { text: "A note on the tide." },
+  ];
+
+  it("events", async () => {
+    const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], waitMs: 40_000 };
+    const { sessionId: id } = await server.call("claude_code", start);
+    const asked = await server.news(id);
+    const [{ requestId } = { requestId: "" }] = asked.actions;
+    const answer = { action: "respond_permission", decision: "allow", sessionId: id, requestId, until: "end" };
+    const { events } = await server.call("claude_code_check", { ...answer, cursor: 1 });
+    expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
+  });
+
+  it("messages", async () => {
+    const args = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], permissionMode: "dontAsk" };
+    const { data } = await stream(server, "claude_code_query", args);
+    const messages = data["messages"] as object[];
+    expect(shapes("messages").filter((shape) => !messages.some((each) => isLike(shape, each)))).toEqual([]);
+  });
+});
+
+it("there is an example of every tool", async () => {
   const { tools } = await server.client.listTools();
   expect(examples.map(({ tool }) => tool).toSorted()).toEqual(tools.map(({ name }) => name).toSorted());
 });

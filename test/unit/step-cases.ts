@@ -121,6 +121,7 @@ const COMMANDS = {
   "choose bypass": said("control", { by: "caller", request: { do: "configure", permissionMode: "bypassPermissions" } }),
   "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
   "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
+  rest: said("control", { by: "caller", request: { do: "rest" } }),
   usage: said("control", { by: "caller", request: { do: "usage" } }),
   rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
   interrupt: said("interrupt", { by: "caller" }),

@@ -22,6 +22,7 @@ const ASKED: ControlRequest[] = [
   { do: "configure", model: "opus" },
   { do: "configure", permissionMode: "bypassPermissions" },
   { do: "usage" },
+  { do: "rest" },
   { do: "rewind", promptId: "p1", dryRun: false },
   { do: "stop-task", taskId: "b1" },
 ];

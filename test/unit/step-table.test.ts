@@ -16,6 +16,7 @@ const UNKNOWN_ASK = "PERMISSION_REQUEST_NOT_FOUND";
 /** In each state: what comes of an input (events, then effects, a reply as "ok" or its code), and the status then. */
 const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   fresh: [
+    ["rest", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],
     ["allow", UNKNOWN_ASK, "idle"],
     ["delivered", "ok", "idle"],
@@ -27,6 +28,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["shutdown", "", "idle"],
   ],
   starting: [
+    ["rest", "ok", "running"],
     ["prompt", "SESSION_BUSY", "running"],
     ["prompt, known key", "ok", "running"],
     ["interrupt", "interrupt ok", "running"],
@@ -135,6 +137,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["tick when due", "kill", "waiting_permission"],
   ],
   "self turn": [
+    ["rest", "ok", "running"],
     ["prompt", "prompt.queued ok", "running"],
     ["idle", "turn.ended(done)", "idle"],
     ["interrupt", "interrupt ok", "running"],
@@ -151,6 +154,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["close", CLOSES.replace("session", "prompt.dropped(closed) session"), "closed"],
   ],
   "idle, live": [
+    ["rest", "stop ok", "idle"],
     ["prompt", `${BEGINS} push ok`, "running"],
     ["prompt, known key", "ok", "idle"],
     ["busy", "turn.started(self)", "running"],
@@ -166,7 +170,9 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["recovered", "process.exited end-leftover", "idle"],
     ["shutdown", "stop", "idle"],
   ],
+  "kept nowhere, idle": [["rest", "ok", "idle"]],
   "idle, shell at work": [
+    ["rest", "ok", "idle"],
     ["prompt", `${BEGINS} push ok`, "running"],
     ["busy", "turn.started(self)", "running"],
     ["background ends", "background.changed", "idle"],
@@ -233,6 +239,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
   "cancelled, gone": [["prompt", "CANCELLED", "cancelled"]],
   "cancelled, shell at work": [["ended", "process.exited(expected)", "cancelled"]],
   closed: [
+    ["rest", "ok", "closed"],
     ["prompt", "CANCELLED", "closed"],
     ["cancel", "ok", "closed"],
     ["tick", "", "closed"],

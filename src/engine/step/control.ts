@@ -10,8 +10,8 @@ import { endProcess, startProcess } from "./turn.ts";
 export function onControl(draft: Draft, command: CommandOf<"control">): void {
   const { effects, state } = draft;
   const { by, request } = command.data;
-  if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (request.do === "rest") return rest(draft, command);
+  if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
   const { phase } = state.process;
   if (phase === "ending") {

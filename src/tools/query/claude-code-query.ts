@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
@@ -6,7 +7,7 @@ import { refuseNul } from "../arguments/odd-text.ts";
 import { unattended } from "../blocking/asks.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
-import { defineTool, type Tool, type ToolDeps } from "../define.ts";
+import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
 import { Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { answerQuery, errorOf, REST_SHARE } from "./answer.ts";
@@ -67,9 +68,16 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
       const told = { ...head, ...(warnings.length > 0 && { warnings }) };
       const answer = await answerQuery({ head: told, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
-      await deps.engine.control(call.principal, sessionId, { do: "rest" }, "caller");
+      await rest(sessionId, call, deps);
       return { answer };
     },
+  });
+}
+
+async function rest(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
+  await engine.control(principal, sessionId, { do: "rest" }, "caller").catch((error: unknown) => {
+    // Somebody has deleted it meanwhile, or its store cannot be written: the answer stands all the same.
+    if (!(error instanceof AppError)) throw error;
   });
 }
 
