@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
@@ -168,8 +169,17 @@ async function startEngine(settings: AppSettings, { bypass, log, masker }: Tools
       maxBytes: config.retentionMegabytes * 1_000_000,
       everyMs: config.cleanupIntervalMs,
     },
+    places: { maxLive: config.maxLive ?? livesInMemory(), maxStarting: Math.max(2, availableParallelism()) },
     gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
   });
+}
+
+/** What a Claude Code at work takes of the memory, bytes. */
+const LIFE_BYTES = 110_000_000;
+
+/** Half of the memory is for others. */
+function livesInMemory(): number {
+  return Math.max(4, Math.floor(totalmem() / 2 / LIFE_BYTES));
 }
 
 const DAY_MS = 86_400_000;

@@ -92,6 +92,7 @@ async function check(options: SessionOptions, config: ClaudeRuntimeOptions): Pro
 }
 
 async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promise<Launch> {
+  await request.admitted;
   const { mark, options } = request;
   const { depth } = config;
   const added = options.env ?? {};

@@ -7,6 +7,7 @@ import {
   directories,
   LONGEST_MS,
   milliseconds,
+  optionalCount,
   path,
   settingOf,
   storeLocation,
@@ -114,6 +115,13 @@ const fields = {
     variable: "CLAUDE_CODE_MCP_CLAUDE_PATH",
     group: "Claude Code",
     meaning: "The Claude Code executable.",
+  }),
+  maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
+    flag: "max-live",
+    variable: "CLAUDE_CODE_MCP_MAX_LIVE",
+    group: "Claude Code",
+    meaning:
+      "So many Claude Code processes run at a time, over all servers of a store. The one that has been idle longest is closed for the next; where none is idle, a session waits.",
   }),
   maxDepth: count(
     { least: 0, most: 10, fallback: 1 },

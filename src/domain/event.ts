@@ -26,6 +26,7 @@ export const NoticeKind = z.enum([
   "data_loss",
   "untrusted_directory",
   "rewind",
+  "waiting",
   "warning",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;

@@ -65,6 +65,8 @@ const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
   since: z.number(),
+  /** Of a starting one: it waits for a place, and does not run yet. */
+  waiting: z.boolean().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),
 });

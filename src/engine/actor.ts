@@ -3,6 +3,7 @@ import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
+import type { Admission } from "./admission.ts";
 import type { Policy } from "./policy.ts";
 import { Hands } from "./hands.ts";
 import { FencedError, type AgentRuntime } from "./ports.ts";
@@ -14,6 +15,7 @@ const STORE_RETRY_MS = 1000;
 export interface ActorContext {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
+  readonly admission: Pick<Admission, "enter">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
@@ -54,10 +56,11 @@ export class SessionActor {
     this.#session = session;
     this.#state = session.state;
     this.#onGone = onGone;
-    const { backend, runtime } = context;
+    const { admission, backend, runtime } = context;
     const { lease, spec } = session;
     const post = (input: Input) => this.#post(input);
-    this.#hands = new Hands({ sessionId: lease.sessionId, spec, backend, runtime, post, now: () => this.#now() });
+    const { sessionId } = lease;
+    this.#hands = new Hands({ sessionId, spec, backend, runtime, admission, post, now: () => this.#now() });
     void this.#readInbox();
     // Nobody but us has a process of this session: one that is recorded was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered", at: context.clock.now() });

@@ -16,6 +16,7 @@ import {
   refuseOpen,
   type Beginning,
 } from "./verbs/beginnings.ts";
+import { Admission, type Places } from "./admission.ts";
 import { decisionOf } from "./verbs/decision.ts";
 import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } from "./gate.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
@@ -27,7 +28,8 @@ import { waitForOne } from "./verbs/waiting.ts";
 /** How often a waiting call looks whether the owner still lives, ms. */
 const LOOK_MS = 1_000;
 
-export interface EngineOptions extends OwnershipOptions {
+export interface EngineOptions extends Omit<OwnershipOptions, "admission"> {
+  readonly places: Places;
   readonly gate: Gate;
   readonly retention: Retention;
 }
@@ -62,7 +64,9 @@ class Node implements Engine {
         () => true,
         () => false,
       );
-    this.#ownership = new Ownership(options, mayRun);
+    const rest = async (record: SessionRecord) => this.#ownership.rest(record);
+    const admission = new Admission({ ...options, rest });
+    this.#ownership = new Ownership({ ...options, admission }, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }

@@ -2,6 +2,7 @@ import { AppError, type Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
+import type { Admission } from "./admission.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, SessionBackend } from "./ports.ts";
 import type { ControlOutcome, Effect, Input } from "./step.ts";
 
@@ -20,6 +21,7 @@ interface HandsOptions {
   readonly spec: SessionOptions;
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
+  readonly admission: Pick<Admission, "enter">;
   readonly post: (input: Input) => void;
   readonly now: () => number;
 }
@@ -29,6 +31,8 @@ export class Hands {
   readonly #options: HandsOptions;
   #process: AgentProcess | undefined;
   #partial = "";
+  /** Takes the process out of the queue for a place. */
+  #leaveQueue = new AbortController();
 
   constructor(options: HandsOptions) {
     this.#options = options;
@@ -49,6 +53,7 @@ export class Hands {
       case "interrupt":
         return this.#process?.interrupt();
       case "stop":
+        this.#leaveQueue.abort();
         return this.#process?.stop();
       case "kill":
         return this.kill();
@@ -61,19 +66,28 @@ export class Hands {
   }
 
   kill(): void {
+    this.#leaveQueue.abort();
     this.#process?.kill();
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { now, post, runtime, sessionId, spec } = this.#options;
+    const { admission, now, post, runtime, sessionId, spec } = this.#options;
     this.#partial = "";
+    this.#leaveQueue = new AbortController();
     const onSignal = (signal: AgentSignal) => post({ type: "signal", at: now(), processId, signal });
+    const admitted = admission.enter(sessionId, this.#leaveQueue.signal, (before) => onSignal(waitingNotice(before)));
+    // Whoever starts it is told when that comes to nothing.
+    admitted.then(
+      () => onSignal({ type: "admitted" }),
+      () => undefined,
+    );
     const { origin, transcriptId = sessionId } = state;
     this.#process = runtime.start({
       sessionId,
       transcriptId,
       options: optionsOf(spec, state),
       mark: this.#mark(processId),
+      admitted,
       onSignal,
       onPartial: (text) => (this.#partial = text),
       first,
@@ -117,6 +131,12 @@ export class Hands {
   #mark(processId: string): string {
     return `${this.#options.sessionId}:${processId}`;
   }
+}
+
+function waitingNotice(before: number): AgentSignal {
+  const ahead = before === 0 ? "it is the next" : `${String(before)} before it`;
+  const message = `As many Claude Codes run as may (--max-live): this session waits for a place, ${ahead}.`;
+  return { type: "notice", kind: "waiting", message };
 }
 
 /** Behind the prompt: before it, the name of a skill would not be taken for one. */

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, type Refusal } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
@@ -74,6 +75,15 @@ export class Ownership {
     const actor = await this.#claim(record);
     await actor?.settled();
     return (await this.#options.backend.get(record.id)) ?? record;
+  }
+
+  /** Its owner closes its process if nothing runs in it. Whether it did is seen in the store. */
+  async rest(record: SessionRecord): Promise<void> {
+    const { id: sessionId, principal } = record;
+    const data = { by: "admission", request: { do: "rest" } } as const;
+    await this.command({ id: randomUUID(), principal, kind: "control", data }, record).catch((error: unknown) => {
+      this.#options.log.debug("no room was made", { sessionId, error: String(error) });
+    });
   }
 
   /** What dead servers have left running is ended without anybody having to ask for it. */

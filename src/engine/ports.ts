@@ -18,6 +18,8 @@ import type { AgentResult } from "../domain/turn.ts";
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
+  /** There is a place for the process: it is started now. */
+  | { type: "admitted" }
   /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
   | { type: "started"; pid?: number; startedAt?: string; resumed: boolean; missing?: readonly string[] }
   /** Claude Code answered its initialize: the process takes turns. */
@@ -71,6 +73,8 @@ export interface AgentStart {
   rerunOf?: readonly string[];
   /** Put into the environment of all that the process starts, so that it can be found again. */
   mark: string;
+  /** Nothing is started before; rejects when it is to be started no more. */
+  admitted: Promise<void>;
   onSignal: (signal: AgentSignal) => void;
   /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
   onPartial: (text: string) => void;
@@ -242,6 +246,8 @@ export interface SessionBackend {
   size(): Promise<number>;
   /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
   abandoned(limit: number): Promise<SessionRecord[]>;
+  /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
+  atWork(): Promise<SessionRecord[]>;
   /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
   purge(query: PurgeQuery): Promise<number>;
   close(): Promise<void>;

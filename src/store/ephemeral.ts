@@ -48,6 +48,7 @@ export function withEphemeral(
     send: async (id, command, timeoutMs) => of(id).send(id, command, timeoutMs),
     inbox: (lease, signal) => of(lease.sessionId).inbox(lease, signal),
     size: async () => behind.size(),
+    atWork: async () => [...(await behind.atWork()), ...(await memory.atWork())],
     abandoned: async (limit) => behind.abandoned(limit),
     purge: async (query) => {
       const kept = await behind.purge(query);

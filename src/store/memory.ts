@@ -108,6 +108,14 @@ class MemoryBackend implements SessionBackend {
     });
   }
 
+  atWork(): Promise<SessionRecord[]> {
+    return this.#transaction(() => {
+      const found = [...this.#tables.sessions.values()];
+      const atWork = found.filter((session) => session.atWork && this.#hasLivingOwner(session));
+      return atWork.map((session) => this.#record(session));
+    });
+  }
+
   claim(id: string): Promise<Lease | undefined> {
     return this.#transaction(() => {
       const session = this.#tables.sessions.get(id);

@@ -12,7 +12,9 @@ const ended: AgentSignal = { type: "exited", code: 0, signal: null };
 const idle: AgentSignal = { type: "idle" };
 const busy: AgentSignal = { type: "busy", id: "self-1" };
 
-const starting = () => new Walk().prompt("p1", "k1");
+const admitted: AgentSignal = { type: "admitted" };
+const waiting = () => new Walk().prompt("p1", "k1");
+const starting = () => waiting().hear(admitted);
 const running = () => starting().later(1).hear(started, { type: "ready" }, busy);
 const asking = () =>
   running()
@@ -31,6 +33,7 @@ const ending = () => done().due();
 
 const WALKS = {
   fresh: () => new Walk(),
+  "waiting for a place": waiting,
   starting,
   running,
   asking,
@@ -58,7 +61,7 @@ const WALKS = {
   "idle, no process": () => ending().hear(ended),
   "prompt waits for the exit": () => ending().prompt("p2"),
   "prompt waits, stopped": () => ending().prompt("p2").due(),
-  "lost, run on": () => new Walk({ onLost: "resume" }, running()).hear(killed),
+  "lost, run on": () => new Walk({ onLost: "resume" }, running()).hear(killed, admitted),
   failed: () => running().hear(resultSignal({ ...API_ERROR, promptIds: ["p1"] }), idle),
   "lost, prompt held": () => selfTurn().prompt("p2").hear(killed),
   "interrupted, prompt held": () => selfTurn().prompt("p2").command("interrupt", { by: "caller" }).hear(idle),
@@ -131,6 +134,7 @@ const COMMANDS = {
 };
 
 const SIGNALS = {
+  admitted,
   started,
   "started, prompts missing": { type: "started", resumed: true, missing: ["p1", "p2"] },
   "started without pid": { type: "started", resumed: true },

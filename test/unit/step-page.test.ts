@@ -59,7 +59,8 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
       .hear({ type: "spent", costUsdTotal: 2, atStart: false })
       .hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE),
   "Claude Code gave no sign of life": () => running().due().due().hear(KILLED),
-  "Claude Code did not come up within sessionInitTimeoutMs": () => new Walk().prompt("p1").due().hear(KILLED),
+  "Claude Code did not come up within sessionInitTimeoutMs": () =>
+    new Walk().prompt("p1").hear({ type: "admitted" }).due().hear(KILLED),
   "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
   "a request was denied with interrupt": () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;

@@ -81,6 +81,7 @@ const HAPPENINGS = {
     process.phase !== "none" && process.pid !== undefined
       ? { type: "alive" }
       : { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0 },
+  admitted: () => ({ type: "admitted" }),
   ready: () => ({ type: "ready" }),
   alive: () => ({ type: "alive" }),
   reported: (_, pick) => ({ type: "reported", model: `m${String(pick % 2)}` }),

@@ -141,11 +141,13 @@ export function rowTests(world: () => World): void {
     const idle = (await a.create(session())).record;
     await a.claim(idle.id);
     expect(await b.abandoned(9)).toEqual([left]);
+    expect((await b.atWork()).map(({ id }) => id)).toEqual([mine.id]);
     await write(a, other.lease, [notice("1")]);
     const { state } = (await a.get(other.id))!;
     await a.append(other.lease, { events: [], at: T0, state: { ...state, process } });
     await store.advance(TTL + 1);
     await b.heartbeat(TTL);
+    expect(await b.atWork()).toEqual([]);
     const ids = (await b.abandoned(9)).map(({ id }) => id);
     expect(ids.toSorted()).toEqual([mine.id, other.id, left.id].toSorted());
     expect(await b.abandoned(2)).toHaveLength(2);

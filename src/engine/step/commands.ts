@@ -137,9 +137,11 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   if (turn && !turn.stopping) {
     holdQueue(draft);
     settleAllAsks(draft, "cancel");
-    turn.stopping = { reason: "interrupt", by, at, killed: false };
+    // One that waits for a place has nobody yet who could be interrupted.
+    const waits = state.process.phase === "starting" && state.process.waiting === true;
+    turn.stopping = { reason: "interrupt", by, at, killed: waits };
     if (turn.pending) endTurn(draft, turn, interruptedBy(by));
-    else effects.push({ type: "interrupt" });
+    else effects.push({ type: waits ? "kill" : "interrupt" });
   }
   accept(draft, command, cursor);
 }

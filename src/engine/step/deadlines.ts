@@ -25,16 +25,23 @@ function deadlines(state: SessionState, policy: Policy): Deadline[] {
     found.push({ at: state.idleSince + policy.idleProcessMs, kind: "idle" });
   } else if (process.phase === "starting") {
     // Started to be asked something, and not for a turn.
-    found.push({ at: process.since + policy.initMs, kind: "idle" });
+    found.push({ at: upBy(process, policy), kind: "idle" });
   }
   return found;
+}
+
+/** When a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
+function upBy({ since, waiting }: { since: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
+  return since + (waiting ? turnMaxMs : initMs);
 }
 
 function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
   const { stopping } = turn;
   if (stopping) return stopping.killed ? [] : [{ at: stopping.at + policy.stopGraceMs, kind: "kill", turn }];
-  if (process.phase === "starting")
-    return [{ at: process.since + policy.initMs, kind: "turn", turn, reason: "init_timeout" }];
+  if (process.phase === "starting") {
+    const reason = process.waiting ? "time_limit" : "init_timeout";
+    return [{ at: upBy(process, policy), kind: "turn", turn, reason }];
+  }
   // The clock of a turn stands still while somebody is asked.
   if (asks.length > 0) return [];
   const begun = turn.startedAt + turn.waitedMs;
@@ -95,7 +102,7 @@ function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
   if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
   turn.stopping = { reason, by: "server", at: draft.at, killed: false };
   // A process that did not come up hears no interrupt.
-  if (reason === "init_timeout") kill(draft, turn);
+  if (draft.state.process.phase === "starting") kill(draft, turn);
   else draft.effects.push({ type: "interrupt" });
 }
 

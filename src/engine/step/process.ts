@@ -7,14 +7,17 @@ import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./
 /** The coming and going of a session's process. */
 
 type SignalOf<T extends AgentSignal["type"]> = Extract<AgentSignal, { type: T }>;
-type OfProcess = SignalOf<"started" | "ready" | "exited">;
+type OfProcess = SignalOf<"admitted" | "started" | "ready" | "exited">;
 
 export function isOfProcess(signal: AgentSignal): signal is OfProcess {
+  if (signal.type === "admitted") return true;
   return signal.type === "started" || signal.type === "ready" || signal.type === "exited";
 }
 
 export function onProcess(draft: Draft, signal: OfProcess): void {
   switch (signal.type) {
+    case "admitted":
+      return onAdmitted(draft);
     case "started":
       return onStarted(draft, signal);
     case "ready":
@@ -24,9 +27,23 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
   }
 }
 
+/** Until here the clock of its turn stood still. */
+function onAdmitted({ at, state }: Draft): void {
+  const { process, turn } = state;
+  if (process.phase === "none" || !process.waiting) return;
+  const waited = at - process.since;
+  delete process.waiting;
+  process.since = at;
+  state.idleSince = at;
+  if (!turn) return;
+  turn.waitedMs += waited;
+  turn.lastActivityAt = at;
+}
+
 function onStarted(draft: Draft, { missing, pid, resumed, startedAt }: SignalOf<"started">): void {
   const { origin, process, processCount } = draft.state;
   if (process.phase === "none") return;
+  delete process.waiting;
   const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
   Object.assign(process, known);
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });

@@ -114,7 +114,7 @@ export function startProcess(
 ): void {
   state.processCount += 1;
   const id = String(state.processCount);
-  state.process = { phase: "starting", id, since: at };
+  state.process = { phase: "starting", id, since: at, waiting: true };
   effects.push({ type: "start", processId: id, first: state.processCount === 1, ...how });
 }
 

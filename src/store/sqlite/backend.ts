@@ -12,7 +12,7 @@ import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } fro
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
+import { abandonedSessions, getSession, hasSession, listPart, sessionsAtWork, toCreate, toUpdate } from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -164,6 +164,11 @@ export class SqliteBackend implements SessionBackend {
   async abandoned(limit: number): Promise<SessionRecord[]> {
     const living = await this.#livingNodes();
     return this.#records(await this.#read((db) => abandonedSessions(db, living, limit)));
+  }
+
+  async atWork(): Promise<SessionRecord[]> {
+    const living = await this.#livingNodes();
+    return this.#records(await this.#read((db) => sessionsAtWork(db, living)));
   }
 
   /** What this node owns stays its own: releasing is the engine's, which knows what still runs. */

@@ -38,8 +38,14 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
     ...(closed && { closed: { reason: closed.reason, by: cutText(closed.by, 100), at: isoTime(closed.at) } }),
     lastEventId: state.lastEventId,
     processStarts: state.processCount,
-    processLive: process.phase === "starting" || process.phase === "live",
+    ...placeOf(process),
   };
+}
+
+function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
+  const waits = process.phase === "starting" && process.waiting === true;
+  const processLive = !waits && (process.phase === "starting" || process.phase === "live");
+  return { processLive, ...(waits && { waitsForPlace: true }) };
 }
 
 /**

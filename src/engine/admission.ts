@@ -1,0 +1,125 @@
+import type { Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
+
+/** How many Claude Codes may run at a time, over all servers of the store. */
+export interface Places {
+  readonly maxLive: number;
+  /** Of these, how many may be starting: each takes a core for half a second. */
+  readonly maxStarting: number;
+}
+
+interface AdmissionContext {
+  readonly backend: Pick<SessionBackend, "atWork">;
+  readonly places: Places;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "debug">;
+  /** Asks the owner of an idle session to close its process. */
+  readonly rest: (record: SessionRecord) => Promise<void>;
+}
+
+interface Waiter {
+  readonly admit: () => void;
+  /** Told once, when it has to wait. */
+  onWait: ((before: number) => void) | undefined;
+}
+
+/** How often it is looked for a place while somebody waits, ms. */
+const LOOK_MS = 100;
+
+/**
+ * The way to a place for a Claude Code. A session that waits stands in the store as starting, like those that run: every
+ * server sees the same queue in the same order, lets in its own as their turn comes, and asks whoever has been idle
+ * longest to make room. No server has to be asked for leave.
+ */
+export class Admission {
+  readonly #context: AdmissionContext;
+  readonly #waiters = new Map<string, Waiter>();
+  #isLooking = false;
+
+  constructor(context: AdmissionContext) {
+    this.#context = context;
+  }
+
+  /** Resolves when the session may start its process; rejects when `signal` aborts. */
+  async enter(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#waiters.set(sessionId, { admit: resolve, onWait });
+      const leave = () => {
+        this.#waiters.delete(sessionId);
+        reject(new Error("It was stopped before it was started."));
+      };
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
+      if (!this.#isLooking) void this.#look();
+    });
+  }
+
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    // Those that come at once are looked at together.
+    await Promise.resolve();
+    while (this.#waiters.size > 0) {
+      await this.#lookOnce().catch((error: unknown) =>
+        this.#context.log.debug("no place was looked for", { error: String(error) }),
+      );
+      if (this.#waiters.size > 0) await this.#pause();
+    }
+    this.#isLooking = false;
+  }
+
+  async #pause(): Promise<void> {
+    const { clock } = this.#context;
+    await new Promise<void>((resolve) => clock.at(clock.now() + LOOK_MS, resolve));
+  }
+
+  async #lookOnce(): Promise<void> {
+    const records = await this.#context.backend.atWork();
+    const queue = records.filter(isWaiting).toSorted(byTurn);
+    const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
+    const starting = running.filter(({ state }) => state.process.phase === "starting").length;
+    const { maxLive, maxStarting } = this.#context.places;
+    const free = Math.max(maxLive - running.length, 0);
+    const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
+    for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
+    const ending = running.filter(({ state }) => state.process.phase === "ending").length;
+    const room = running
+      .filter(mayRest)
+      .toSorted(longestIdleFirst)
+      .slice(0, Math.max(queue.length - free - ending, 0));
+    await Promise.all(room.map(async (record) => this.#context.rest(record)));
+  }
+
+  #callUp(sessionId: string, index: number, admitted: number): void {
+    const waiter = this.#waiters.get(sessionId);
+    if (!waiter) return;
+    if (index < admitted) {
+      this.#waiters.delete(sessionId);
+      waiter.admit();
+    } else {
+      waiter.onWait?.(index - admitted);
+      waiter.onWait = undefined;
+    }
+  }
+}
+
+function isWaiting({ state }: SessionRecord): boolean {
+  return state.process.phase === "starting" && state.process.waiting === true;
+}
+
+function byTurn(a: SessionRecord, b: SessionRecord): number {
+  return sinceOf(a) - sinceOf(b) || (a.id < b.id ? -1 : 1);
+}
+
+function sinceOf({ state }: SessionRecord): number {
+  return state.process.phase === "none" ? 0 : state.process.since;
+}
+
+/** Nothing runs in it, nothing waits in it, and the next prompt can go on with it. */
+function mayRest({ spec, state }: SessionRecord): boolean {
+  const { background, process, queue, turn } = state;
+  const isIdle = !turn && background.length === 0 && queue.every(({ held }) => held);
+  return process.phase === "live" && isIdle && spec.persistSession !== false;
+}
+
+function longestIdleFirst(a: SessionRecord, b: SessionRecord): number {
+  return a.state.idleSince - b.state.idleSince;
+}

@@ -1,0 +1,86 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** As many Claude Codes run as the operator allows, over all servers; the rest of the sessions wait, and none is lost. */
+
+const PLACES = ["--max-live", "2"];
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server({ args: PLACES });
+});
+afterAll(async () => world.close());
+
+const ok = scriptTag([{ text: "ok" }]);
+
+/** The sessions that have a process; what Claude Code starts looks like itself for a moment. */
+function claudes(): string[] {
+  const ids = world.processes().map(({ command }) => /--(?:session-id|resume)[= ](\S+)/.exec(command)?.[1]);
+  return [...new Set(ids.filter((id) => id !== undefined))];
+}
+
+/** Runs until the file is there. */
+function untilFile(file: string) {
+  const command = `until [ -e ${file} ]; do sleep 0.05; done`;
+  return scriptTag([{ text: "I wait.", tools: [{ name: "Bash", input: { command } }] }, { text: "Gone on." }]);
+}
+
+async function start(on: Server, prompt: string, args: object = {}) {
+  return (await on.call("claude_code", { prompt, cwd: world.folder(), allowedTools: ["Bash"], ...args })).sessionId;
+}
+
+describe("--max-live", () => {
+  it("lets many sessions run, never more at a time than there are places", async () => {
+    let most = 0;
+    const watching = setInterval(() => (most = Math.max(most, claudes().length)), 20);
+    const other = await world.server({ args: PLACES });
+    const ids = await Promise.all(Array.from({ length: 8 }, async (_, n) => start(n % 2 ? other : server, ok)));
+    const ended = await Promise.all(ids.map(async (id) => server.end(id)));
+    expect(ended.map(({ result }) => result?.result)).toEqual(ids.map(() => "ok"));
+    const again = await Promise.all(
+      ids.map(async (sessionId) => other.call("claude_code_reply", { sessionId, prompt: ok, waitMs: 40_000 })),
+    );
+    expect(again.map(({ result }) => result?.sessionTotalTurns)).toEqual(ids.map(() => 2));
+    clearInterval(watching);
+    expect(most).toBeGreaterThan(0);
+    expect(most).toBeLessThanOrEqual(2);
+    await other.close();
+  });
+
+  it("has a session wait where all are at work; it says so, and goes on when there is a place", async () => {
+    const folder = world.folder();
+    const gate = join(folder, "gate");
+    const busy = [await start(server, untilFile(gate)), await start(server, untilFile(gate))];
+    for (const id of busy) {
+      const said = async () => JSON.stringify((await server.call("claude_code_check", poll(id))).events);
+      await expect.poll(said, { timeout: 20_000 }).toContain("I wait.");
+    }
+    const waiting = await start(server, ok);
+    const told = await server.call("claude_code_check", { ...poll(waiting), waitMs: 20_000, until: "event" });
+    expect(told).toMatchObject({ status: "running", events: [{ data: { notice: "waiting" } }] });
+    expect(told.events[0]?.data["message"]).toContain("--max-live");
+    const [record] = (await server.call("claude_code_session", { action: "get", sessionId: waiting })).sessions;
+    expect(record).toMatchObject({ status: "running", waitsForPlace: true, processLive: false });
+
+    const second = await start(server, ok);
+    const stopped = await server.call("claude_code_session", { action: "interrupt", sessionId: second });
+    expect(stopped.sessions).toHaveLength(1);
+    expect(await server.end(second)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
+
+    writeFileSync(gate, "");
+    expect(await server.end(waiting)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
+    for (const id of busy) expect(await server.end(id)).toMatchObject({ result: { result: "Gone on." } });
+    expect(claudes().length).toBeLessThanOrEqual(2);
+  });
+});
+
+function poll(sessionId: string) {
+  return { action: "poll", sessionId, waitMs: 0 };
+}
