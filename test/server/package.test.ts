@@ -36,6 +36,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "README.md",
       "SECURITY.md",
       "docs/architecture.md",
+      "docs/clients.md",
       "docs/configuration.md",
       "docs/decisions.md",
       "docs/reliability.md",
@@ -43,6 +44,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/sessions.md",
       "docs/states.md",
       "docs/tools.md",
+      "docs/toolsets.md",
       "package.json",
     ]
   `);

@@ -1,0 +1,103 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse as parseToml } from "smol-toml";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { loadConfig } from "../../src/config/load.ts";
+import { JsonObject } from "../../src/domain/json.ts";
+import { toolsOf } from "../../src/tools/toolsets.ts";
+import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+
+/** What people copy into their clients is read as the client and as our server would read it. */
+const ROOT = join(import.meta.dirname, "..", "..");
+const EXAMPLES = join(ROOT, "examples", "clients");
+const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
+
+/** Where each client looks for its servers. */
+const KEYS: Readonly<Record<string, string>> = {
+  "claude-code.json": "mcpServers",
+  "claude-desktop.json": "mcpServers",
+  "codex.toml": "mcp_servers",
+  "copilot.json": "mcpServers",
+  "cursor.json": "mcpServers",
+  "gemini.json": "mcpServers",
+  "opencode.json": "mcp",
+  "vscode.json": "servers",
+};
+
+const Args = z.array(z.string());
+const Entry = z.looseObject({ command: z.union([z.string(), Args]), args: Args.optional() });
+type Entry = z.infer<typeof Entry>;
+
+const textOf = (file: string): string => readFileSync(join(EXAMPLES, file), "utf8");
+
+function contentOf(file: string): JsonObject {
+  const text = textOf(file);
+  return JsonObject.parse(file.endsWith(".toml") ? parseToml(text) : JSON.parse(text));
+}
+
+function entryOf(file: string): Entry {
+  return Entry.parse(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""])["claude-code"]);
+}
+
+/** opencode has one list, the others a command and its arguments. */
+const commandLine = ({ args = [], command }: Entry): string[] => [command, args].flat();
+
+/** Throws what the server would say when it is started so. */
+function accept(words: readonly string[]): readonly string[] {
+  const [program, yes, name, ...argv] = words;
+  expect([program, yes, name]).toEqual(["npx", "-y", "claude-code-mcp"]);
+  return loadConfig({ argv, env: {} }).toolsets;
+}
+
+describe("examples/clients", () => {
+  const files = readdirSync(EXAMPLES).toSorted();
+
+  it("has a file for each client that is known here", () => {
+    expect(files).toEqual(Object.keys(KEYS));
+  });
+
+  it.each(files)("%s has the server under the key of its client, and nothing else", (file) => {
+    const keys = Object.keys(contentOf(file)).filter((key) => key !== "$schema");
+    expect(keys).toEqual([KEYS[file]]);
+    expect(Object.keys(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""]))).toEqual(["claude-code"]);
+  });
+
+  it.each(files)("%s starts the package with arguments that it takes", (file) => {
+    expect(accept(commandLine(entryOf(file)))).toEqual(["agent"]);
+  });
+
+  it.each(files)("%s stands in docs/clients.md, letter by letter", (file) => {
+    const language = file.endsWith(".toml") ? "toml" : "json";
+    expect(DOCUMENT).toContain(`\n\`\`\`${language}\n${textOf(file)}\`\`\`\n`);
+  });
+
+  it.each([
+    ["claude-code.json", "stdio"],
+    ["copilot.json", "local"],
+    ["cursor.json", "stdio"],
+    ["opencode.json", "local"],
+    ["vscode.json", "stdio"],
+  ])("%s says that the server is of type %s", (file, type) => {
+    expect(entryOf(file)["type"]).toBe(type);
+  });
+
+  it("names the tools of the server where the client wants them named", () => {
+    const names = toolsOf(["agent"], TOOLSET_SETTINGS).map(({ name }) => name);
+    expect(entryOf("copilot.json")["tools"]).toEqual(names.toSorted());
+  });
+});
+
+describe("docs/clients.md", () => {
+  it("has no configuration that is not a file", () => {
+    expect(DOCUMENT.match(/^```\w/gm)).toHaveLength(Object.keys(KEYS).length);
+  });
+
+  it("adds only arguments that the server takes", () => {
+    const lists = [...DOCUMENT.matchAll(/`(\["-y".*?\])`/g)].map(([, list = ""]) => Args.parse(JSON.parse(list)));
+    expect(lists.map((args) => accept(["npx", ...args]))).toEqual([
+      ["agent", "query"],
+      ["agent", "query"],
+    ]);
+  });
+});
