@@ -5,6 +5,8 @@ export default defineConfig({
     reporters: ["default", "./test/closing-line.ts"],
     pool: "forks",
     maxWorkers: 2,
+    // Far above what is ever waited for: a slow machine is no failure.
+    expect: { poll: { timeout: 15_000 } },
     projects: [
       { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
       {

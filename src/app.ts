@@ -73,11 +73,12 @@ export function createApp(settings: AppSettings): App {
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   const tools = toolsOf(config.toolsets, { query: querySettings(config) });
+  const callersAnswer = tools.some(({ name }) => name === ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine ??= startEngine(settings, { log, masker, bypass }).catch((error: unknown) => {
+    engine ??= startEngine(settings, { log, masker, bypass, callersAnswer }).catch((error: unknown) => {
       engine = undefined;
       throw error;
     });
@@ -91,7 +92,7 @@ export function createApp(settings: AppSettings): App {
       },
       allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
       bypass,
-      callersAnswer: tools.some(({ name }) => name === ANSWERING),
+      callersAnswer,
       mask: (fields) => masker.fields(fields),
       reported,
       now: () => Date.now(),
@@ -112,6 +113,9 @@ export function createApp(settings: AppSettings): App {
   };
 }
 
+/** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */
+const UNATTENDED_MS = 5_000;
+
 /** The tool with which callers answer requests. */
 const ANSWERING = "claude_code_check";
 
@@ -130,9 +134,10 @@ interface Tools {
   log: Logger;
   masker: Masker;
   bypass: BypassSwitch;
+  callersAnswer: boolean;
 }
 
-async function startEngine(settings: AppSettings, { bypass, log, masker }: Tools): Promise<Engine> {
+async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, masker }: Tools): Promise<Engine> {
   const [{ claudeRuntime }, { createEngine }, { systemClock }] = await Promise.all([
     import("./claude/runtime.ts"),
     import("./engine/engine.ts"),
@@ -159,6 +164,7 @@ async function startEngine(settings: AppSettings, { bypass, log, masker }: Tools
     limits: {
       askDeliveredMs: config.permissionTimeoutMs,
       askMaxMs: config.permissionMaxMs,
+      askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),
       turnMaxMs: config.turnMaxMs,
       inactivityMs: config.inactivityMs,
       idleProcessMs: config.idleProcessMs,

@@ -120,6 +120,9 @@ function parseFile(name: string, from: string, readFile: (path: string) => strin
   return parsed.data;
 }
 
+/** A rule for a tool, Bash(echo a, b), is one word. */
+const BETWEEN_WORDS = /,(?![^(]*\))/;
+
 /** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
 function fromText({ reading }: Setting, text: string): unknown {
   switch (reading) {
@@ -133,7 +136,7 @@ function fromText({ reading }: Setting, text: string): unknown {
     case "directories":
       return absolute([text], process.cwd());
     case "words":
-      return text.split(",").map((word) => word.trim());
+      return text.split(BETWEEN_WORDS).map((word) => word.trim());
     case "text":
       return text;
   }
@@ -153,11 +156,17 @@ function absolute(value: unknown, base: string): unknown {
 function check(given: GivenByKey): Config {
   const settings = SETTINGS.filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(Object.fromEntries(settings.map(({ key }) => [key, given.get(key)?.value])));
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return listingSomething(parsed.data);
   const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
   throw refused(source, bad);
+}
+
+/** A server without a tool is a mistake that nobody would see. */
+function listingSomething(config: Config): Config {
+  if (config.queryEnable || config.toolsets.some((toolset) => toolset !== "query")) return config;
+  throw new ConfigError("No tool would be listed: toolsets is query alone, and query-enable is false.");
 }
 
 function refused({ value, from }: Given, { allowed }: Setting): ConfigError {

@@ -75,7 +75,7 @@ export const queryFields = {
     },
   ),
   queryMaxBytes: count(
-    { least: 4_096, most: 33_554_432, fallback: 262_144 },
+    { least: 16_384, most: 33_554_432, fallback: 262_144 },
     {
       flag: "query-max-bytes",
       variable: "CLAUDE_CODE_MCP_QUERY_MAX_BYTES",

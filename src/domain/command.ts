@@ -51,7 +51,8 @@ export const Command = z.discriminatedUnion("kind", [
   ),
   /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
   command("delivered", z.object({ asks: z.array(Delivered) })),
-  command("interrupt", z.object({ by: z.string() })),
+  /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
+  command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */
   command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),
   command("control", z.object({ by: z.string(), request: ControlRequest })),

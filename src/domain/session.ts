@@ -107,6 +107,8 @@ export const SessionState = z.object({
     }),
   ),
   queue: z.array(QueuedPrompt),
+  /** The process is to be closed once nothing runs, unless another prompt comes before. */
+  resting: z.boolean().exactOptional(),
   background: z.array(BackgroundTask),
   /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),

@@ -33,6 +33,8 @@ const LOOK_MS = 100;
 export class Admission {
   readonly #context: AdmissionContext;
   readonly #waiters = new Map<string, Waiter>();
+  /** Sessions that are just being asked to make room. */
+  readonly #asked = new Set<string>();
   #isLooking = false;
 
   constructor(context: AdmissionContext) {
@@ -42,9 +44,10 @@ export class Admission {
   /** Resolves when the session may start its process; rejects when `signal` aborts. */
   async enter(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      this.#waiters.set(sessionId, { admit: resolve, onWait });
+      const waiter = { admit: resolve, onWait };
+      this.#waiters.set(sessionId, waiter);
       const leave = () => {
-        this.#waiters.delete(sessionId);
+        if (this.#waiters.get(sessionId) === waiter) this.#waiters.delete(sessionId);
         reject(new Error("It was stopped before it was started."));
       };
       if (signal.aborted) leave();
@@ -80,12 +83,18 @@ export class Admission {
     const free = Math.max(maxLive - running.length, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
+    this.#makeRoom(queue.length - free, running);
+  }
+
+  /** Not waited for: an owner that does not answer must not hold up those who find a place elsewhere. */
+  #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
-    const room = running
-      .filter(mayRest)
-      .toSorted(longestIdleFirst)
-      .slice(0, Math.max(queue.length - free - ending, 0));
-    await Promise.all(room.map(async (record) => this.#context.rest(record)));
+    const lacking = Math.max(wanted - ending - this.#asked.size, 0);
+    const idle = running.filter((record) => mayRest(record) && !this.#asked.has(record.id));
+    for (const record of idle.toSorted(longestIdleFirst).slice(0, lacking)) {
+      this.#asked.add(record.id);
+      void this.#context.rest(record).finally(() => this.#asked.delete(record.id));
+    }
   }
 
   #callUp(sessionId: string, index: number, admitted: number): void {

@@ -30,8 +30,11 @@ export interface Engine {
   answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
   delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void>;
-  /** Ends the running turn; the session stays. A session with nothing running is left as it is. */
-  interrupt(principal: Principal, sessionId: string, by: string): Promise<{ cursor: number }>;
+  /**
+   * Ends the running turn; the session stays. A session with nothing running is left as it is. With `promptId` only the turn
+   * of that prompt; where it waits it is dropped, and held prompts stay held.
+   */
+  interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
   /** Ends the session for good. A session already closed is left as it is. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
   /** Closes an idle session for good; a running turn is interrupted first. */

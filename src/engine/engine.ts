@@ -178,8 +178,9 @@ class Node implements Engine {
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { asks } });
   }
 
-  async interrupt(principal: Principal, sessionId: string, by: string): Promise<{ cursor: number }> {
-    return this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data: { by } });
+  async interrupt(principal: Principal, sessionId: string, by: string, promptId?: string) {
+    const data = { by, ...(promptId !== undefined && { promptId }) };
+    return this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "interrupt", data });
   }
 
   async cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void> {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
-import { AppError, type Refusal } from "../domain/error.ts";
+import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
@@ -109,7 +109,8 @@ export class Ownership {
       if (reply) return reply;
       // The owner may have died, or given the session up, before it read the command.
       const record = await this.#options.backend.get(sessionId);
-      const actor = record && (await this.#claim(record));
+      if (!record) throw sessionNotFound(sessionId);
+      const actor = await this.#claim(record);
       if (actor) return actor.command(command);
       if (this.#options.clock.now() >= deadline) {
         throw new AppError("TIMEOUT", "The server that owns the session did not answer. Try again.", { sessionId });

@@ -6,8 +6,10 @@ export interface Policy {
   readonly askMs: number | undefined;
   /** Counts from the first delivery of an ask to someone who can answer. */
   readonly askDeliveredMs: number;
-  /** How long an ask that nobody has seen stays open. */
+  /** How long an ask stays open, however late it was seen. */
   readonly askMaxMs: number;
+  /** How long an ask that nobody has seen stays open. */
+  readonly askUnseenMs: number;
   /** From spawn to Claude Code's answer to initialize. */
   readonly initMs: number;
   /** A turn's length as its caller wants it, time spent waiting for a decision not counted; undefined is no bound. */

@@ -2,7 +2,7 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy.ts";
 import { onCommand } from "./step/commands.ts";
-import { onControlled } from "./step/control.ts";
+import { onControlled, restWhenDone } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered } from "./step/process.ts";
@@ -61,6 +61,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       onShutdown(draft);
       break;
   }
+  restWhenDone(draft);
   return { state: draft.state, events: draft.events, effects: draft.effects };
 }
 

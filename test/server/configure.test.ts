@@ -29,7 +29,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   const { sessionId } = await server.call("claude_code", { prompt, ...start, waitMs: 0 });
   const off = await change("disable_bypass");
   expect(off).toMatchObject({ allowBypass: false });
-  expect(off["message"]).toContain("already go on");
+  expect(off["message"]).toContain("already goes on");
   expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
   expect(await server.refusal("claude_code_reply", { sessionId, prompt })).toMatchObject({ code: "PERMISSION_DENIED" });
   expect(await change("get_config")).toMatchObject({ allowBypass: false });

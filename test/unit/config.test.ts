@@ -80,6 +80,12 @@ describe("the settings", () => {
     const some = "must be some of agent, query, chat, configure, all";
     expect(() => load({ argv: ["--toolsets", "agent,qeury"] })).toThrow(`--toolsets is ["agent","qeury"]: ${some}`);
     expect(() => load({ env: { CLAUDE_CODE_ALLOWED_TOOLS: "Read,,Grep" } })).toThrow("CLAUDE_CODE_ALLOWED_TOOLS is");
+    expect(load({ argv: ["--query-allowed-tools", "Read, Bash(echo a, b),Grep"] }).queryAllowedTools).toEqual([
+      "Read",
+      "Bash(echo a, b)",
+      "Grep",
+    ]);
+    expect(() => load({ argv: ["--toolsets", "query", "--no-query-enable"] })).toThrow("No tool would be listed");
     expect(load({ env: { CLAUDE_CODE_ENABLE: "false", CLAUDE_CODE_MAX_TURNS: "3" } })).toMatchObject({
       queryEnable: false,
       queryMaxTurns: 3,

@@ -31,6 +31,8 @@ const shell = () =>
 const selfTurn = () => done().later(1).hear(busy);
 const ending = () => done().due();
 
+const toRest = { by: "caller", request: { do: "rest" } } as const;
+
 const WALKS = {
   fresh: () => new Walk(),
   "waiting for a place": waiting,
@@ -57,6 +59,8 @@ const WALKS = {
       .hear(resultSignal({ costUsdTotal: 0.6 })),
   "idle, live": done,
   "idle, shell at work": shell,
+  "idle, shell at work, to rest": () => shell().command("control", toRest),
+  "result seen, to rest": () => settled().command("control", toRest),
   "idle, ending": ending,
   "idle, no process": () => ending().hear(ended),
   "prompt waits for the exit": () => ending().prompt("p2"),
@@ -128,6 +132,8 @@ const COMMANDS = {
   usage: said("control", { by: "caller", request: { do: "usage" } }),
   rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
   interrupt: said("interrupt", { by: "caller" }),
+  "interrupt of p1": said("interrupt", { by: "caller", promptId: "p1" }),
+  "interrupt of p2": said("interrupt", { by: "caller", promptId: "p2" }),
   cancel: said("cancel", { by: "caller" }),
   "cancel, with reason": said("cancel", { by: "caller", reason: "no need" }),
   close: said("close", { by: "caller" }),

@@ -54,7 +54,18 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["recovered", `${LOSES} end-leftover`, "error"],
     ["shutdown", SHUTS_DOWN, "idle"],
   ],
+  "idle, shell at work, to rest": [
+    ["background ends", "background.changed stop", "idle"],
+    ["prompt", `${BEGINS} push ok`, "running"],
+  ],
+  "result seen, to rest": [["idle", "turn.ended(done) stop", "idle"]],
+  "prompt queued behind a turn": [
+    ["interrupt of p1", "interrupt ok", "running"],
+    ["interrupt of p2", "prompt.dropped(cancelled) ok", "running"],
+  ],
   running: [
+    ["interrupt of p1", "interrupt ok", "running"],
+    ["interrupt of p2", "ok", "running"],
     ["prompt", "SESSION_BUSY", "running"],
     ["prompt, new key", "SESSION_BUSY", "running"],
     ["interrupt", "interrupt ok", "running"],
@@ -166,7 +177,7 @@ const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][
     ["close", CLOSES.replace("session", "prompt.dropped(closed) session"), "closed"],
   ],
   "idle, live": [
-    ["rest", "stop ok", "idle"],
+    ["rest", "ok stop", "idle"],
     ["prompt", `${BEGINS} push ok`, "running"],
     ["prompt, known key", "ok", "idle"],
     ["busy", "turn.started(self)", "running"],

@@ -22,6 +22,7 @@ export const POLICY: Policy = {
   ephemeral: false,
   askDeliveredMs: 60 * SECOND,
   askMaxMs: 1800 * SECOND,
+  askUnseenMs: 1800 * SECOND,
   initMs: 10 * SECOND,
   turnMaxMs: 3600 * SECOND,
   inactivityMs: 600 * SECOND,

@@ -21,7 +21,7 @@ export function openAsk(draft: Draft, ask: Ask): void {
     eventId,
     toolName: ask.toolName,
     createdAt: at,
-    expiresAt: at + (chosenMs(draft) ?? policy.askMaxMs),
+    expiresAt: at + (chosenMs(draft) ?? policy.askUnseenMs),
     seenWhole: false,
   });
   if (state.turn) state.turn.waitingSince ??= at;

@@ -1,7 +1,7 @@
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
-import type { SessionState } from "../../domain/session.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
 import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
@@ -52,6 +52,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
+  delete state.resting;
   const { limits, resumeAt } = command.data;
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
   if (whenBusy === "steer" && canSteer(state)) {
@@ -129,12 +130,22 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   accept(draft, command, state.lastEventId);
 }
 
+/** Nobody waits for it any more. */
+function drop(draft: Draft, promptId: string): void {
+  const { state } = draft;
+  if (!state.queue.some((prompt) => prompt.promptId === promptId)) return;
+  state.queue = state.queue.filter((prompt) => prompt.promptId !== promptId);
+  emit(draft, { type: "prompt.dropped", data: { promptId, reason: "cancelled" } });
+}
+
 function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
   const { at, effects, state } = draft;
   const { turn } = state;
-  const { by } = command.data;
+  const { by, promptId } = command.data;
   const cursor = state.lastEventId + 1;
-  if (turn && !turn.stopping) {
+  const isMeant = promptId === undefined || promptsOf(state).some((prompt) => prompt.promptId === promptId);
+  if (promptId !== undefined && !isMeant) drop(draft, promptId);
+  if (turn && isMeant && !turn.stopping) {
     holdQueue(draft);
     settleAllAsks(draft, "cancel");
     // One that waits for a place has nobody yet who could be interrupted.

@@ -29,11 +29,21 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
 }
 
 function rest(draft: Draft, command: CommandOf<"control">): void {
-  const { background, lastEventId, process, queue, turn } = draft.state;
-  const isAtRest = !turn && queue.length === 0 && background.length === 0;
+  const { lastEventId, process } = draft.state;
   // Nothing is kept of an ephemeral session but its process.
-  if (process.phase === "live" && isAtRest && !draft.policy.ephemeral) endProcess(draft);
+  if (process.phase !== "none" && !draft.policy.ephemeral) draft.state.resting = true;
   accept(draft, command, lastEventId + 1, {});
+}
+
+/** Closes the process that is to rest once nothing runs in it any more, its background included. */
+export function restWhenDone(draft: Draft): void {
+  const { background, process, queue, resting, turn } = draft.state;
+  if (!resting) return;
+  if (process.phase !== "starting" && process.phase !== "live") delete draft.state.resting;
+  else if (process.phase === "live" && !turn && background.length === 0 && queue.every(({ held }) => held)) {
+    delete draft.state.resting;
+    endProcess(draft);
+  }
 }
 
 /** A mode without any checks cannot be switched on in a process that was started without it; without a process nothing can. */

@@ -1,17 +1,8 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { SessionOptions } from "../../domain/options.ts";
 import { answerCheck } from "../check/answer.ts";
 import { readRequest } from "../check/request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
-
-/** A turn that Claude Code begins by itself may ask as well, when no call is there to deny it, ms. */
-const UNATTENDED_MS = 5_000;
-
-/** What sessions are started with where no caller can answer. */
-export function unattended({ callersAnswer }: ToolDeps): Pick<SessionOptions, "permissionRequestTimeoutMs"> {
-  return callersAnswer ? {} : { permissionRequestTimeoutMs: UNATTENDED_MS };
-}
 
 const HOW =
   "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); that waits for the rest.";
@@ -26,5 +17,8 @@ export async function tellAsks(
   const without = { includeEvents: false, includeResult: false };
   const request = readRequest({ waitMs: 0, maxBytes, pollOptions: without }, deps.limits);
   const told = await answerCheck({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
-  return { status: told["status"], actions: told["actions"], nextCursor: cursor, next: HOW };
+  const { actions, status, truncated, truncatedFields } = told;
+  const cut = truncated === undefined ? {} : { truncated, truncatedFields };
+  // As they are told here they count as shown: nothing may be cut of them afterwards.
+  return { status, actions, nextCursor: cursor, next: HOW, ...cut };
 }

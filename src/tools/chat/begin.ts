@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
-import { unattended } from "../blocking/asks.ts";
 import type { ToolDeps } from "../define.ts";
 import type { beginning } from "./fields.ts";
 
@@ -16,7 +15,6 @@ export function conversationOptions(
     ...(model !== undefined && { model }),
     ...(permissionMode !== undefined && { permissionMode }),
     ...(systemPrompt !== undefined && { systemPrompt }),
-    ...unattended(deps),
   };
   refuseNul(options);
   return options;

@@ -25,6 +25,11 @@ export const claudeSessionCreate = defineTool({
       if (args.sessionId === undefined) await discard(sessionId, call, deps);
       throw error;
     });
+    if (call.signal.aborted && args.sessionId === undefined) {
+      // Whoever gave up does not know its id.
+      await discard(sessionId, call, deps);
+      throw new AppError("CANCELLED", "The call was cancelled, and its session closed.");
+    }
     const { spec } = await deps.engine.get(call.principal, sessionId);
     return { answer: { sessionId, model, cwd: spec.cwd, active: true } };
   },

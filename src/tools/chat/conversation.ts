@@ -25,6 +25,7 @@ export class Conversation {
   readonly #withThinking: boolean;
   readonly #thinking: string[] = [];
   readonly #invocations = new Map<string, Invocation>();
+  #lastText = "";
   #progress = 0;
   #last = "Claude Code is at work";
 
@@ -55,6 +56,11 @@ export class Conversation {
     await this.#log("info", `${this.#sessionId} completed`);
   }
 
+  /** The last that it said, "" if nothing. */
+  get lastText(): string {
+    return this.#lastText;
+  }
+
   get thinking(): readonly string[] {
     return this.#thinking;
   }
@@ -66,6 +72,7 @@ export class Conversation {
   async #hearPart(part: Part): Promise<void> {
     switch (part.kind) {
       case "text":
+        this.#lastText = part.text;
         return this.#tell("info", part.text, part.text);
       case "thinking":
         if (!this.#withThinking) return;

@@ -1,4 +1,6 @@
 import { AppError } from "../../domain/error.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
@@ -17,61 +19,81 @@ export interface Talk {
   readonly close?: () => Promise<void>;
 }
 
-/** The budget of an answer, and of its text alone, bytes of JSON. */
-const [ANSWER_BYTES, TEXT_BYTES] = [32_768, 24_576];
-const ASKS_BYTES = 16_384;
+/** The budget of an answer, of its text alone, and of what is asked, bytes of JSON. */
+const [ANSWER_BYTES, TEXT_BYTES, ASKS_BYTES] = [32_768, 24_576, 16_384];
 const EXPENDABLE = ["thinking", "toolInvocations"];
 const DIGEST = 80;
 const NO_TEXT = "(no text; what it did stands in the second block)";
+
+/** An answer before it is put into words. */
+interface Reply {
+  readonly finalText: string;
+  readonly about: JsonObject;
+}
 
 export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
   const conversation = new Conversation(view.id, call, said.includeThinking);
   const following = {
     cursor: said.cursor,
-    tell: async (event: Parameters<Parameters<typeof followTurn>[1]["tell"]>[0]) => {
+    tell: async (event: StoredEvent) => {
       if (event.type === "message") await conversation.hear(event.data.message);
     },
     onSilence: () => conversation.beat(),
   };
-  const left = await followTurn(view, following, call, deps);
-  if (left.why === "asked") return waiting(view, left.nextCursor, conversation, { call, deps });
+  let reply: Reply;
   try {
-    return await reply(view, left, conversation, said);
+    const left = await followTurn(view, following, call, deps);
+    if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { call, deps });
+    reply = await replyOf(view, left, conversation, said);
   } catch (error) {
     const prompt = oneLine(String(deps.mask({ prompt: said.text })["prompt"]), DIGEST);
-    const problem = error instanceof Error ? error.message : String(error);
-    await conversation.fail({ sessionId: view.id, prompt, error: problem });
-    throw error;
-  } finally {
+    await conversation.fail({ sessionId: view.id, prompt, error: error instanceof Error ? error.message : "" });
     await conversation.complete();
-    await said.close?.();
+    await isClosed(said);
+    throw error;
+  }
+  await conversation.complete();
+  const { finalText, about } = reply;
+  const whole = { ...about, ...(!(await isClosed(said)) && { closed: false }) };
+  return { answer: { finalText, ...whole }, words: [finalText === "" ? NO_TEXT : finalText, JSON.stringify(whole)] };
+}
+
+/** The reply was paid for: that the session cannot be closed behind it takes nothing of it away. */
+async function isClosed({ close }: Talk): Promise<boolean> {
+  try {
+    await close?.();
+    return true;
+  } catch (error) {
+    if (error instanceof AppError) return error.code === "SESSION_NOT_FOUND";
+    throw error;
   }
 }
 
-async function reply(
+async function replyOf(
   view: SessionView,
   left: Exclude<Left, { why: "asked" }>,
   conversation: Conversation,
   { includeThinking }: Talk,
-): Promise<ToolOutcome> {
+): Promise<Reply> {
   const { id: sessionId } = view;
-  if (left.why === "cancelled") throw new AppError("CANCELLED", "The query was cancelled.", { sessionId });
+  if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
   const { durationMs, numTurns, result, totalCostUsd, usage, advice } = await readEnd(view, left.end);
-  const text = typeof result === "string" ? result : "";
-  const { errorSubtype, outcome } = left.end.data;
+  const { errorSubtype, message, outcome } = left.end.data;
   const isLate = errorSubtype === "timeout" || errorSubtype === "time_limit";
-  if (outcome !== "done" && outcome !== "interrupted" && !isLate) throw failure(view, left.end, [text, advice]);
+  if (outcome !== "done" && outcome !== "interrupted" && !isLate) throw failure(view, left.end, [result, advice]);
+  const isWhole = outcome === "done";
+  const text = isWhole && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
   const rest = {
     sessionId,
     status: isLate ? "timeout" : outcome,
+    ...(!isWhole && message !== undefined && { message }),
     ...(includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
     metadata: { usage, durationMs, totalCostUsd, numTurns },
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
-  const about = { ...value, ...((cut || finalText !== text) && { truncated: true }) };
-  return { answer: { finalText, ...about }, words: [finalText === "" ? NO_TEXT : finalText, JSON.stringify(about)] };
+  return { finalText, about: { ...value, ...((cut || finalText !== text) && { truncated: true }) } };
 }
 
 /** A turn that broke down has no reply: what Claude Code said of it is the error. */
@@ -86,13 +108,12 @@ function failure({ id: sessionId }: SessionView, { data }: EndOfTurn, said: read
 async function waiting(
   view: SessionView,
   cursor: number,
-  { invocations }: Conversation,
+  { invocations: toolInvocations }: Conversation,
   { call, deps }: { call: ToolCall; deps: ToolDeps },
 ): Promise<ToolOutcome> {
   const asks = await tellAsks(view, { cursor, maxBytes: ASKS_BYTES }, call, deps);
-  const rest = { sessionId: view.id, ...asks, toolInvocations: invocations };
-  const { cut, value } = fit(rest, ANSWER_BYTES, EXPENDABLE);
-  const about = { ...value, ...(cut && { truncated: true }) };
+  const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - ASKS_BYTES, EXPENDABLE);
+  const about = { sessionId: view.id, ...asks, ...value, ...(cut && { truncated: true }) };
   const answer = { finalText: "", ...about };
   return { answer, words: [`Claude Code waits for a decision. ${String(asks["next"])}`, JSON.stringify(about)] };
 }

@@ -7,7 +7,7 @@ const Input = z.strictObject({
 
 const ON = "Sessions may be started and switched with permissionMode bypassPermissions.";
 const OFF = "permissionMode bypassPermissions is refused.";
-const RUNNING = "Turns that run in it already go on; no new one does.";
+const RUNNING = "What runs in it already goes on, with the prompts that wait behind it; no new prompt is taken.";
 
 /** The bypass gate of this server (seed 001). Listed only where the operator asks for it. */
 export const claudeCodeConfigure = defineTool({

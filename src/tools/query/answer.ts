@@ -2,7 +2,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
 import type { Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { fit } from "../present/size.ts";
+import { fit, jsonBytes } from "../present/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
 import type { Bundle } from "./bundle.ts";
 
@@ -30,36 +30,42 @@ export async function answerQuery(
 ): Promise<JsonObject> {
   const { bundle, cursor, head, left, maxBytes } = query;
   const room = Math.floor(maxBytes / REST_SHARE);
-  const outcome = await tellOutcome(left, view, { room, call, deps });
-  const rest = { ...head, totalMessages: bundle.total, omitted: bundle.omitted, ...outcome };
-  const { cut, value } = fit(rest, room, EXPENDABLE);
   const more = bundle.omitted > 0 ? { resource: `session://${view.id}/events?cursor=${String(cursor)}` } : {};
-  return { ...value, ...(cut && { truncated: true }), ...more, messages: bundle.messages };
+  const known = { ...head, ...more, totalMessages: bundle.total, omitted: bundle.omitted };
+  if (left.why === "asked") {
+    const maxAskBytes = Math.max(room - jsonBytes(known) - AROUND_ASKS, 0);
+    return {
+      ...known,
+      ...(await tellWaiting(left, view, { maxBytes: maxAskBytes, call, deps })),
+      messages: bundle.messages,
+    };
+  }
+  const { cut, value } = fit({ ...known, ...(await tellOutcome(left, view)) }, room, EXPENDABLE);
+  return { ...value, ...(cut && { truncated: true }), messages: bundle.messages };
 }
 
+/** What stands around the requests that wait, bytes of JSON. */
+const AROUND_ASKS = 512;
+
 interface Telling {
-  readonly room: number;
+  readonly maxBytes: number;
   readonly call: ToolCall;
   readonly deps: ToolDeps;
 }
 
-async function tellOutcome(left: Left, view: SessionView, { call, deps, room }: Telling): Promise<JsonObject> {
-  switch (left.why) {
-    case "cancelled":
-      return { status: "cancelled", result: { success: false, summary: "", error: "The query was cancelled." } };
-    case "asked": {
-      const asks = await tellAsks(
-        view,
-        { cursor: left.nextCursor, maxBytes: Math.max(2_048, room - 1_024) },
-        call,
-        deps,
-      );
-      const summary = "Claude Code waits for a decision; nothing is lost while it does.";
-      return { ...asks, result: { success: false, summary, error: "waiting_permission" } };
-    }
-    case "ended":
-      return tellEnd(left.end, view);
-  }
+async function tellWaiting(
+  { nextCursor: cursor }: Extract<Left, { why: "asked" }>,
+  view: SessionView,
+  { call, deps, maxBytes }: Telling,
+): Promise<JsonObject> {
+  const asks = await tellAsks(view, { cursor, maxBytes }, call, deps);
+  const summary = "Claude Code waits for a decision; nothing is lost while it does.";
+  return { ...asks, result: { success: false, summary, error: "waiting_permission" } };
+}
+
+async function tellOutcome(left: Exclude<Left, { why: "asked" }>, view: SessionView): Promise<JsonObject> {
+  if (left.why === "ended") return tellEnd(left.end, view);
+  return { status: "cancelled", result: { success: false, summary: "", error: left.because } };
 }
 
 async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {

@@ -4,7 +4,6 @@ import type { StoredEvent } from "../../domain/event.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
-import { unattended } from "../blocking/asks.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
@@ -101,7 +100,6 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
     ...(append !== undefined && { systemPrompt: { type: "preset", preset: "claude_code", append } }),
     ...(allowed.length > 0 && { allowedTools: [...allowed] }),
     ...(denied && { disallowedTools: denied }),
-    ...unattended(deps),
   };
 }
 

@@ -1,0 +1,238 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./server.ts";
+import { stream } from "./streaming.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let caller: Server;
+/** Lists `agent` as well, to look on and to answer. */
+let watcher: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  caller = await world.server({ args: ["--toolsets", "chat,query"] });
+  watcher = await world.server({ args: ["--toolsets", "agent,query,chat,configure"], env: { IS_SANDBOX: "1" } });
+});
+afterAll(async () => world.close());
+
+const CHAT = "claude_chat_query";
+const say = (text: string) => scriptTag([{ text }]);
+
+interface Row {
+  status: string;
+  queued: number;
+  lastOutcome: string | null;
+  processLive: boolean;
+}
+
+async function row(sessionId: string): Promise<Row> {
+  const { sessions } = await watcher.call("claude_code_session", { action: "get", sessionId });
+  return sessions[0] as unknown as Row;
+}
+
+async function opened(server: Server, args: Record<string, unknown>): Promise<string> {
+  return String((await stream(server, "claude_session_create", args)).data["sessionId"]);
+}
+
+/** A conversation in which Claude Code has begun a turn by itself, because a shell has ended; `then` is what it answers. */
+async function byItself(then: object, server = caller, args: object = {}): Promise<{ sessionId: string; cwd: string }> {
+  const cwd = world.folder();
+  const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`;
+  const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true } }] };
+  const script = [shell, { text: "It runs." }, then, { text: "The shell has ended." }] as Parameters<
+    typeof scriptTag
+  >[0];
+  const sessionId = await opened(server, { cwd, ...args });
+  await stream(server, CHAT, { sessionId, prompt: scriptTag(script) });
+  writeFileSync(join(cwd, "go"), "");
+  await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).not.toBe("idle");
+  return { sessionId, cwd };
+}
+
+async function waits(sessionId: string): Promise<void> {
+  await expect.poll(async () => (await row(sessionId)).queued, { timeout: 10_000 }).toBe(1);
+}
+
+describe("a chat query that waits behind a turn of Claude Code's own", () => {
+  it.each(["interrupted", "killed"])(
+    "ends when that turn is %s",
+    async (how) => {
+      const { sessionId } = await byItself({ text: "x", gateBefore: `ends-${how}` });
+      const blocked = stream(caller, CHAT, { sessionId, prompt: say("Mine.") });
+      await waits(sessionId);
+      if (how === "interrupted") await stream(watcher, "claude_chat_interrupt", { sessionId });
+      else process.kill(world.processes().find(({ command }) => command.includes(sessionId))?.pid ?? NaN, "SIGKILL");
+      world.model.release(`ends-${how}`);
+      expect((await blocked).blocks[0]).toMatch(/^Error \[CANCELLED\]: .* was not run\. Send it again\.$/);
+      expect(await row(sessionId)).toMatchObject({ status: how === "killed" ? "error" : "idle", queued: 0 });
+    },
+    20_000,
+  );
+
+  it("takes back its own prompt when it is cancelled, and nothing else", async () => {
+    const { sessionId } = await byItself({ text: "x", gateBefore: "taken-back" });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const blocked = stream(caller, CHAT, { sessionId, prompt: say("Mine.") }, { signal }).catch(() => "cancelled");
+    await waits(sessionId);
+    controller.abort();
+    await blocked;
+    await expect.poll(async () => (await row(sessionId)).queued, { timeout: 5_000 }).toBe(0);
+    world.model.release("taken-back");
+    await watcher.end(sessionId);
+    expect(await row(sessionId)).toMatchObject({ lastOutcome: "done" });
+  });
+
+  it("returns when something is asked already, where its caller can answer", async () => {
+    const tools = [{ name: "Write", input: { file_path: "/tmp/never", content: "x" } }];
+    const { sessionId } = await byItself({ tools }, watcher);
+    await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).toBe("waiting_permission");
+    const { data } = await stream(watcher, CHAT, { sessionId, prompt: say("Mine.") });
+    expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
+  }, 20_000);
+});
+
+it("a call that is cancelled when its own turn is over leaves the turn of another caller alone", async () => {
+  const slow = await world.server({ args: ["--toolsets", "query"] });
+  const long = { text: "x".repeat(100_000), tools: [{ name: "Read", input: { file_path: "/nowhere" } }] };
+  const prompt = scriptTag([...Array.from({ length: 12 }, () => long), { text: "done" }]);
+  const controller = new AbortController();
+  let hear: (id: string) => void = () => undefined;
+  const first = new Promise<string>((resolve) => (hear = resolve));
+  const onLog = ({ data }: { data: unknown }) => hear((JSON.parse(String(data)) as { sessionId: string }).sessionId);
+  const args = { prompt, cwd: world.folder() };
+  stream(slow, "claude_code_query", args, { signal: controller.signal, onLog }).catch(() => undefined);
+  const sessionId = await first;
+  const { stdout } = Reflect.get(slow.transport, "_process") as { stdout: NodeJS.ReadableStream };
+  stdout.pause();
+  await watcher.end(sessionId);
+  await watcher.call("claude_code_reply", {
+    sessionId,
+    prompt: scriptTag([{ text: "Theirs.", gateBefore: "theirs" }]),
+    waitMs: 0,
+  });
+  await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("theirs"));
+  controller.abort();
+  stdout.resume();
+  // A call that is answered behind it: whatever the cancellation brought about has been done by then.
+  await slow.client.listTools();
+  expect(await row(sessionId)).toMatchObject({ status: "running" });
+  world.model.release("theirs");
+  expect(await watcher.end(sessionId)).toMatchObject({ result: { result: "Theirs.", isError: false } });
+});
+
+it.each([
+  ["claude_direct_query", []],
+  ["claude_code_query", ["--query-max-bytes", "16384"]],
+])("%s shows what is asked whole, or says that it is cut", async (tool, args) => {
+  const server = await world.server({ args: ["--toolsets", "agent,query,chat", ...args] });
+  const cwd = world.folder();
+  writeFileSync(join(cwd, "big.txt"), "line of text here\n".repeat(400));
+  const reads = Array.from({ length: 12 }, () => ({ name: "Read", input: { file_path: join(cwd, "big.txt") } }));
+  const content = "y".repeat(tool === "claude_direct_query" ? 8_000 : 3_500);
+  const write = { name: "Write", input: { file_path: join(cwd, "out.txt"), content } };
+  const prompt = scriptTag([{ tools: reads }, { tools: [write] }, { text: "End." }]);
+  const mode = tool === "claude_code_query" ? { permissionMode: "default" } : {};
+  const { data } = await stream(server, tool, { cwd, prompt, ...mode });
+  const [action] = data["actions"] as { requestId: string; input: object; inputTruncated?: boolean }[];
+  const isWhole = JSON.stringify(action?.input) === JSON.stringify(write.input);
+  const updatedInput = action?.input;
+  const { sessionId } = data;
+  const answer = { action: "respond_permission", sessionId, requestId: action?.requestId, decision: "allow" };
+  await server
+    .call("claude_code_check", { ...answer, permissionOptions: { updatedInput }, until: "end" })
+    .catch(() => undefined);
+  const written = existsSync(join(cwd, "out.txt")) ? readFileSync(join(cwd, "out.txt"), "utf8") : "";
+  expect({ told: isWhole || action?.inputTruncated === true, mark: written.includes("[cut") }).toEqual({
+    told: true,
+    mark: false,
+  });
+});
+
+it("the reply is answered even if the session cannot be closed behind it", async () => {
+  const owner = await world.server({ args: ["--toolsets", "chat"] });
+  const sessionId = await opened(owner, { cwd: world.folder() });
+  const stop = ({ data }: { data: unknown }) => {
+    if (String(data).endsWith("completed")) process.kill(owner.pid, "SIGSTOP");
+  };
+  const args = { sessionId, prompt: say("The reply."), closeAfter: true };
+  const { data } = await stream(caller, CHAT, args, { onLog: stop }).finally(() => process.kill(owner.pid, "SIGCONT"));
+  expect(data).toMatchObject({ finalText: "The reply." });
+});
+
+it("the process of a query ends with it when it is cancelled", async () => {
+  const controller = new AbortController();
+  let hear: (id: string) => void = () => undefined;
+  const first = new Promise<string>((resolve) => (hear = resolve));
+  const onLog = ({ data }: { data: unknown }) => hear((JSON.parse(String(data)) as { sessionId: string }).sessionId);
+  const prompt = scriptTag([{ text: "x", gateBefore: "never-1" }]);
+  const args = { prompt, cwd: world.folder() };
+  stream(caller, "claude_code_query", args, { signal: controller.signal, onLog }).catch(() => undefined);
+  const sessionId = await first;
+  controller.abort();
+  await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).toBe("idle");
+  await expect.poll(async () => (await row(sessionId)).processLive, { timeout: 5_000 }).toBe(false);
+});
+
+it("a `claude_session_create` that is cancelled leaves no process and no session", async () => {
+  const list = async () => (await watcher.call("claude_code_session", { action: "list" })).sessions;
+  const before = (await list()).map(({ sessionId }) => sessionId);
+  const controller = new AbortController();
+  const args = { cwd: world.folder() };
+  const creating = stream(caller, "claude_session_create", args, { signal: controller.signal }).catch(() => undefined);
+  const own = async () => (await list()).filter(({ sessionId }) => !before.includes(sessionId));
+  await expect.poll(own).toHaveLength(1);
+  controller.abort();
+  await creating;
+  await expect.poll(own).toEqual([]);
+});
+
+it("who can answer has its time, also in a session that a server without `agent` has begun", async () => {
+  const cwd = world.folder();
+  const sessionId = await opened(caller, { cwd });
+  await stream(caller, CHAT, { sessionId, prompt: say("hi") });
+  const tools = [{ name: "Write", input: { file_path: join(cwd, "a"), content: "x" } }];
+  const { data } = await stream(watcher, CHAT, { sessionId, prompt: scriptTag([{ tools }, { text: "ok" }]) });
+  const [action] = data["actions"] as { remainingMs: number }[];
+  expect(action?.remainingMs).toBeGreaterThan(10_000);
+});
+
+it("an interrupted query answers with what there was", async () => {
+  const cwd = world.folder();
+  const sessionId = await opened(caller, { cwd });
+  const read = { text: "I begin.", tools: [{ name: "Read", input: { file_path: join(cwd, "none") } }] };
+  const prompt = scriptTag([read, { text: "x", gateBefore: "never-2" }]);
+  const onLog = ({ data }: { data: unknown }) => {
+    if (data === "I begin.") void stream(watcher, "claude_chat_interrupt", { sessionId });
+  };
+  const { data } = await stream(caller, CHAT, { sessionId, prompt }, { onLog });
+  expect(data).toMatchObject({ status: "interrupted", finalText: "I begin." });
+});
+
+it("a lost turn that was run on is told by its real end, however slowly its caller reads", async () => {
+  const slow = await world.server({ args: ["--toolsets", "agent,chat"] });
+  const start = { cwd: world.folder(), prompt: say("hi"), allowedTools: ["Bash"], waitMs: 20_000 };
+  const { sessionId } = await slow.call("claude_code", { ...start, advanced: { onLost: "resume" } });
+  const { stdout } = Reflect.get(slow.transport, "_process") as { stdout: NodeJS.ReadableStream };
+  const long = { text: "x".repeat(200_000), tools: [{ name: "Bash", input: { command: "echo" } }] };
+  const script = [...Array.from({ length: 8 }, () => long), { text: "Finished.", gateBefore: "last-of-slow" }];
+  let paused = false;
+  const onLog = () => {
+    if (!paused) stdout.pause();
+    paused = true;
+  };
+  const blocked = stream(slow, CHAT, { sessionId, prompt: scriptTag(script) }, { onLog });
+  const isLast = () =>
+    world.model.requests.some(
+      (each) => each.sessionId === sessionId && JSON.stringify(each.served).includes('"entry":8'),
+    );
+  await expect.poll(isLast, { timeout: 20_000 }).toBe(true);
+  process.kill(world.processes().find(({ command }) => command.includes(sessionId))?.pid ?? NaN, "SIGKILL");
+  world.model.release("last-of-slow");
+  await expect.poll(async () => (await row(sessionId)).status, { timeout: 20_000 }).toBe("idle");
+  stdout.resume();
+  expect((await blocked).data).toMatchObject({ status: "done", finalText: "Finished." });
+});
