@@ -56,6 +56,13 @@ export class Admission {
     });
   }
 
+  /** How many wait before this one; undefined when it does not wait. */
+  async before(sessionId: string): Promise<number | undefined> {
+    const queue = (await this.#context.backend.atWork()).filter(isWaiting).toSorted(byTurn);
+    const index = queue.findIndex(({ id }) => id === sessionId);
+    return index === -1 ? undefined : index;
+  }
+
   async #look(): Promise<void> {
     this.#isLooking = true;
     // Those that come at once are looked at together.

@@ -18,7 +18,7 @@ import {
 } from "./verbs/beginnings.ts";
 import { Admission, type Places } from "./admission.ts";
 import { decisionOf } from "./verbs/decision.ts";
-import { addedDirectories, checkDecision, checkMode, checkOptions, type Gate } from "./gate.ts";
+import { addedDirectories, checkDecision, checkMode, checkOptions, startsWork, type Gate } from "./gate.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
@@ -39,21 +39,12 @@ export function createEngine(options: EngineOptions): Engine {
   return new Node(options);
 }
 
-/** What is asked of Claude Code that starts it where it does not run. */
-const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
-
-/** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
-function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
-  if (kind === "queue") return data.do === "release";
-  if (kind === "control") return state.process.phase === "none" && STARTING.has(data.request.do);
-  return kind === "prompt";
-}
-
 /** What a command that was carried out is answered with. */
 type Done = Extract<CommandReply, { ok: true }>;
 
 class Node implements Engine {
   readonly #options: EngineOptions;
+  readonly #admission: Admission;
   readonly #ownership: Ownership;
   readonly #stopHousekeeping: () => Promise<void>;
 
@@ -65,8 +56,8 @@ class Node implements Engine {
         () => false,
       );
     const rest = async (record: SessionRecord) => this.#ownership.rest(record);
-    const admission = new Admission({ ...options, rest });
-    this.#ownership = new Ownership({ ...options, admission }, mayRun);
+    this.#admission = new Admission({ ...options, rest });
+    this.#ownership = new Ownership({ ...options, admission: this.#admission }, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
@@ -136,6 +127,10 @@ class Node implements Engine {
     const command: Command = { id: randomUUID(), principal, kind: "control", data: { by, request } };
     const { data = {} } = await this.#onSession(principal, sessionId, command);
     return data;
+  }
+
+  async waitingBefore(sessionId: string): Promise<number | undefined> {
+    return this.#admission.before(sessionId);
   }
 
   partial(sessionId: string): string {

@@ -1,6 +1,9 @@
+import type { Command } from "../domain/command.ts";
+import type { ControlRequest } from "../domain/control.ts";
 import { AppError } from "../domain/error.ts";
 import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { SessionRecord } from "./ports.ts";
 
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
 export interface Gate {
@@ -37,4 +40,14 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
   }
   checkMode(gate, options.permissionMode);
   for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
+}
+
+/** What is asked of Claude Code that starts it where it does not run. */
+const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
+
+/** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
+export function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
+  if (kind === "queue") return data.do === "release";
+  if (kind === "control") return state.process.phase === "none" && STARTING.has(data.request.do);
+  return kind === "prompt";
 }

@@ -70,6 +70,8 @@ describe("--max-live", () => {
     expect(record).toMatchObject({ status: "running", waitsForPlace: true, processLive: false });
 
     const second = await start(server, ok);
+    expect(await server.call("claude_code_check", poll(waiting))).toMatchObject({ waitingBefore: 0 });
+    expect(await server.call("claude_code_check", poll(second))).toMatchObject({ waitingBefore: 1 });
     const stopped = await server.call("claude_code_session", { action: "interrupt", sessionId: second });
     expect(stopped.sessions).toHaveLength(1);
     expect(await server.end(second)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });

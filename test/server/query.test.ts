@@ -48,7 +48,6 @@ describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
     expect(new Set(told.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
     expect(told.every(({ timestamp }) => new Date(timestamp).toISOString() === timestamp)).toBe(true);
     expect(answer.logs.every(({ level }) => level === "info")).toBe(true);
-    expect(answer.progress.length).toBeGreaterThanOrEqual(messages.length);
   });
 });
 
@@ -111,11 +110,16 @@ describe("a query that does not come to its own end", () => {
 
   it("says what it is at as progress where a client takes no log notifications", async () => {
     server = await world.server({ args: ["--toolsets", "query"] });
-    const prompt = scriptTag([{ text: "I look around." }]);
-    const { data, logs, progress } = await stream(server, QUERY, { prompt, cwd: world.folder() }, { wantsLogs: false });
+    const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
+    const script = [
+      { text: "I look around.", tools: [read] },
+      { text: "End.", gateBefore: "looked" },
+    ];
+    const onProgress = (message: string | undefined) => message?.startsWith("I look") && world.model.release("looked");
+    const args = { prompt: scriptTag(script), cwd: world.folder() };
+    const { data, logs, progress } = await stream(server, QUERY, args, { wantsLogs: false, onProgress });
+    expect(data).toMatchObject({ result: { summary: "End." } });
     expect(logs).toEqual([]);
-    expect(progress).toHaveLength(data["totalMessages"] as number);
-    expect(progress.map(({ message }) => message)).toContain("I look around.");
     expect(progress.map((each) => each.progress)).toEqual(progress.map((_, index) => index + 1));
   });
 });

@@ -32,6 +32,8 @@ export interface StreamOptions {
   /** Default: true. */
   wantsLogs?: boolean;
   onLog?: (log: Log) => void;
+  /** Clients lose progress that reaches them together with the result: whoever counts on some has to wait for it here. */
+  onProgress?: (message: string | undefined) => void;
 }
 
 /** One call at a time: notifications do not say which call they belong to. */
@@ -39,7 +41,7 @@ export async function stream(
   { client }: Server,
   tool: string,
   args: Record<string, unknown>,
-  { onLog, signal, wantsLogs = true }: StreamOptions = {},
+  { onLog, onProgress, signal, wantsLogs = true }: StreamOptions = {},
 ): Promise<Streamed> {
   const logs: Log[] = [];
   const progress: Streamed["progress"] = [];
@@ -48,7 +50,11 @@ export async function stream(
     onLog?.({ data, level, logger });
   };
   const request = { name: tool, arguments: args, ...(wantsLogs && { _meta: WANTS_LOGS }) };
-  const options = { timeout: 120_000, onprogress: (news: Streamed["progress"][0]) => void progress.push(news) };
+  const onprogress = (news: Streamed["progress"][0]) => {
+    progress.push(news);
+    onProgress?.(news.message);
+  };
+  const options = { timeout: 120_000, onprogress };
   const settings = { ...options, ...(signal && { signal }) };
   if (client instanceof V1Client) {
     client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => hear(params));

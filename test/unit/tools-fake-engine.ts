@@ -38,6 +38,10 @@ export class FakeEngine implements Engine {
     for (const sleeper of this.#sleepers.splice(0)) sleeper();
   }
 
+  waitingBefore() {
+    return Promise.resolve(undefined);
+  }
+
   create(_: string, options: SessionOptions) {
     return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id });
   }

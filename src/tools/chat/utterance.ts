@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { JsonObject } from "../../domain/json.ts";
-import { textOf } from "../present/message.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../present/blocks.ts";
 
 /** What a message of Claude Code says, thinks, calls and gets back: all that a conversation tells of it. */
 
@@ -10,17 +10,7 @@ export type Part =
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: JsonObject }
   | { readonly kind: "outcome"; readonly id: string; readonly output: string; readonly success: boolean };
 
-const Block = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("text"), text: z.string() }),
-  z.object({ type: z.literal("thinking"), thinking: z.string() }),
-  z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: JsonObject.catch({}) }),
-  z.object({
-    type: z.literal("tool_result"),
-    tool_use_id: z.string(),
-    content: z.unknown().optional(),
-    is_error: z.boolean().optional(),
-  }),
-]);
+const Block = z.discriminatedUnion("type", [TextBlock, ThinkingBlock, CallBlock, OutcomeBlock]);
 
 const Spoken = z.object({
   type: z.enum(["assistant", "user"]),

@@ -123,6 +123,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
       sessionId: view.id,
       status,
       ...pollInterval(status),
+      ...(await placeOf(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },
     tail: { ...tailOf(state), ...partialOf(view.id, state, deps) },
@@ -138,6 +139,13 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
     now: deps.now(),
   };
   return { target, state, material };
+}
+
+/** How many are before it while it waits for a place. */
+async function placeOf(sessionId: string, { process }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
+  if (process.phase !== "starting" || !process.waiting) return {};
+  const waitingBefore = await engine.waitingBefore(sessionId);
+  return waitingBefore === undefined ? {} : { waitingBefore };
 }
 
 async function readAsked(view: SessionView, open: OpenAsk): Promise<Asked[]> {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "../../domain/json.ts";
 import { presentAside } from "./aside.ts";
+import { CallBlock, OutcomeBlock, TextBlock, textOf } from "./blocks.ts";
 import { briefInput, briefOutput, type Brief } from "./brief.ts";
 import { firstCharacters, fit } from "./size.ts";
 
@@ -19,16 +20,7 @@ const INPUT_SHOWN = 400;
 /** Of a tool's output, in characters. */
 const OUTPUT_SHOWN = 500;
 
-const Block = z.discriminatedUnion("type", [
-  z.object({ type: z.literal("text"), text: z.string() }),
-  z.object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: JsonObject.catch({}) }),
-  z.object({
-    type: z.literal("tool_result"),
-    tool_use_id: z.string(),
-    content: z.unknown().optional(),
-    is_error: z.boolean().optional(),
-  }),
-]);
+const Block = z.discriminatedUnion("type", [TextBlock, CallBlock, OutcomeBlock]);
 type Block = z.infer<typeof Block>;
 
 const Spoken = z.object({
@@ -126,16 +118,3 @@ function shortOutput(text: string): Brief<string> {
 function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
   return typeof id === "string" ? { agentId: id } : {};
 }
-
-export function textOf(content: unknown): string {
-  if (typeof content === "string") return content;
-  const parts: unknown[] = Array.isArray(content) ? content : [];
-  return parts.map((part) => ToolText.parse(part)).join("\n");
-}
-
-/** Of an image or anything else that is no text, only its kind. */
-const ToolText = z.union([
-  z.object({ type: z.literal("text"), text: z.string() }).transform(({ text }) => text),
-  z.object({ type: z.string() }).transform(({ type }) => `[${type}]`),
-  z.unknown().transform(() => "[?]"),
-]);
