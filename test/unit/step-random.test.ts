@@ -109,7 +109,7 @@ const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
 const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
 
 /** What a process can tell before it is ready; all else comes after. */
-const BEFORE_READY = new Set(["started", "ready", "alive", "notice", "exited"]);
+const BEFORE_READY = new Set(["admitted", "started", "ready", "alive", "notice", "exited"]);
 
 const happening: fc.Arbitrary<Happening> = fc.record({
   what: fc.constantFrom(...OFTEN, "prompt", "ready", "result", "idle"),

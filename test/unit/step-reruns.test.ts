@@ -50,6 +50,13 @@ describe("a turn that is to be run on when it is lost", () => {
     expect(pushed(atWork)).toEqual([{ ...push, partlyDone: true }]);
   });
 
+  it("is not given twice what joined it already, in whatever order its process speaks", () => {
+    const walk = lost().hear({ type: "ready" }).promptWith("p2", { whenBusy: "steer" });
+    expect(walk.last.effects.map((each) => each.type)).toContain("push");
+    walk.hear({ type: "started", resumed: false });
+    expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
+  });
+
   it("goes back in the conversation as its prompt wanted", () => {
     const walk = new Walk({ onLost: "resume" }).promptWith("p1", { resumeAt: "m1" }).hear({ type: "ready" }, KILLED);
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true, resumeAt: "m1" }]);

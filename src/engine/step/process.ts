@@ -62,6 +62,8 @@ function giveMissing(draft: Draft, missing: readonly string[] | undefined): void
   for (const prompt of promptsOf(draft.state)) {
     if (missing && !missing.includes(prompt.promptId)) continue;
     const isFirst = prompt.promptId === turn.prompt?.promptId;
+    // What has joined the turn since it is run again was handed to this process then.
+    if (!isFirst && turn.awaiting.includes(prompt.promptId)) continue;
     if (isFirst) delete turn.unheard;
     push(draft, prompt, isFirst && turn.lastToolUseId !== undefined ? { partlyDone: true } : {});
   }
