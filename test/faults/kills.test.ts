@@ -40,7 +40,7 @@ async function leftOver(): Promise<number> {
 }
 
 describe(`killed at random moments (seed ${String(seed)})`, () => {
-  const serverRuns = isFull ? 200 : 8;
+  const serverRuns = isFull ? 200 : 6;
   it(
     `the server, ${String(serverRuns)} times: nothing seen is lost, every session goes on, nothing is left`,
     { timeout: serverRuns * 30_000 },
@@ -75,7 +75,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
     },
   );
 
-  const cliRuns = isFull ? 100 : 4;
+  const cliRuns = isFull ? 100 : 3;
   it(
     `Claude Code, ${String(cliRuns)} times: said so, nothing seen is lost, the session goes on, nothing is left`,
     { timeout: cliRuns * 30_000 },

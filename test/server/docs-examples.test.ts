@@ -85,7 +85,10 @@ describe("the events and messages of the page are like real ones", () => {
     const asked = await server.news(id);
     const [{ requestId } = { requestId: "" }] = asked.actions;
     const answer = { action: "respond_permission", decision: "allow", sessionId: id, requestId, until: "end" };
-    const { events } = await server.call("claude_code_check", { ...answer, cursor: 1 });
+    const done = await server.call("claude_code_check", { ...answer, cursor: 1 });
+    const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
+    const { sessionId: failed } = await server.call("claude_code", refused);
+    const events = [...asked.events, ...done.events, ...(await server.end(failed)).events];
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 

@@ -126,11 +126,11 @@ describe("a query that does not come to its own end", () => {
 
 it("brings a burst of 2,000 messages in order and whole", async () => {
   const server = await world.server({ args: ["--toolsets", "query"] });
-  const reads = Array.from({ length: 40 }, (_, index) => ({
+  const reads = Array.from({ length: 250 }, (_, index) => ({
     name: "Read",
     input: { file_path: `/nowhere/${String(index)}` },
   }));
-  const script = [...Array.from({ length: 25 }, () => ({ tools: reads })), { text: "Done." }];
+  const script = [...Array.from({ length: 4 }, () => ({ tools: reads })), { text: "Done." }];
   const args = { prompt: scriptTag(script), cwd: world.folder(), maxMessages: 5 };
   const { data, logs } = await stream(server, QUERY, args);
   expect(data).toMatchObject({ status: "done", result: { summary: "Done." } });
