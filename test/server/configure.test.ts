@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -17,7 +19,8 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   const server = await world.server({ args: ["--toolsets", "agent,configure"], env: { IS_SANDBOX: "1" } });
   const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
-  const run = { tools: [{ name: "Bash", input: { command: "node -e 'setTimeout(() => {}, 2000)'" } }] };
+  const ran = join(start.cwd, "ran.txt");
+  const run = { tools: [{ name: "Bash", input: { command: `touch ${ran}` } }], gateBefore: "gate is closed" };
   const prompt = scriptTag([run, { text: "ok" }]);
 
   expect(await change("get_config")).toEqual({
@@ -30,7 +33,9 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   const off = await change("disable_bypass");
   expect(off).toMatchObject({ allowBypass: false });
   expect(off["message"]).toContain("already goes on");
+  world.model.release("gate is closed");
   expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
+  expect(existsSync(ran)).toBe(true);
   expect(await server.refusal("claude_code_reply", { sessionId, prompt })).toMatchObject({ code: "PERMISSION_DENIED" });
   expect(await change("get_config")).toMatchObject({ allowBypass: false });
   expect(await server.refusal(CONFIGURE, { action: "bypass" })).toMatchObject({ code: "INVALID_ARGUMENT" });

@@ -130,9 +130,11 @@ async function reactTo(
 
 async function reactToOpenAsks(view: SessionView, cursor: number, reacting: Reacting): Promise<Left | undefined> {
   const { state } = await view.record();
-  if (state.asks.length === 0) return undefined;
+  // What the prompt itself has brought about is told in its place.
+  const before = state.asks.filter(({ eventId }) => eventId < cursor);
+  if (before.length === 0) return undefined;
   if (reacting.deps.callersAnswer) return { why: "asked", nextCursor: cursor };
-  for (const { requestId } of state.asks) await denyAtOnce(view, requestId, reacting);
+  for (const { requestId } of before) await denyAtOnce(view, requestId, reacting);
   return undefined;
 }
 
