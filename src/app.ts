@@ -1,11 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "./config/schema.ts";
+import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
+import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
+import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { LIBRARY } from "./tools/resources/library.ts";
@@ -75,6 +78,7 @@ export function createApp(settings: AppSettings): App {
   const tools = toolsOf(config.toolsets, { query: querySettings(config) });
   const callersAnswer = tools.some(({ name }) => name === ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
+  const audit = auditTo(config.auditLog, log, masker);
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
@@ -93,6 +97,7 @@ export function createApp(settings: AppSettings): App {
       allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
       bypass,
       callersAnswer,
+      audit,
       mask: (fields) => masker.fields(fields),
       reported,
       now: () => Date.now(),
@@ -128,6 +133,12 @@ function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
       isAllowed = now;
     },
   };
+}
+
+function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {
+  if (file === undefined) return undefined;
+  const onFault = (error: unknown) => log.error("the audit log cannot be written", { file, error: String(error) });
+  return createAuditLog({ file, masker, onFault });
 }
 
 interface Tools {
@@ -175,9 +186,14 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       maxBytes: config.retentionMegabytes * 1_000_000,
       everyMs: config.cleanupIntervalMs,
     },
-    places: { maxLive: config.maxLive ?? livesInMemory(), maxStarting: Math.max(2, availableParallelism()) },
+    places: placesOf(config),
     gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
   });
+}
+
+function placesOf({ maxBackground, maxLive = livesInMemory() }: Config): Places {
+  const maxStarting = Math.max(2, availableParallelism());
+  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
 }
 
 /** What a Claude Code at work takes of the memory, bytes. */

@@ -12,7 +12,7 @@ import { workTreeOf } from "./git.ts";
 import { BASH_VARIABLE, checkShell, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { identify } from "./identity.ts";
 import { toSdkOptions } from "./options.ts";
-import { ClaudeProcess, type Launch } from "./process.ts";
+import { ClaudeProcess, type Launch } from "./process/claude-process.ts";
 import { endLeftover } from "./supervise/leftover.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";

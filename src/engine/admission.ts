@@ -5,15 +5,19 @@ export interface Places {
   readonly maxLive: number;
   /** Of these, how many may be starting: each takes a core for half a second. */
   readonly maxStarting: number;
+  /** How many may be held by background work alone while others wait. */
+  readonly maxBackground: number;
 }
+
+/** Asks the owner of a session in which no turn runs to close its process. */
+export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<void>;
 
 interface AdmissionContext {
   readonly backend: Pick<SessionBackend, "atWork">;
   readonly places: Places;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
-  /** Asks the owner of an idle session to close its process. */
-  readonly rest: (record: SessionRecord) => Promise<void>;
+  readonly rest: Rest;
 }
 
 interface Waiter {
@@ -97,10 +101,15 @@ export class Admission {
   #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
     const lacking = Math.max(wanted - ending - this.#asked.size, 0);
-    const idle = running.filter((record) => mayRest(record) && !this.#asked.has(record.id));
-    for (const record of idle.toSorted(longestIdleFirst).slice(0, lacking)) {
+    const resting = running.filter(mayRest).toSorted(longestIdleFirst);
+    const idle = resting.filter((record) => !hasBackground(record));
+    const behind = resting.filter(hasBackground);
+    const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.places.maxBackground, 0));
+    const free = [...idle, ...beyondCap].filter(({ id }) => !this.#asked.has(id));
+    for (const record of free.slice(0, lacking)) {
       this.#asked.add(record.id);
-      void this.#context.rest(record).finally(() => this.#asked.delete(record.id));
+      const why = hasBackground(record) ? "room" : undefined;
+      void this.#context.rest(record, why).finally(() => this.#asked.delete(record.id));
     }
   }
 
@@ -129,13 +138,17 @@ function sinceOf({ state }: SessionRecord): number {
   return state.process.phase === "none" ? 0 : state.process.since;
 }
 
-/** Nothing runs in it, nothing waits in it, and the next prompt can go on with it. */
+/** No turn runs in it, nothing waits in it, and the next prompt can go on with it. */
 function mayRest({ spec, state }: SessionRecord): boolean {
-  const { background, process, queue, turn } = state;
-  const isIdle = !turn && background.length === 0 && queue.every(({ held }) => held);
+  const { process, queue, turn } = state;
+  const isIdle = !turn && queue.every(({ held }) => held);
   return process.phase === "live" && isIdle && spec.persistSession !== false;
 }
 
 function longestIdleFirst(a: SessionRecord, b: SessionRecord): number {
   return a.state.idleSince - b.state.idleSince;
+}
+
+function hasBackground({ state }: SessionRecord): boolean {
+  return state.background.length > 0;
 }

@@ -178,7 +178,7 @@ export class TestNode {
       mask: (event) => event,
       limits: POLICY,
       initMs: POLICY.initMs,
-      places: { maxLive: 100, maxStarting: 100 },
+      places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1 },
     });
