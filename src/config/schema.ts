@@ -130,6 +130,16 @@ const fields = {
     meaning:
       "So many of these processes may be kept by background work alone while sessions wait for a place; beyond it the one that has been quiet for longest is closed, and its session says so.",
   }),
+  spares: count(
+    { least: 0, most: 100, fallback: 1 },
+    {
+      flag: "spares",
+      variable: "CLAUDE_CODE_MCP_SPARES",
+      group: "Claude Code",
+      meaning:
+        "So many Claude Codes are kept started, from the end of the first turn on, for the next new session with the same options (its folder, mode and title aside). They start your MCP servers too, and end when half of the places are taken, or after --idle-process-ms.",
+    },
+  ),
   maxDepth: count(
     { least: 0, most: 10, fallback: 1 },
     {

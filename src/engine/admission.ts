@@ -1,4 +1,4 @@
-import type { Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
+import type { Clock, Logger, SessionBackend, SessionRecord, Spares } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
 export interface Places {
@@ -15,6 +15,7 @@ export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<v
 interface AdmissionContext {
   readonly backend: Pick<SessionBackend, "atWork">;
   readonly places: Places;
+  readonly spares: Spares;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
   readonly rest: Rest;
@@ -67,6 +68,13 @@ export class Admission {
     return index === -1 ? undefined : index;
   }
 
+  /** Whether a process may be kept in reserve: half of the places are for others, who do not see it in the store. */
+  async hasRoom(): Promise<boolean> {
+    const records = await this.#context.backend.atWork();
+    const running = records.filter(({ state }) => state.process.phase !== "none").length;
+    return 2 * (running + this.#context.spares.parked + 1) <= this.#context.places.maxLive;
+  }
+
   async #look(): Promise<void> {
     this.#isLooking = true;
     // Those that come at once are looked at together.
@@ -91,7 +99,10 @@ export class Admission {
     const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.places;
-    const free = Math.max(maxLive - running.length, 0);
+    const { parked } = this.#context.spares;
+    // A place that somebody waits for is not kept for somebody who may come.
+    if (queue.length > maxLive - running.length - parked) void this.#context.spares.retire();
+    const free = Math.max(maxLive - running.length - parked, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
     this.#makeRoom(queue.length - free, running);

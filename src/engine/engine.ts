@@ -65,7 +65,7 @@ class Node implements Engine {
         () => false,
       );
     const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
-    this.#admission = new Admission({ ...options, rest });
+    this.#admission = new Admission({ ...options, spares: options.runtime.spares, rest });
     this.#ownership = new Ownership({ ...options, admission: this.#admission }, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
@@ -73,14 +73,14 @@ class Node implements Engine {
 
   async create(principal: Principal, options: SessionOptions) {
     await this.#checkStart(options);
-    const beginning = await newSession(this.#options.runtime, options);
+    const beginning = await newSession(this.#options.runtime, principal, options);
     const { record } = await createSession(this.#options, principal, beginning, undefined);
     return { sessionId: record.id };
   }
 
   async open(principal: Principal, { options, prompt }: OpenRequest) {
     await this.#checkStart(options);
-    return this.#begin(principal, await newSession(this.#options.runtime, options), prompt);
+    return this.#begin(principal, await newSession(this.#options.runtime, principal, options), prompt);
   }
 
   async fork(principal: Principal, sessionId: string, request: PromptRequest) {
@@ -88,7 +88,7 @@ class Node implements Engine {
     await this.#checkStart(optionsOf(source.spec, source.state));
     await this.#checkIdentity(source);
     const { resumeAt: _, ...prompt } = request;
-    return this.#begin(principal, await forkOf(this.#options.runtime, source, request), prompt);
+    return this.#begin(principal, forkOf(source, request), prompt);
   }
 
   async adopt(principal: Principal, request: AdoptRequest) {

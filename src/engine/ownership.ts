@@ -163,8 +163,8 @@ export class Ownership {
     return this.#own(lease, isRefused ? { ...current, spec: { ...current.spec, onLost: "report" } } : current);
   }
 
-  #own(lease: Lease, { spec, state }: SessionRecord): SessionActor {
-    const session = { lease, spec, state, policy: this.#policyOf(spec) };
+  #own(lease: Lease, { principal, spec, state }: SessionRecord): SessionActor {
+    const session = { lease, principal, spec, state, policy: this.#policyOf(spec) };
     const actor = new SessionActor(this.#options, session, () => this.#actors.delete(lease.sessionId));
     this.#actors.set(lease.sessionId, actor);
     return actor;

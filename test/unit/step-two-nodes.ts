@@ -120,7 +120,6 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
-  /** What Claude Code has on disk. */
   readonly found = new Map<string, FoundSession>();
 
   check = async (): Promise<void> => Promise.resolve();
@@ -134,6 +133,7 @@ export class ScriptedRuntime implements AgentRuntime {
     this.moments.ring();
     await this.mayEnd;
   };
+  spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
   reserve = async (): Promise<string> => Promise.resolve(randomUUID());
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);

@@ -1,4 +1,4 @@
-import type { CanUseTool, Options, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { CanUseTool, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
 import { PROCESS_VARIABLE } from "../../domain/environment.ts";
 import type { ControlRequest } from "../../domain/control.ts";
@@ -10,12 +10,13 @@ import type { AgentProcess, AgentSignal } from "../../engine/ports.ts";
 import { askClaude } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { Feed } from "./feed.ts";
+import type { Launch } from "./launch.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { toAsk, toPermissionResult } from "./permissions.ts";
 import { userMessage } from "./user-message.ts";
 import { killMarked, killTree, startTime } from "../supervise/tree.ts";
-import type { Spawned, Spawner } from "../supervise/spawn.ts";
+import type { Spawned } from "../supervise/spawn.ts";
 
 /**
  * Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
@@ -29,25 +30,12 @@ const CONTROL_MS = 30_000;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
-/** What a process is started with, found out while its creator has already gone on. */
-export interface Launch {
-  options: Options;
-  resumed: boolean;
-  /** Prompts of the turn that is to be run again, of which nothing was written down. */
-  missing: readonly string[];
-  /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
-  watchCost: "always" | "at-start" | "never";
-  query: (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
-  notices: Extract<AgentSignal, { type: "notice" }>[];
-}
-
 interface Context {
   launch: Promise<Launch>;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
   /** Found in the environment of everything that the process started. */
   mark: string;
-  spawner: Spawner;
   onSignal: (signal: AgentSignal) => void;
   onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
@@ -134,26 +122,22 @@ export class ClaudeProcess implements AgentProcess {
 
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
-    const { launch, onSignal, spawner } = this.#context;
-    const { options, query, notices, watchCost, ...began } = await launch;
+    const { launch, onSignal } = this.#context;
+    const { notices, open, watchCost, ...began } = await launch;
     if (this.#killed) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;
     const gone = new Promise<undefined>((resolve) => (onGone = () => resolve(undefined)));
-    const running = query({
-      prompt: this.#feed,
-      options: {
-        ...options,
-        canUseTool: this.#ask,
-        spawnClaudeCodeProcess: (request) =>
-          spawner.spawn(request, (spawned) => {
-            this.#spawned = spawned;
-            this.#announced = this.#announce(spawned, began);
-            void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
-          }),
-      },
-    });
+    const onSpawned = (spawned: Spawned) => {
+      this.#spawned = spawned;
+      this.#announced = this.#announce(spawned, began);
+      void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
+    };
+    const isWanted = () => !this.#killed;
+    const running = await open({ prompts: this.#feed, ask: this.#ask, onSpawned, isWanted });
+    // It may have been given up while it was claimed.
+    if (!isWanted()) this.kill();
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
