@@ -27,7 +27,7 @@ const CHUNKS = [
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
 
-/** Neither is in the bundle: the SDK finds its binary beside itself, SQLite is optional and native, pino starts by path. */
+/** Not in the bundle: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
 const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pino"];
 
 /**

@@ -54,6 +54,13 @@ it("npm pack ships the built program, the documents and nothing else", () => {
   expect(files).toContain("dist/claude/supervise/reaper-process.js");
 });
 
+it("what answers initialize imports neither the tools nor the engine, and no second JSON Schema checker", () => {
+  const program = readFileSync("dist/cli/serve.js", "utf8");
+  const parts = [...program.matchAll(/^import .*?"(\..+?)";$/gm)].map(([, file]) => file);
+  expect(parts).toEqual(["../config/version.js"]);
+  expect(program).not.toMatch(/ajv/i);
+});
+
 it("the packed program starts, and answers an MCP client", async () => {
   const unpacked = join(folder, "package");
   // Its dependencies are the ones installed here: what is shown is that no file of ours is missing.
