@@ -90,8 +90,6 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly annotations: Annotations;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
-  /** It tells what it does in log notifications. Default: false. */
-  readonly streams?: boolean;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
@@ -102,7 +100,6 @@ export interface Tool {
   readonly description: string;
   readonly annotations: Annotations;
   readonly meta: JsonObject | undefined;
-  readonly streams: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -110,7 +107,7 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, meta, input, streams = false } = definition;
+  const { name, title, description, annotations, meta, input } = definition;
   const { unlisted = [], advertised = {} } = definition;
   return {
     name,
@@ -118,7 +115,6 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     description,
     annotations,
     meta,
-    streams,
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),

@@ -79,7 +79,8 @@ describe("--spares", () => {
     // It goes on, is asked, and outlives its process like any other.
     const ask = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked" } }] }, { text: "done" }]);
     await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode: "default" });
-    const asked = await server.call("claude_code_reply", { sessionId, prompt: ask, waitMs: 40_000 });
+    const { nextCursor } = await server.call("claude_code_reply", { sessionId, prompt: ask });
+    const asked = await server.news(sessionId, nextCursor);
     const answer = {
       sessionId,
       action: "respond_permission",
@@ -87,7 +88,7 @@ describe("--spares", () => {
       decision: "allow",
     };
     const done = await server.call("claude_code_check", { ...answer, waitMs: 40_000, until: "end" });
-    expect(done).toMatchObject({ result: { result: "done", sessionTotalTurns: 5 } });
+    expect(done).toMatchObject({ result: { result: "done", sessionTotalTurns: 4 } });
     expect(existsSync(join(cwd, "asked"))).toBe(true);
     await server.close();
     const later = await world.server();
