@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
-import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
+import { bundledClaude, isExecutableFile, missingClaude, onlyBundledClaude } from "./binary.ts";
 import { checkFile, checkFolder, checkInside } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
@@ -102,7 +102,7 @@ async function prepare(request: AgentStart, config: ClaudeRuntimeOptions): Promi
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
   const beginning = await beginningOf(request, configFolder(environment));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
-  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath;
+  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     query,
     resumed: beginning.resumed,
