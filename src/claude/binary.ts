@@ -7,13 +7,26 @@ import { dirname, join } from "node:path";
  * (`--omit=optional`, or a platform it is not built for).
  */
 export function bundledClaude(): string | undefined {
+  return bundledClaudes()[0];
+}
+
+/**
+ * The same where there is one and no more. To choose between two the SDK looks for the C library, and to find a single one
+ * it does so too, for which it has Node write a whole diagnostic report each time: whoever names the file spares that.
+ */
+export function onlyBundledClaude(): string | undefined {
+  const [claude, ...others] = bundledClaudes();
+  return others.length === 0 ? claude : undefined;
+}
+
+function bundledClaudes(): string[] {
   const require = createRequire(import.meta.url);
   const name = process.platform === "win32" ? "claude.exe" : "claude";
   const platform = `${process.platform}-${process.arch}`;
   return [platform, `${platform}-musl`]
     .map((target) => resolveFolder(require, `@anthropic-ai/claude-agent-sdk-${target}`))
-    .map((folder) => folder && join(folder, name))
-    .find((file) => file !== undefined && existsSync(file));
+    .flatMap((folder) => (folder === undefined ? [] : [join(folder, name)]))
+    .filter((file) => existsSync(file));
 }
 
 export function isExecutableFile(path: string): boolean {

@@ -2,6 +2,7 @@ import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
+import { onlyBundledClaude } from "./binary.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { beginningOf } from "./folder/beginning.ts";
@@ -28,7 +29,7 @@ async function baseOf(options: SessionOptions, mark: string, config: ClaudeSetti
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
   const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
-  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath;
+  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
     options: {

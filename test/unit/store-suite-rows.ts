@@ -141,10 +141,16 @@ export function rowTests(world: () => World): void {
     const idle = (await a.create(session())).record;
     await a.claim(idle.id);
     expect(await b.abandoned(9)).toEqual([left]);
-    expect((await b.atWork()).map(({ id }) => id)).toEqual([mine.id]);
+    const atWork = async () => new Map((await b.atWork()).map((each) => [each.id, each]));
+    expect([...(await atWork()).keys()]).toEqual([mine.id]);
     await write(a, other.lease, [notice("1")]);
     const { state } = (await a.get(other.id))!;
     await a.append(other.lease, { events: [], at: T0, state: { ...state, process } });
+    expect(await atWork()).toEqual(new Map([mine, other].map(({ id }) => id).map((id) => [id, expect.anything()])));
+    for (const at of [T0 + 1, T0 + 2]) {
+      await write(a, other.lease, [notice("more")], at);
+      for (const each of [mine, other]) expect((await atWork()).get(each.id)).toEqual(await b.get(each.id));
+    }
     await store.advance(TTL + 1);
     await b.heartbeat(TTL);
     expect(await b.atWork()).toEqual([]);

@@ -5,6 +5,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
 import type { Append, InboxItem, Lease, NewSession, SessionQuery, SessionRecord } from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
+import { AtWork } from "./at-work.ts";
 import { Changes } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
 import { isBarrier, readEvents, toAppend } from "./events.ts";
@@ -12,7 +13,7 @@ import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } fro
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listPart, sessionsAtWork, toCreate, toUpdate } from "./sessions.ts";
+import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -30,6 +31,7 @@ export class SqliteBackend implements SessionBackend {
   readonly #access: Access;
   readonly #writer: Writer;
   readonly #changes: Changes;
+  readonly #atWork = new AtWork();
   #closing: Promise<void> | undefined;
 
   constructor(self: Self, access: Access) {
@@ -168,7 +170,7 @@ export class SqliteBackend implements SessionBackend {
 
   async atWork(): Promise<SessionRecord[]> {
     const living = await this.#livingNodes();
-    return this.#records(await this.#read((db) => sessionsAtWork(db, living)));
+    return this.#read((db) => this.#atWork.read(db, living));
   }
 
   /** What this node owns stays its own: releasing is the engine's, which knows what still runs. */

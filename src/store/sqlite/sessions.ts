@@ -20,7 +20,6 @@ const sql = {
   exists: "SELECT id FROM sessions WHERE id = $id",
   abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
     ORDER BY s.updated_at LIMIT $limit`,
-  atWork: `${select} WHERE s.at_work = 1 AND s.owner IN (SELECT value FROM json_each($living))`,
   insert: `INSERT INTO sessions(id, principal, idempotency_key, cwd, state, status, at_work,
       last_event, rev, epoch, created_at, updated_at)
     VALUES($id, $principal, $key, $cwd, $state, $status, $atWork, 0, 1, 0, $at, $at)`,
@@ -60,10 +59,6 @@ export function hasSession(db: Connection, id: string): boolean {
 }
 
 /** Those at work that none of the living nodes owns. */
-export function sessionsAtWork(db: Connection, living: readonly string[]): SessionRow[] {
-  return db.all(sql.atWork, SessionRow, { living: JSON.stringify(living) });
-}
-
 export function abandonedSessions(db: Connection, living: readonly string[], limit: number): SessionRow[] {
   return db.all(sql.abandoned, SessionRow, { living: JSON.stringify(living), limit });
 }

@@ -52,12 +52,14 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
   return { events, next, resetTo: begin > range.from ? begin : undefined };
 }
 
-const PAGE = 200;
+/** Events that are read at a time: no more than a caller who wants few of them is likely to see. */
+const [PAGE_LEAST, PAGE_MOST] = [20, 200];
 
-async function* eventsOf(view: SessionView, { from, upTo }: Range): AsyncGenerator<StoredEvent> {
+async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): AsyncGenerator<StoredEvent> {
+  const size = Math.min(Math.max(maxEvents, PAGE_LEAST), PAGE_MOST);
   let next = from;
   while (next <= upTo) {
-    const page = await view.read(next, Math.min(PAGE, upTo - next + 1));
+    const page = await view.read(next, Math.min(size, upTo - next + 1));
     const last = page.at(-1);
     if (!last) return;
     yield* page.filter(({ id }) => id <= upTo);

@@ -1,0 +1,59 @@
+/** Samples by name, and what becomes of them. */
+export class Figures {
+  #samples = new Map();
+
+  note(name, value) {
+    if (value === undefined) return;
+    this.#samples.set(name, [...this.of(name), value]);
+  }
+
+  /** Does the work and notes how long it took, ms. */
+  async timed(name, work) {
+    const began = performance.now();
+    const value = await work();
+    this.note(name, performance.now() - began);
+    return value;
+  }
+
+  of(name) {
+    return this.#samples.get(name) ?? [];
+  }
+}
+
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+/** Of ratios of the same round, the middle half: how far the machine lets the ratio of the medians be trusted. */
+function spreadOf(values, bases) {
+  const count = Math.min(values.length, bases.length);
+  if (count < 4) return undefined;
+  const ratios = Array.from({ length: count }, (_, round) => values[round] / bases[round]).toSorted((a, b) => a - b);
+  return [ratios[Math.floor(count / 4)], ratios[Math.ceil((count * 3) / 4) - 1]];
+}
+
+/**
+ * A row of the report. `spec` names the samples `of` and, where there is something to compare with, `base`; `atMost` bounds
+ * their ratio, `atMostMore` how much more it is, `atMostAlone` the figure itself.
+ */
+export function rowOf(benchmark, spec, figures) {
+  const [values, bases] = [figures.of(spec.of), spec.base === undefined ? [] : figures.of(spec.base)];
+  if (values.length === 0) return undefined;
+  const row = { benchmark, row: spec.row, unit: spec.unit, value: median(values), samples: values };
+  if (spec.base !== undefined) {
+    if (bases.length === 0) return undefined;
+    const spread = spreadOf(values, bases);
+    Object.assign(row, { base: spec.base, baseValue: median(bases), baseSamples: bases });
+    Object.assign(row, { ratio: row.value / row.baseValue, ...(spread && { spread }) });
+  }
+  return { ...row, ...judged(row, spec) };
+}
+
+function judged({ baseValue, ratio, unit, value }, { atMost, atMostAlone, atMostMore }) {
+  if (atMost !== undefined) return { bound: `<= ${String(atMost)}x`, met: ratio <= atMost };
+  if (atMostAlone !== undefined) return { bound: `<= ${String(atMostAlone)} ${unit}`, met: value <= atMostAlone };
+  if (atMostMore === undefined) return {};
+  return { bound: `<= base + ${String(atMostMore)} ${unit}`, met: value - baseValue <= atMostMore };
+}

@@ -1,0 +1,72 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { rawQuery } from "./raw.mjs";
+import { startServer } from "./server.mjs";
+import { knowsSpares, prompt, spares } from "./world.mjs";
+
+const ASK = prompt({ text: "hi" });
+/** How long a spare process is given to come up, ms: it takes about as long as any start of Claude Code. */
+const SPARE_MS = 2_000;
+
+const INIT = "raw query(): call to init";
+const RESULT = "raw query(): prompt to result";
+const FRESH = "raw, in a fresh node: import of the SDK, query() to result";
+
+export const firstTurn = {
+  name: "first-turn",
+  about: "a new session: until claude_code returns, and until its first turn has ended",
+  rows: [
+    { row: "claude_code returns", of: "returns", base: INIT, unit: "ms", atMost: 0.05 },
+    { row: "claude_code returns, first call of a server", of: "fresh: returns", base: INIT, unit: "ms" },
+    { row: "first turn, warm spare", of: "warm: result", base: RESULT, unit: "ms", atMost: 0.55 },
+    { row: "first turn, cold", of: "result", base: RESULT, unit: "ms", atMost: 1.1 },
+    { row: "first turn, first call of a server", of: "fresh: result", base: FRESH, unit: "ms" },
+  ],
+  async run({ figures, progress, rounds, world }) {
+    // The very first start after an installation reads the program from the disk.
+    await rawQuery(world, ASK);
+    for (let round = 1; round <= rounds; round++) {
+      progress(`round ${String(round)} of ${String(rounds)}`);
+      const { initMs, resultMs } = await rawQuery(world, ASK);
+      figures.note(INIT, initMs);
+      figures.note(RESULT, resultMs);
+      await cold(world, figures);
+      figures.note(FRESH, await rawInFreshNode(world));
+      if (knowsSpares()) await warm(world, figures);
+    }
+  },
+};
+
+async function cold(world, figures) {
+  const server = await startServer(world, spares(0));
+  await newSession(server, figures, "fresh: ");
+  await newSession(server, figures, "");
+  await server.close();
+}
+
+/** A spare is kept from the first session on. */
+async function warm(world, figures) {
+  const server = await startServer(world, spares(1));
+  await server.end(await server.begin(ASK));
+  await sleep(SPARE_MS);
+  await newSession(server, figures, "warm: ");
+  await server.close();
+}
+
+async function newSession(server, figures, prefix) {
+  await figures.timed(`${prefix}result`, async () => {
+    await server.end(await figures.timed(`${prefix}returns`, () => server.begin(ASK)));
+  });
+}
+
+/** What a program pays that has not loaded the SDK yet, as a server has not before its first call. */
+async function rawInFreshNode(world) {
+  const child = fork(new URL("./raw-process.mjs", import.meta.url), { stdio: ["ignore", 2, 2, "ipc"] });
+  await once(child, "message");
+  child.send({ environment: world.environment, cwd: world.folder(), prompt: ASK });
+  const [ms] = await once(child, "message");
+  await once(child, "exit");
+  return ms;
+}

@@ -1,0 +1,74 @@
+/** The same work done with the Agent SDK directly: what there is to compare with. */
+import { randomUUID } from "node:crypto";
+
+import { query } from "@anthropic-ai/claude-agent-sdk";
+
+/** As the server starts Claude Code, as far as it shows in its work: same prompt, same settings, asks before it acts. */
+function optionsIn(world, over) {
+  return {
+    cwd: world.folder(),
+    env: { ...world.environment, CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1" },
+    systemPrompt: { type: "preset", preset: "claude_code" },
+    settingSources: ["user", "project", "local"],
+    permissionMode: "default",
+    mcpServersDelivery: "initialize",
+    canUseTool: (_tool, input) => Promise.resolve({ behavior: "allow", updatedInput: input }),
+    ...over,
+  };
+}
+
+/** One prompt in a process of its own; times in ms since the call. The process has ended when this resolves. */
+export async function rawQuery(world, prompt, over = {}) {
+  const began = performance.now();
+  const since = () => performance.now() - began;
+  const times = new Map();
+  let sessionId;
+  for await (const message of query({ prompt, options: optionsIn(world, over) })) {
+    if (message.type === "system" && message.subtype === "init") times.set("init", since());
+    if (message.type !== "result") continue;
+    if (message.is_error) throw new Error(`raw query: ${JSON.stringify(message).slice(0, 500)}`);
+    times.set("result", since());
+    sessionId = message.session_id;
+  }
+  return { initMs: times.get("init"), resultMs: times.get("result"), sessionId };
+}
+
+/** A process in streaming mode that is given one prompt after the other. */
+export class RawLive {
+  #waiting = [];
+  #wake = () => undefined;
+  #ended = false;
+  #running;
+
+  constructor(world, over = {}) {
+    this.#running = query({ prompt: this.#feed(), options: optionsIn(world, over) });
+  }
+
+  /** Resolves with the messages of the turn, its result being the last. */
+  async turn(prompt) {
+    const message = { role: "user", content: prompt };
+    this.#waiting.push({ type: "user", message, parent_tool_use_id: null, uuid: randomUUID() });
+    this.#wake();
+    const messages = [];
+    for (;;) {
+      const { done, value } = await this.#running.next();
+      if (done) throw new Error("raw: Claude Code ended in the middle of a turn");
+      messages.push(value);
+      if (value.type === "result") return messages;
+    }
+  }
+
+  async close() {
+    this.#ended = true;
+    this.#wake();
+    for (;;) if ((await this.#running.next()).done) return;
+  }
+
+  async *#feed() {
+    for (;;) {
+      if (this.#waiting.length > 0) yield this.#waiting.shift();
+      else if (this.#ended) return;
+      else await new Promise((resolve) => (this.#wake = resolve));
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { startServer } from "./server.mjs";
+import { prompt } from "./world.mjs";
+
+/** The model takes so long before each answer, ms: time for a waiting check to have settled down. */
+const PAUSE_MS = 150;
+const STEPS = 6;
+
+const BASE = "a check that does not wait";
+const KINDS = [
+  ["message", "Claude Code says something (until: event)"],
+  ["ended", "the turn ends (until: event)"],
+  ["asked", "a permission is asked for (until: news)"],
+];
+
+export const waiting = {
+  name: "waiting",
+  about: "from an event to the answer of the check that waits for it, in the owner's server and in another one",
+  rows: KINDS.flatMap(([kind, title]) =>
+    ["own", "foreign"].map((whose) => {
+      return { row: `${whose} session: ${title}`, of: `${whose} ${kind}`, base: BASE, unit: "ms", atMostAlone: 5 };
+    }),
+  ),
+  async run({ figures, progress, rounds, world }) {
+    const owner = await startServer(world);
+    const other = await startServer(world);
+    const talk = await owner.begin(prompt({ text: "hi" }));
+    const ask = await owner.begin(prompt({ text: "hi" }));
+    for (const id of [talk, ask]) await owner.end(id);
+    for (let round = 1; round <= rounds; round++) {
+      progress(`round ${String(round)} of ${String(rounds)}`);
+      for (const [whose, watcher] of Object.entries({ own: owner, foreign: other })) {
+        const note = (kind, ms) => figures.note(`${whose} ${kind}`, ms);
+        await hear(owner, watcher, talk, note);
+        await beAsked(owner, watcher, ask, note);
+        await figures.timed(BASE, () =>
+          watcher.call("claude_code_check", { action: "poll", sessionId: talk, cursor: 1, maxEvents: 1, waitMs: 0 }),
+        );
+      }
+    }
+    await other.close();
+    await owner.close();
+  },
+};
+
+/** A turn of several steps, each of which runs the command. */
+async function begin(owner, sessionId, command) {
+  const step = { delayMs: PAUSE_MS, tools: [{ name: "Bash", input: { command, description: "Next to nothing" } }] };
+  const script = prompt(...Array.from({ length: STEPS }, () => step), { delayMs: PAUSE_MS, text: "done" });
+  return (await owner.call("claude_code_reply", { sessionId, prompt: script })).nextCursor;
+}
+
+async function hear(owner, watcher, sessionId, note) {
+  let cursor = await begin(owner, sessionId, "true");
+  for (let status = "running"; status === "running";) {
+    const answer = await waitFor(watcher, { sessionId, cursor, until: "event" }, ({ ms, type }) =>
+      note(type === "result" ? "ended" : "message", ms),
+    );
+    ({ nextCursor: cursor, status } = answer);
+  }
+}
+
+async function beAsked(owner, watcher, sessionId, note) {
+  let cursor = await begin(owner, sessionId, "touch file");
+  for (;;) {
+    const answer = await waitFor(watcher, { sessionId, cursor, until: "news" }, ({ ms, type }) => {
+      if (type === "permission_request") note("asked", ms);
+    });
+    const [action] = answer.actions ?? [];
+    if (!action) return;
+    const { requestId } = action;
+    const decision = { action: "respond_permission", sessionId, requestId, decision: "allow", waitMs: 0 };
+    ({ nextCursor: cursor } = await watcher.call("claude_code_check", { ...decision, cursor: answer.nextCursor }));
+  }
+}
+
+/** Tells of the event that woke the call, and of none that was there before it. */
+async function waitFor(watcher, request, tell) {
+  const sent = Date.now();
+  const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...request });
+  const now = performance.timeOrigin + performance.now();
+  const event = answer.events.at(request.until === "event" ? 0 : -1);
+  const at = Date.parse(event?.timestamp);
+  if (at > sent) tell({ type: event.type, ms: now - at });
+  return answer;
+}
