@@ -107,7 +107,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect((await other.refusal("claude_code_session", unknown)).text).toContain(taskId);
     await act("stop_task", { sessionId, taskId });
     await expect.poll(async () => (await act("get", { sessionId })).sessions[0]?.["background"]).toBe(undefined);
-    expect(world.processes().some(({ command }) => command.includes("while :"))).toBe(false);
+    await expect.poll(() => world.processes().some(({ command }) => command.includes("while :"))).toBe(false);
   });
 
   it("usage: how full the context is, and what it has cost", async () => {
