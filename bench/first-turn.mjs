@@ -41,7 +41,10 @@ export const firstTurn = {
 
 async function cold(world, figures) {
   const server = await startServer(world, spares(0));
-  await newSession(server, figures, "fresh: ");
+  const sessionId = await newSession(server, figures, "fresh: ");
+  // As on the raw side: no other Claude Code has a share of the processor.
+  await server.call("claude_code_session", { action: "cancel", sessionId });
+  while (world.claudes().length > 0) await sleep(50);
   await newSession(server, figures, "");
   await server.close();
 }
@@ -55,9 +58,11 @@ async function warm(world, figures) {
   await server.close();
 }
 
-async function newSession(server, figures, prefix) {
-  await figures.timed(`${prefix}result`, async () => {
-    await server.end(await figures.timed(`${prefix}returns`, () => server.begin(ASK)));
+function newSession(server, figures, prefix) {
+  return figures.timed(`${prefix}result`, async () => {
+    const sessionId = await figures.timed(`${prefix}returns`, () => server.begin(ASK));
+    await server.end(sessionId);
+    return sessionId;
   });
 }
 
