@@ -1,11 +1,12 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
-// Usage: node scripts/generate-docs.mjs [--check], after a build. With --check nothing is written: a stale file is
+// Usage: node scripts/generate-docs.mjs [--check]. With --check nothing is written: a stale file is
 // named, with the command that mends it, and the exit code is 1; as it is when a parameter is shown by no test.
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { format, resolveConfig } from "prettier";
-import { z } from "zod";
+import { build } from "rolldown";
 import { shownByTests } from "./shown-by.mjs";
 
 /** Every parameter of every tool must be shown by a test in test/server: see scripts/shown-by.mjs. */
@@ -34,12 +35,15 @@ const PARTS = [
   { file: "docs/tools.md", name: "error codes", render: errorTable },
 ];
 
-const MEND = "npm run build && node scripts/generate-docs.mjs";
+const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-async function settingsTable() {
-  const { code, table } = await built("tools/reference/table.js");
-  const { SETTINGS } = await built("config/schema.js");
+/** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
+const MODULES = ["config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
+const { AdvancedOptions, Config, ERRORS, SETTINGS, code, querySettings, rowsOf, table, toolsOf, wordsOf, z } =
+  await fromSource([...MODULES, "tools/toolsets"]);
+
+function settingsTable() {
   const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
     code(reading === "boolean" ? `--${flag}` : `--${flag} ${placeholder}`),
     code(variable),
@@ -50,22 +54,16 @@ async function settingsTable() {
   return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
 }
 
-async function parameterTable(name) {
-  const { toolsOf } = await built("tools/toolsets.js");
-  const { querySettings } = await built("config/query.js");
-  const { Config } = await built("config/schema.js");
+function parameterTable(name) {
   const tool = toolsOf(["all"], { query: querySettings(Config.parse({})) }).find((each) => each.name === name);
   return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
 }
 
-async function advancedTable() {
-  const { AdvancedOptions } = await built("domain/options.js");
+function advancedTable() {
   return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions, { io: "input" }));
 }
 
-async function errorTable() {
-  const { code, table } = await built("tools/reference/table.js");
-  const { ERRORS } = await built("tools/resources/errors.js");
+function errorTable() {
   const rows = Object.entries(ERRORS).map(([name, { when, todo }]) => [code(name), when, todo]);
   return table(["Code", "When", "What to do"], rows);
 }
@@ -74,8 +72,7 @@ const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
 /** What may stand for each name of an object, what it means, and which tests show that it does. */
-async function schemaTable(tool, schema) {
-  const { code, rowsOf, table, wordsOf } = await built("tools/reference/table.js");
+function schemaTable(tool, schema) {
   const rows = rowsOf(schema).map((row) => {
     const files = [...(shown.get(tool).get(row.name) ?? [])];
     if (files.length === 0) unshown.push(`${tool}: ${row.name}`);
@@ -84,10 +81,22 @@ async function schemaTable(tool, schema) {
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
 
-async function built(module) {
-  const path = join(root, "dist", module);
-  if (!existsSync(path)) throw new Error(`dist/${module} is not there: run npm run build first`);
-  return import(pathToFileURL(path).href);
+/** All that these modules of src/ export, bundled into one file that is gone again. */
+async function fromSource(modules) {
+  const lines = [...modules.map((module) => `export * from "/src/${module}.ts";`), 'export { z } from "zod";'];
+  const entry = {
+    name: "entry",
+    resolveId: (id) => (id === "docs" ? join(root, "docs.mjs") : id.startsWith("/src/") ? join(root, id) : undefined),
+    load: (id) => (id === join(root, "docs.mjs") ? lines.join("\n") : undefined),
+  };
+  const folder = mkdtempSync(join(tmpdir(), "ccm-docs-"));
+  const file = join(folder, "docs.mjs");
+  await build({ cwd: root, input: "docs", platform: "node", plugins: [entry], output: { file, codeSplitting: false } });
+  try {
+    return await import(pathToFileURL(file).href);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** The text with the part put in, laid out by prettier as the format check wants it. */

@@ -1,15 +1,17 @@
-import { randomUUID } from "node:crypto";
 import { availableParallelism, totalmem } from "node:os";
 import type { Config } from "./config/schema.ts";
+import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
+import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
+import type { Offer } from "./mcp/options.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
+import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
+import { namesOf, streams, type ToolName } from "./tools/listed.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
-import { LIBRARY } from "./tools/resources/library.ts";
-import { toolsOf } from "./tools/toolsets.ts";
 import { querySettings } from "./config/query.ts";
 
 export interface StoreSettings {
@@ -52,7 +54,7 @@ export async function connectStore(settings: StoreSettings, log: Logger): Promis
   ]);
   const { pid } = process;
   return openStore(await storeLocation(settings), {
-    nodeId: randomUUID(),
+    nodeId: crypto.randomUUID(),
     process: { pid, startedAt: (await startTime(pid)) ?? UNKNOWN },
     isRunning: async (other, startedAt) =>
       startedAt === UNKNOWN ? isAlive(other) : (await startTime(other)) === startedAt,
@@ -72,9 +74,11 @@ export function createApp(settings: AppSettings): App {
   const masker = createMasker(environment);
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
-  const tools = toolsOf(config.toolsets, { query: querySettings(config) });
-  const callersAnswer = tools.some(({ name }) => name === ANSWERING);
+  const query = querySettings(config);
+  const toolNames = namesOf(config.toolsets, query);
+  const callersAnswer = toolNames.includes(ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
+  const audit = auditTo(config.auditLog, log, masker);
   let engine: Promise<Engine> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
@@ -93,6 +97,7 @@ export function createApp(settings: AppSettings): App {
       allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
       bypass,
       callersAnswer,
+      audit,
       mask: (fields) => masker.fields(fields),
       reported,
       now: () => Date.now(),
@@ -106,8 +111,15 @@ export function createApp(settings: AppSettings): App {
     log,
     serveStdio(onClose) {
       const { info } = settings;
-      const logs = tools.some(({ streams }) => streams);
-      serveOverStdio({ tools, library: LIBRARY, reported, deps, info, limits: config, logs, log, onClose });
+      const logs = toolNames.some((name) => streams(name));
+      const offer = async (): Promise<Offer> => {
+        const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+          import("./tools/toolsets.ts"),
+          import("./tools/resources/library.ts"),
+        ]);
+        return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY };
+      };
+      serveOverStdio({ toolNames, offer, reported, deps, info, limits: config, logs, log, onClose });
     },
     close: async () => (closed ??= close()),
   };
@@ -117,7 +129,7 @@ export function createApp(settings: AppSettings): App {
 const UNATTENDED_MS = 5_000;
 
 /** The tool with which callers answer requests. */
-const ANSWERING = "claude_code_check";
+const ANSWERING: ToolName = "claude_code_check";
 
 function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;
@@ -128,6 +140,12 @@ function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
       isAllowed = now;
     },
   };
+}
+
+function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit | undefined {
+  if (file === undefined) return undefined;
+  const onFault = (error: unknown) => log.error("the audit log cannot be written", { file, error: String(error) });
+  return createAuditLog({ file, masker, onFault });
 }
 
 interface Tools {
@@ -155,7 +173,10 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       trustDirs: config.trustDirs,
       claudePath: config.claudePath,
       forceReaper: config.reaper === "always",
+      spares: config.spares,
+      spareIdleMs: config.idleProcessMs,
       mask: (text) => masker.text(text),
+      log,
     }),
     clock: systemClock,
     log,
@@ -175,9 +196,14 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       maxBytes: config.retentionMegabytes * 1_000_000,
       everyMs: config.cleanupIntervalMs,
     },
-    places: { maxLive: config.maxLive ?? livesInMemory(), maxStarting: Math.max(2, availableParallelism()) },
+    places: placesOf(config),
     gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
   });
+}
+
+function placesOf({ maxBackground, maxLive = livesInMemory() }: Config): Places {
+  const maxStarting = Math.max(2, availableParallelism());
+  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
 }
 
 /** What a Claude Code at work takes of the memory, bytes. */

@@ -1,4 +1,7 @@
 #!/usr/bin/env node
+import module from "node:module";
+import { homedir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 
 /**
@@ -18,6 +21,7 @@ async function run(argv: string[]): Promise<number | undefined> {
   if (argv.includes("--version") || argv.includes("-V")) return version();
   switch (command) {
     case "serve": {
+      keepCompiled();
       const { serve } = await import("./serve.ts");
       await serve(rest);
       return undefined;
@@ -39,6 +43,28 @@ async function run(argv: string[]): Promise<number | undefined> {
       throw unknownCommand(command);
     }
   }
+}
+
+interface CompileCache {
+  enableCompileCache(folder: string): unknown;
+}
+
+const hasCompileCache = (node: object): node is CompileCache => "enableCompileCache" in node;
+
+/**
+ * From 22.8 on Node can keep what it has compiled for the next start. In a folder of the user's own: it is run unseen, and
+ * by default it would lie in the folder for temporary files, which all users share. Written when the server ends.
+ */
+function keepCompiled(): void {
+  if (hasCompileCache(module)) module.enableCompileCache(join(cacheFolder(), "claude-code-mcp", "compiled"));
+}
+
+function cacheFolder(): string {
+  const { LOCALAPPDATA: local, XDG_CACHE_HOME: cache } = process.env;
+  if (process.platform === "win32") return local ?? join(homedir(), "AppData", "Local");
+  if (process.platform === "darwin") return join(homedir(), "Library", "Caches");
+  // A relative path there is to be ignored, as the specification has it.
+  return cache?.startsWith("/") === true ? cache : join(homedir(), ".cache");
 }
 
 async function help(command: string | undefined): Promise<number> {

@@ -123,6 +123,23 @@ const fields = {
     meaning:
       "So many Claude Code processes run at a time, over all servers of a store. The one that has been idle longest is closed for the next; where none is idle, a session waits.",
   }),
+  maxBackground: optionalCount({ least: 0, most: 10_000 }, "half of --max-live", {
+    flag: "max-background",
+    variable: "CLAUDE_CODE_MCP_MAX_BACKGROUND",
+    group: "Claude Code",
+    meaning:
+      "So many of these processes may be kept by background work alone while sessions wait for a place; beyond it the one that has been quiet for longest is closed, and its session says so.",
+  }),
+  spares: count(
+    { least: 0, most: 100, fallback: 1 },
+    {
+      flag: "spares",
+      variable: "CLAUDE_CODE_MCP_SPARES",
+      group: "Claude Code",
+      meaning:
+        "So many Claude Codes are kept started, from the end of the first turn on, for the next new session with the same options (its folder, mode and title aside). They start your MCP servers too, and end when half of the places are taken, or after --idle-process-ms.",
+    },
+  ),
   maxDepth: count(
     { least: 0, most: 10, fallback: 1 },
     {
@@ -185,6 +202,13 @@ const fields = {
     group: "Server",
     meaning:
       "The description of claude_code names the tools that Claude Code last reported, and clients are told when that changes; each change costs a caller its prompt cache.",
+  }),
+  auditLog: path("none", {
+    flag: "audit-log",
+    variable: "CLAUDE_CODE_MCP_AUDIT_LOG",
+    group: "Server",
+    meaning:
+      "A file to which who started, prompted, answered, cancelled or switched what, and who was refused, is appended as JSON lines, without what was said.",
   }),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { RestRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
 import { AnsweredBy, OpenAsk, PermissionMode } from "./permission.ts";
@@ -109,6 +110,8 @@ export const SessionState = z.object({
   queue: z.array(QueuedPrompt),
   /** The process is to be closed once nothing runs, unless another prompt comes before. */
   resting: z.boolean().exactOptional(),
+  /** Why its background work does not keep the process from that. */
+  restingFor: RestRequest.shape.why,
   background: z.array(BackgroundTask),
   /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),

@@ -2,6 +2,7 @@ import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { Admission } from "./admission.ts";
 import type { Policy } from "./policy.ts";
@@ -15,7 +16,7 @@ const STORE_RETRY_MS = 1000;
 export interface ActorContext {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
-  readonly admission: Pick<Admission, "enter">;
+  readonly admission: Pick<Admission, "enter" | "hasRoom">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */
@@ -24,6 +25,7 @@ export interface ActorContext {
 
 export interface ActorSession {
   readonly lease: Lease;
+  readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly state: SessionState;
   readonly policy: Policy;
@@ -57,10 +59,10 @@ export class SessionActor {
     this.#state = session.state;
     this.#onGone = onGone;
     const { admission, backend, runtime } = context;
-    const { lease, spec } = session;
+    const { lease, principal, spec } = session;
     const post = (input: Input) => this.#post(input);
     const { sessionId } = lease;
-    this.#hands = new Hands({ sessionId, spec, backend, runtime, admission, post, now: () => this.#now() });
+    this.#hands = new Hands({ sessionId, principal, spec, backend, runtime, admission, post, now: () => this.#now() });
     void this.#readInbox();
     // Nobody but us has a process of this session: one that is recorded was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered", at: context.clock.now() });

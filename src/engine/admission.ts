@@ -1,19 +1,24 @@
-import type { Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
+import type { Clock, Logger, SessionBackend, SessionRecord, Spares } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
 export interface Places {
   readonly maxLive: number;
   /** Of these, how many may be starting: each takes a core for half a second. */
   readonly maxStarting: number;
+  /** How many may be held by background work alone while others wait. */
+  readonly maxBackground: number;
 }
+
+/** Asks the owner of a session in which no turn runs to close its process. */
+export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<void>;
 
 interface AdmissionContext {
   readonly backend: Pick<SessionBackend, "atWork">;
   readonly places: Places;
+  readonly spares: Spares;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
-  /** Asks the owner of an idle session to close its process. */
-  readonly rest: (record: SessionRecord) => Promise<void>;
+  readonly rest: Rest;
 }
 
 interface Waiter {
@@ -63,6 +68,13 @@ export class Admission {
     return index === -1 ? undefined : index;
   }
 
+  /** Whether a process may be kept in reserve: half of the places are for others, who do not see it in the store. */
+  async hasRoom(): Promise<boolean> {
+    const records = await this.#context.backend.atWork();
+    const running = records.filter(({ state }) => state.process.phase !== "none").length;
+    return 2 * (running + this.#context.spares.parked + 1) <= this.#context.places.maxLive;
+  }
+
   async #look(): Promise<void> {
     this.#isLooking = true;
     // Those that come at once are looked at together.
@@ -87,7 +99,10 @@ export class Admission {
     const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.places;
-    const free = Math.max(maxLive - running.length, 0);
+    const { parked } = this.#context.spares;
+    // A place that somebody waits for is not kept for somebody who may come.
+    if (queue.length > maxLive - running.length - parked) void this.#context.spares.retire();
+    const free = Math.max(maxLive - running.length - parked, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
     this.#makeRoom(queue.length - free, running);
@@ -97,10 +112,15 @@ export class Admission {
   #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
     const lacking = Math.max(wanted - ending - this.#asked.size, 0);
-    const idle = running.filter((record) => mayRest(record) && !this.#asked.has(record.id));
-    for (const record of idle.toSorted(longestIdleFirst).slice(0, lacking)) {
+    const resting = running.filter(mayRest).toSorted(longestIdleFirst);
+    const idle = resting.filter((record) => !hasBackground(record));
+    const behind = resting.filter(hasBackground);
+    const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.places.maxBackground, 0));
+    const free = [...idle, ...beyondCap].filter(({ id }) => !this.#asked.has(id));
+    for (const record of free.slice(0, lacking)) {
       this.#asked.add(record.id);
-      void this.#context.rest(record).finally(() => this.#asked.delete(record.id));
+      const why = hasBackground(record) ? "room" : undefined;
+      void this.#context.rest(record, why).finally(() => this.#asked.delete(record.id));
     }
   }
 
@@ -129,13 +149,17 @@ function sinceOf({ state }: SessionRecord): number {
   return state.process.phase === "none" ? 0 : state.process.since;
 }
 
-/** Nothing runs in it, nothing waits in it, and the next prompt can go on with it. */
+/** No turn runs in it, nothing waits in it, and the next prompt can go on with it. */
 function mayRest({ spec, state }: SessionRecord): boolean {
-  const { background, process, queue, turn } = state;
-  const isIdle = !turn && background.length === 0 && queue.every(({ held }) => held);
+  const { process, queue, turn } = state;
+  const isIdle = !turn && queue.every(({ held }) => held);
   return process.phase === "live" && isIdle && spec.persistSession !== false;
 }
 
 function longestIdleFirst(a: SessionRecord, b: SessionRecord): number {
   return a.state.idleSince - b.state.idleSince;
+}
+
+function hasBackground({ state }: SessionRecord): boolean {
+  return state.background.length > 0;
 }

@@ -58,6 +58,11 @@ export interface Engine {
   read(principal: Principal, sessionId: string, from: number, limit: number): Promise<StoredEvent[]>;
   /** Resolves when one of the sessions has what was waited for, at `timeoutMs`, or when `signal` aborts. */
   wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }>;
+  /**
+   * The gate was closed: sessions that this server runs and that it would give no other prompt begin no further turn. What
+   * waits in them is held, and their processes end with the running turn. Resolves with how many there are.
+   */
+  enforceGate(): Promise<number>;
   /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
   drain(): Promise<void>;
 }

@@ -16,14 +16,23 @@ import {
   refuseOpen,
   type Beginning,
 } from "./verbs/beginnings.ts";
-import { Admission, type Places } from "./admission.ts";
+import { Admission, type Places, type Rest } from "./admission.ts";
 import { decisionOf } from "./verbs/decision.ts";
-import { addedDirectories, checkDecision, checkMode, checkOptions, startsWork, type Gate } from "./gate.ts";
+import {
+  addedDirectories,
+  checkDecision,
+  checkMode,
+  checkOptions,
+  checkSession,
+  isBarred,
+  startsWork,
+  type Gate,
+} from "./gate.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
-import { waitForOne } from "./verbs/waiting.ts";
+import { lookEvery, waitForOne } from "./verbs/waiting.ts";
 
 /** How often a waiting call looks whether the owner still lives, ms. */
 const LOOK_MS = 1_000;
@@ -55,8 +64,8 @@ class Node implements Engine {
         () => true,
         () => false,
       );
-    const rest = async (record: SessionRecord) => this.#ownership.rest(record);
-    this.#admission = new Admission({ ...options, rest });
+    const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
+    this.#admission = new Admission({ ...options, spares: options.runtime.spares, rest });
     this.#ownership = new Ownership({ ...options, admission: this.#admission }, mayRun);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
@@ -64,14 +73,14 @@ class Node implements Engine {
 
   async create(principal: Principal, options: SessionOptions) {
     await this.#checkStart(options);
-    const beginning = await newSession(this.#options.runtime, options);
+    const beginning = await newSession(this.#options.runtime, principal, options);
     const { record } = await createSession(this.#options, principal, beginning, undefined);
     return { sessionId: record.id };
   }
 
   async open(principal: Principal, { options, prompt }: OpenRequest) {
     await this.#checkStart(options);
-    return this.#begin(principal, await newSession(this.#options.runtime, options), prompt);
+    return this.#begin(principal, await newSession(this.#options.runtime, principal, options), prompt);
   }
 
   async fork(principal: Principal, sessionId: string, request: PromptRequest) {
@@ -79,7 +88,7 @@ class Node implements Engine {
     await this.#checkStart(optionsOf(source.spec, source.state));
     await this.#checkIdentity(source);
     const { resumeAt: _, ...prompt } = request;
-    return this.#begin(principal, await forkOf(this.#options.runtime, source, request), prompt);
+    return this.#begin(principal, forkOf(source, request), prompt);
   }
 
   async adopt(principal: Principal, request: AdoptRequest) {
@@ -209,7 +218,7 @@ class Node implements Engine {
       for (const { sessionId } of request.sessions) await this.get(principal, sessionId);
     };
     await look();
-    const stopLooking = this.#every(LOOK_MS, look);
+    const stopLooking = lookEvery(LOOK_MS, look, this.#options);
     try {
       return { woke: await waitForOne(this.#options.backend, request) };
     } finally {
@@ -217,25 +226,8 @@ class Node implements Engine {
     }
   }
 
-  /** Whoever reads a session notices that its owner has died; whoever waits for one has to look now and then. */
-  #every(ms: number, look: () => Promise<void>): () => void {
-    const { clock, log } = this.#options;
-    let stopped = false;
-    let cancel: () => void = () => undefined;
-    const arm = () => {
-      cancel = clock.at(clock.now() + ms, () => {
-        look()
-          .catch((error: unknown) => log.debug("while waiting", { error: String(error) }))
-          .finally(() => {
-            if (!stopped) arm();
-          });
-      });
-    };
-    arm();
-    return () => {
-      stopped = true;
-      cancel();
-    };
+  async enforceGate(): Promise<number> {
+    return this.#ownership.restWhere((record) => isBarred(this.#options.gate, record), "barred");
   }
 
   async drain(): Promise<void> {
@@ -258,11 +250,10 @@ class Node implements Engine {
 
   async #checkPrompt(record: SessionRecord): Promise<void> {
     const { backend, gate, runtime } = this.#options;
-    const { process, reported } = record.state;
+    const { process } = record.state;
     // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
     const options = optionsOf(record.spec, record.state);
-    checkOptions(gate, options);
-    if (process.phase !== "none") checkMode(gate, reported.permissionMode);
+    checkSession(gate, record);
     await runtime.check(options);
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || process.phase !== "none") return;

@@ -3,6 +3,7 @@ import type { ControlRequest } from "../domain/control.ts";
 import { AppError } from "../domain/error.ts";
 import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import { optionsOf } from "../domain/session.ts";
 import type { SessionRecord } from "./ports.ts";
 
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
@@ -42,12 +43,31 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
   for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
 }
 
+/** Whether the session may be given another prompt: by the options of its next process, and as its present one runs. */
+export function checkSession(gate: Gate, { spec, state }: SessionRecord): void {
+  checkOptions(gate, optionsOf(spec, state));
+  if (isUp(state)) checkMode(gate, state.reported.permissionMode);
+}
+
+export function isBarred(gate: Gate, record: SessionRecord): boolean {
+  try {
+    checkSession(gate, record);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** What is asked of Claude Code that starts it where it does not run. */
 const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
 
 /** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
 export function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
-  if (kind === "control") return state.process.phase === "none" && STARTING.has(data.request.do);
+  if (kind === "control") return !isUp(state) && STARTING.has(data.request.do);
   return kind === "prompt";
+}
+
+function isUp({ process }: SessionRecord["state"]): boolean {
+  return process.phase === "starting" || process.phase === "live";
 }

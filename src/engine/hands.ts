@@ -1,6 +1,8 @@
 import { AppError, type Refusal } from "../domain/error.ts";
+import { markOf } from "../domain/environment.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
 import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { Admission } from "./admission.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, SessionBackend } from "./ports.ts";
@@ -18,10 +20,11 @@ export interface Stored {
 
 interface HandsOptions {
   readonly sessionId: string;
+  readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
-  readonly admission: Pick<Admission, "enter">;
+  readonly admission: Pick<Admission, "enter" | "hasRoom">;
   readonly post: (input: Input) => void;
   readonly now: () => number;
 }
@@ -71,7 +74,7 @@ export class Hands {
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { admission, now, post, runtime, sessionId, spec } = this.#options;
+    const { admission, now, post, principal, runtime, sessionId, spec } = this.#options;
     this.#partial = "";
     this.#leaveQueue = new AbortController();
     const onSignal = (signal: AgentSignal) => post({ type: "signal", at: now(), processId, signal });
@@ -84,10 +87,12 @@ export class Hands {
     const { origin, transcriptId = sessionId } = state;
     this.#process = runtime.start({
       sessionId,
+      principal,
       transcriptId,
       options: optionsOf(spec, state),
-      mark: this.#mark(processId),
+      mark: markOf(sessionId, processId),
       admitted,
+      hasRoom: async () => admission.hasRoom(),
       onSignal,
       onPartial: (text) => (this.#partial = text),
       first,
@@ -124,12 +129,8 @@ export class Hands {
 
   async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
-    await this.#options.runtime.endLeftover({ mark: this.#mark(processId), ...known });
-  }
-
-  /** Known before the process is, so that whoever takes the session over finds what it left. */
-  #mark(processId: string): string {
-    return `${this.#options.sessionId}:${processId}`;
+    const { runtime, sessionId } = this.#options;
+    await runtime.endLeftover({ mark: markOf(sessionId, processId), ...known });
   }
 }
 

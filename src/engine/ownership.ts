@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
+import type { RestRequest } from "../domain/control.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
@@ -78,12 +79,20 @@ export class Ownership {
   }
 
   /** Its owner closes its process if nothing runs in it. Whether it did is seen in the store. */
-  async rest(record: SessionRecord): Promise<void> {
+  async rest(record: SessionRecord, why: RestRequest["why"] | undefined): Promise<void> {
     const { id: sessionId, principal } = record;
-    const data = { by: "admission", request: { do: "rest" } } as const;
+    const data = { by: "server", request: { do: "rest", ...(why && { why }) } } as const;
     await this.command({ id: randomUUID(), principal, kind: "control", data }, record).catch((error: unknown) => {
-      this.#options.log.debug("no room was made", { sessionId, error: String(error) });
+      this.#options.log.debug("a process was not closed", { sessionId, why: why ?? "idle", error: String(error) });
     });
+  }
+
+  /** The same for all of this node's sessions that `mayNot` names; resolves with their number. */
+  async restWhere(mayNot: (record: SessionRecord) => boolean, why: RestRequest["why"]): Promise<number> {
+    const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.get(id)));
+    const named = records.filter((record) => record !== undefined).filter(mayNot);
+    await Promise.all(named.map(async (record) => this.rest(record, why)));
+    return named.length;
   }
 
   /** What dead servers have left running is ended without anybody having to ask for it. */
@@ -154,8 +163,8 @@ export class Ownership {
     return this.#own(lease, isRefused ? { ...current, spec: { ...current.spec, onLost: "report" } } : current);
   }
 
-  #own(lease: Lease, { spec, state }: SessionRecord): SessionActor {
-    const session = { lease, spec, state, policy: this.#policyOf(spec) };
+  #own(lease: Lease, { principal, spec, state }: SessionRecord): SessionActor {
+    const session = { lease, principal, spec, state, policy: this.#policyOf(spec) };
     const actor = new SessionActor(this.#options, session, () => this.#actors.delete(lease.sessionId));
     this.#actors.set(lease.sessionId, actor);
     return actor;

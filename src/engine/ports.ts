@@ -60,6 +60,7 @@ export interface AgentProcess {
 
 export interface AgentStart {
   sessionId: string;
+  principal: Principal;
   options: SessionOptions;
   /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
   transcriptId: string;
@@ -75,6 +76,8 @@ export interface AgentStart {
   mark: string;
   /** Nothing is started before; rejects when it is to be started no more. */
   admitted: Promise<void>;
+  /** Whether one more process may be kept in reserve, beside those that run. */
+  hasRoom: () => Promise<boolean>;
   onSignal: (signal: AgentSignal) => void;
   /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
   onPartial: (text: string) => void;
@@ -107,11 +110,20 @@ export interface WorkTree extends JsonObject {
   untracked: string[];
 }
 
+/** Processes that were started ahead of the sessions that will have them. */
+export interface Spares {
+  /** How many of them no session has yet. */
+  readonly parked: number;
+  /** Ends those. */
+  retire(): Promise<void>;
+}
+
 export interface AgentRuntime {
   /** Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field. */
   check(options: SessionOptions): Promise<void>;
   /** The id that a new session will have, known before its process starts (a spare process owns its id). */
-  reserve(options: SessionOptions): Promise<string>;
+  reserve(principal: Principal, options: SessionOptions): Promise<string>;
+  readonly spares: Spares;
   /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
   attach(sources: readonly AttachmentSource[], options: Pick<SessionOptions, "cwd">): Promise<Attachment[]>;
   /** Undefined where the folder is in no repository. */

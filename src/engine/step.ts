@@ -2,10 +2,11 @@ import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { Policy } from "./policy.ts";
 import { onCommand } from "./step/commands.ts";
-import { onControlled, restWhenDone } from "./step/control.ts";
+import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered } from "./step/process.ts";
+import { restWhenDone } from "./step/resting.ts";
 import { onSignal } from "./step/signals.ts";
 import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
 

@@ -2,8 +2,10 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   ResourceNotFoundError,
-  type McpServer,
+  type ListResourcesResult,
+  type ListResourceTemplatesResult,
   type ReadResourceResult,
+  type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
@@ -12,8 +14,7 @@ import type { ToolDeps, ToolLimits } from "../tools/define.ts";
 import { asAppError } from "../tools/errors.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
-export interface ResourceOptions {
-  readonly library: Library;
+interface ResourceOptions {
   readonly limits: ToolLimits;
   /** Resolved by the first read that needs what runs sessions. */
   readonly deps: () => Promise<ToolDeps>;
@@ -21,36 +22,40 @@ export interface ResourceOptions {
   readonly principal: Principal;
 }
 
-/**
- * Answers for what can be read. Not through the SDK's own registration: its templates match a query only when all of its
- * parameters are there, in their order.
- */
-export function serveResources({ server }: McpServer, options: ResourceOptions): void {
-  const { library, principal } = options;
+interface ResourceAnswers {
+  list(): ListResourcesResult;
+  listTemplates(): ListResourceTemplatesResult;
+  read(params: { uri: string }, context: ServerContext): Promise<ReadResourceResult>;
+}
+
+/** Answers for what can be read. */
+export function resourceAnswers(library: Library, options: ResourceOptions): ResourceAnswers {
   const { documents, pages } = library;
-  server.setRequestHandler("resources/list", () => ({
-    resources: pages.map(({ uri, name, title, description, mimeType }) => ({
-      uri,
-      name,
-      title,
-      description,
-      mimeType,
-    })),
-  }));
-  server.setRequestHandler("resources/templates/list", () => ({
-    resourceTemplates: documents.map(({ uriTemplate, name, title, description, mimeType }) => ({
-      uriTemplate,
-      name,
-      title,
-      description,
-      mimeType,
-    })),
-  }));
-  server.setRequestHandler("resources/read", async ({ params: { uri } }, { mcpReq }) => {
-    const found = find(library, uri);
-    if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
-    return read(uri, found, { principal, signal: mcpReq.signal }, options);
-  });
+  return {
+    list: () => ({
+      resources: pages.map(({ uri, name, title, description, mimeType }) => ({
+        uri,
+        name,
+        title,
+        description,
+        mimeType,
+      })),
+    }),
+    listTemplates: () => ({
+      resourceTemplates: documents.map(({ uriTemplate, name, title, description, mimeType }) => ({
+        uriTemplate,
+        name,
+        title,
+        description,
+        mimeType,
+      })),
+    }),
+    read: async ({ uri }, { mcpReq }) => {
+      const found = find(library, uri);
+      if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
+      return read(uri, found, { principal: options.principal, signal: mcpReq.signal }, options);
+    },
+  };
 }
 
 async function read(

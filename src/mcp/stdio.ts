@@ -2,7 +2,8 @@ import { pipeline, type Readable, type Writable } from "node:stream";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { LOCAL_PRINCIPAL } from "../domain/principal.ts";
 import { LineGuard, type LongLine } from "./line-guard.ts";
-import { createMcpServer, type ServerOptions } from "./server.ts";
+import type { ServerOptions } from "./options.ts";
+import { createMcpServer } from "./server.ts";
 
 /**
  * The largest message that is taken, in bytes: the longest prompt fits even where each of its characters is written as
@@ -36,7 +37,9 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     if (!closing) onClose();
   };
   const transport = new ClientTransport(guard, stdout, onEnd);
-  const serverOptions = { ...options, deps: onceReady(options.deps), principal: LOCAL_PRINCIPAL };
+  const deps = onceReady(options.deps);
+  const offer = onceReady(options.offer);
+  const serverOptions = { ...options, deps, offer, principal: LOCAL_PRINCIPAL };
   const handle = serveStdio(() => createMcpServer(serverOptions), { transport, onerror: onError });
   pipeline(stdin, guard, () => undefined);
   return {

@@ -4,6 +4,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
+import { entryOf, type Audit } from "./audit.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
@@ -25,7 +26,7 @@ export interface ToolLimits {
 /** The operator's gate to permission mode bypassPermissions. */
 export interface BypassSwitch {
   isAllowed(): boolean;
-  /** Goes for every new turn of this server; each switch is an audit record. */
+  /** Goes for every new turn of this server; each switch is a line of the server's log, whatever is logged of calls. */
   set(allowed: boolean, principal: Principal): void;
 }
 
@@ -45,6 +46,8 @@ export interface ToolDeps {
   readonly callersAnswer: boolean;
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
+  /** Takes down who did what; undefined where nobody wants to know. */
+  readonly audit: Audit | undefined;
   /** Learns from what is read; undefined where nobody is to be told. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error">;
@@ -87,8 +90,6 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly annotations: Annotations;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
-  /** It tells what it does in log notifications. Default: false. */
-  readonly streams?: boolean;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
 }
 
@@ -99,7 +100,6 @@ export interface Tool {
   readonly description: string;
   readonly annotations: Annotations;
   readonly meta: JsonObject | undefined;
-  readonly streams: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -107,7 +107,7 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, meta, input, streams = false } = definition;
+  const { name, title, description, annotations, meta, input } = definition;
   const { unlisted = [], advertised = {} } = definition;
   return {
     name,
@@ -115,15 +115,22 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     description,
     annotations,
     meta,
-    streams,
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
   };
 }
 
-/** Runs one call to its reply; whatever is thrown becomes an error that the caller can read. */
+/** Runs one call to its reply, which is taken down before it is sent. */
 export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+  const reply = await replyTo(tool, raw, call, deps);
+  const entry = entryOf({ principal: call.principal, raw, tool: tool.name }, reply);
+  if (entry) deps.audit?.(entry);
+  return reply;
+}
+
+/** Whatever is thrown becomes an error that the caller can read. */
+async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
   try {
     return replyWith(await tool.invoke(raw, call, deps));
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Tool } from "./define.ts";
+import type { ToolName } from "./listed.ts";
 
 /** What a client tells its model of the server as a whole: how the tools that it lists go together. */
 
@@ -14,13 +14,12 @@ const QUERY = "claude_code_query runs one task to its end and returns its messag
 const CHAT =
   "claude_session_create opens a conversation with Claude Code, claude_chat_query talks in it, claude_session_close ends it; claude_direct_query does all three.";
 
-const PARTS: readonly (readonly [tool: string, text: string])[] = [
+const PARTS: readonly (readonly [tool: ToolName, text: string])[] = [
   ["claude_code", AGENT],
   ["claude_code_query", QUERY],
   ["claude_chat_query", CHAT],
 ];
 
-export function instructionsFor(tools: readonly Tool[]): string {
-  const listed = tools.map(({ name }) => name);
+export function instructionsFor(listed: readonly ToolName[]): string {
   return PARTS.flatMap(([tool, text]) => (listed.includes(tool) ? [text] : [])).join("\n");
 }

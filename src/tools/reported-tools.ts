@@ -25,9 +25,13 @@ export class ReportedTools {
     return () => this.#listeners.delete(listener);
   }
 
-  /** The description of a tool: of the one that takes tool names with those that there are. */
+  /** Whether the description of this tool changes with what is learnt: only one takes tool names. */
+  describes(name: string): boolean {
+    return name === "claude_code";
+  }
+
   describe({ name, description }: { name: string; description: string }): string {
-    if (name !== "claude_code" || this.#names.length === 0) return description;
+    if (!this.describes(name) || this.#names.length === 0) return description;
     return `${description} Tools of Claude Code: ${this.#names.join(", ")}.`;
   }
 }

@@ -11,40 +11,35 @@ import { claudeSessionClose } from "./chat/claude-session-close.ts";
 import { claudeSessionCreate } from "./chat/claude-session-create.ts";
 import { claudeCodeConfigure } from "./configure/claude-code-configure.ts";
 import type { Tool } from "./define.ts";
+import { namesOf, type ToolName, type Toolset } from "./listed.ts";
 import { claudeCodeQuery } from "./query/claude-code-query.ts";
 import type { QuerySettings } from "./query/settings.ts";
 
-/** Which tools a server lists. What a tool does is its own matter; that it is there is decided here. */
+/** The tools behind the names. What a tool does is its own matter; that it is listed is decided in listed.ts. */
 
 export interface ToolsetSettings {
   readonly query: QuerySettings;
 }
 
-const TOOLSETS = {
-  /** Background sessions: the fewest tools that can do all (seeds 001 and 002). */
-  agent: () => [claudeCode, claudeCodeReply, claudeCodeCheck, claudeCodeSession],
-  /** One call that blocks and has every message (seed 003). */
-  query: ({ query }) => (query.enabled ? [claudeCodeQuery(query)] : []),
-  /** A conversation held open, its text streamed (seed 004). */
-  chat: () => [
-    claudeSessionCreate,
-    claudeSessionClose,
-    claudeChatQuery,
-    claudeChatInterrupt,
-    claudeChatModel,
-    claudeChatMode,
-    claudeDirectQuery,
-  ],
-  /** The bypass gate at run time (seed 001). */
-  configure: () => [claudeCodeConfigure],
-} satisfies Record<string, (settings: ToolsetSettings) => readonly Tool[]>;
+const TOOLS: Readonly<Record<ToolName, Tool | ((settings: ToolsetSettings) => Tool)>> = {
+  claude_code: claudeCode,
+  claude_code_reply: claudeCodeReply,
+  claude_code_check: claudeCodeCheck,
+  claude_code_session: claudeCodeSession,
+  claude_code_query: ({ query }) => claudeCodeQuery(query),
+  claude_session_create: claudeSessionCreate,
+  claude_session_close: claudeSessionClose,
+  claude_chat_query: claudeChatQuery,
+  claude_chat_interrupt: claudeChatInterrupt,
+  claude_chat_model: claudeChatModel,
+  claude_chat_mode: claudeChatMode,
+  claude_direct_query: claudeDirectQuery,
+  claude_code_configure: claudeCodeConfigure,
+};
 
-export type Toolset = keyof typeof TOOLSETS;
-
-const ALL: readonly Toolset[] = ["agent", "query", "chat", "configure"];
-
-/** In the order of the table, whatever the order of the names. */
 export function toolsOf(toolsets: readonly (Toolset | "all")[], settings: ToolsetSettings): readonly Tool[] {
-  const listed = ALL.filter((toolset) => toolsets.includes(toolset) || toolsets.includes("all"));
-  return listed.flatMap((toolset) => TOOLSETS[toolset](settings));
+  return namesOf(toolsets, settings.query).map((name) => {
+    const tool = TOOLS[name];
+    return typeof tool === "function" ? tool(settings) : tool;
+  });
 }

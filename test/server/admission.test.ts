@@ -83,6 +83,30 @@ describe("--max-live", () => {
   });
 });
 
+describe("--max-background", () => {
+  it("is how many places background work alone may hold while others wait; what is ended for them is told", async () => {
+    const own = await world.server({ args: [...PLACES, "--max-background", "1"] });
+    const command = "while :; do sleep 0.1; done";
+    const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true, description: "watching" } }] };
+    const watch = scriptTag([shell, { text: "It runs." }]);
+    const first = await start(own, watch);
+    await own.end(first);
+    const later = await start(own, watch);
+    await own.end(later);
+    const third = await start(own, ok);
+    expect(await own.end(third)).toMatchObject({ result: { result: "ok" } });
+    const told = await own.call("claude_code_check", poll(first));
+    const notices = told.events.filter(({ data }) => data["notice"] === "warning");
+    expect(notices.map(({ data }) => data["message"])).toEqual([expect.stringContaining("watching")]);
+    expect(told.background).toEqual([]);
+    const left = await own.call("claude_code_check", poll(later));
+    expect(left.background).toMatchObject([{ description: "watching" }]);
+    const again = await own.call("claude_code_reply", { sessionId: first, prompt: ok, waitMs: 40_000 });
+    expect(again).toMatchObject({ result: { result: "ok", sessionTotalTurns: 3 } });
+    await own.close();
+  });
+});
+
 function poll(sessionId: string) {
   return { action: "poll", sessionId, waitMs: 0 };
 }

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
@@ -16,7 +16,9 @@ afterAll(async () => world.close());
 const CONFIGURE = "claude_code_configure";
 
 it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs: for every new turn, not for one that runs", async () => {
-  const server = await world.server({ args: ["--toolsets", "agent,configure"], env: { IS_SANDBOX: "1" } });
+  const auditLog = join(world.folder(), "audit.jsonl");
+  const args = ["--toolsets", "agent,configure", "--audit-log", auditLog];
+  const server = await world.server({ args, env: { IS_SANDBOX: "1" } });
   const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
   const ran = join(start.cwd, "ran.txt");
@@ -32,7 +34,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   const { sessionId } = await server.call("claude_code", { prompt, ...start, waitMs: 0 });
   const off = await change("disable_bypass");
   expect(off).toMatchObject({ allowBypass: false });
-  expect(off["message"]).toContain("already goes on");
+  expect(off["message"]).toContain("goes on to its end");
   world.model.release("gate is closed");
   expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
   expect(existsSync(ran)).toBe(true);
@@ -47,6 +49,68 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
     { allowed: true, before: false, principal: "local" },
     { allowed: false, before: true, principal: "local" },
   ]);
+
+  const entries = readFileSync(auditLog, "utf8").trim().split("\n");
+  const told = entries.map((line) => JSON.parse(line) as Record<string, string>);
+  const bypass = { tool: "claude_code", permissionMode: "bypassPermissions" };
+  expect(told).toMatchObject([
+    { ...bypass, principal: "local", outcome: "PERMISSION_DENIED" },
+    { tool: CONFIGURE, action: "enable_bypass", allowBypass: true, outcome: "ok" },
+    { ...bypass, sessionId, outcome: "ok" },
+    { tool: CONFIGURE, action: "disable_bypass", allowBypass: false, outcome: "ok" },
+    { tool: "claude_code_reply", sessionId, outcome: "PERMISSION_DENIED" },
+    { tool: CONFIGURE, outcome: "INVALID_ARGUMENT" },
+  ]);
+  expect(told.every(({ time = "" }) => Math.abs(Date.parse(time) - Date.now()) < 120_000)).toBe(true);
+  expect(entries.join("")).not.toContain("touch");
+  expect(statSync(auditLog).mode & 0o777).toBe(0o600);
+});
+
+it("nothing begins in bypassPermissions once the gate is closed: neither what waited, nor what Claude Code begins by itself", async () => {
+  const env = { IS_SANDBOX: "1", CLAUDE_CODE_MCP_ALLOW_BYPASS: "1" };
+  const server = await world.server({ args: ["--toolsets", "agent,chat,configure"], env });
+  const folder = world.folder();
+  const start = { cwd: folder, permissionMode: "bypassPermissions" };
+  const path = (name: string) => join(folder, name);
+  const ran = (name: string) => existsSync(path(name));
+  const touch = (name: string) => ({ tools: [{ name: "Bash", input: { command: `touch ${path(name)}` } }] });
+  const shell = (name: string) => {
+    const command = `until [ -e ${path(name)} ]; do sleep 0.05; done`;
+    return { tools: [{ name: "Bash", input: { command, run_in_background: true } }] };
+  };
+  // One that runs, with a prompt behind it and a shell; and one that is idle but for a shell, at whose end it would go on.
+  const work = [shell("never"), { ...touch("running"), gateBefore: "running goes on" }, { text: "ok" }];
+  const { sessionId: running } = await server.call("claude_code", { prompt: scriptTag(work), ...start });
+  const queued = scriptTag([touch("queued"), { text: "ok" }]);
+  await server.call("claude_code_reply", { sessionId: running, prompt: queued, whenBusy: "queue" });
+  const idles = [shell("shell ends"), { text: "I wait." }, touch("self"), { text: "ok" }];
+  const { sessionId: idle } = await server.call("claude_code", { prompt: scriptTag(idles), ...start });
+  await server.end(idle);
+
+  const off = await stream(server, CONFIGURE, { action: "disable_bypass" });
+  expect(off.data["message"]).toContain("2 sessions");
+  writeFileSync(path("shell ends"), "");
+  world.model.release("running goes on");
+  const ended = await server.end(running);
+  expect(ended).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
+  for (const sessionId of [running, idle]) {
+    const session = async () => (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0];
+    await expect.poll(async () => (await session())?.["processLive"]).toBe(false);
+    const told = (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).events;
+    expect(JSON.stringify(told)).toContain("no longer allows");
+    expect(await server.refusal("claude_session_create", { sessionId })).toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(await server.refusal("claude_code_session", { action: "release_queue", sessionId })).toMatchObject({
+      code: "PERMISSION_DENIED",
+    });
+  }
+  expect([ran("running"), ran("queued"), ran("self")]).toEqual([true, false, false]);
+
+  // In another mode it goes on where it was, with what was held.
+  const mode = { action: "set_permission_mode", sessionId: running, permissionMode: "acceptEdits" };
+  await server.call("claude_code_session", mode);
+  await server.call("claude_code_session", { action: "release_queue", sessionId: running });
+  expect(await server.end(running)).toMatchObject({ status: "idle", result: { result: "ok" } });
+  expect(ran("queued")).toBe(true);
 });
 
 it("is not there unless the operator lists it, and an unknown toolset stops the server with one line", async () => {

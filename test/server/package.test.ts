@@ -48,9 +48,17 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "package.json",
     ]
   `);
-  expect(files.filter((path) => path.startsWith("dist/") && !path.endsWith(".js"))).toEqual([]);
+  const built = files.filter((path) => path.startsWith("dist/"));
+  expect(built.filter((path) => !path.endsWith(".js"))).toEqual(["dist/THIRD-PARTY-NOTICES.txt"]);
   expect(files).toContain("dist/cli/main.js");
   expect(files).toContain("dist/claude/supervise/reaper-process.js");
+});
+
+it("what answers initialize imports neither the tools nor the engine, and no second JSON Schema checker", () => {
+  const program = readFileSync("dist/cli/serve.js", "utf8");
+  const parts = [...program.matchAll(/^import .*?"(\..+?)";$/gm)].map(([, file]) => file);
+  expect(parts).toEqual(["../config/version.js"]);
+  expect(program).not.toMatch(/ajv/i);
 });
 
 it("the packed program starts, and answers an MCP client", async () => {

@@ -40,7 +40,9 @@ export async function createWorld(): Promise<World> {
     },
     folder: () => mkdtempSync(join(root, "work-")),
     async server({ client = "modern", args = [], env = {} } = {}) {
-      const environment = { ...model.environment(configFolder), HOME: root, CLAUDE_CODE_MAX_RETRIES: "1", ...env };
+      // Without spares, unless a test asks for them: most count processes, or have but one session.
+      const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
+      const environment = { ...model.environment(configFolder), HOME: root, ...quiet, ...env };
       const server = await connect(client, { args: ["--log-level", "debug", ...args], env: environment });
       servers.push(server);
       return server;

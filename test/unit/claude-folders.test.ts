@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, syml
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { claudeRuntime, type ClaudeRuntimeOptions } from "../../src/claude/runtime.ts";
+import { claudeRuntime } from "../../src/claude/runtime.ts";
+import type { ClaudeSettings } from "../../src/claude/settings.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 
@@ -31,7 +32,7 @@ function link(path: string, target: string): string {
 }
 
 describe("a start is refused beforehand", () => {
-  async function check(options: Partial<SessionOptions>, config: Partial<ClaudeRuntimeOptions> = {}): Promise<void> {
+  async function check(options: Partial<SessionOptions>, config: Partial<ClaudeSettings> = {}): Promise<void> {
     const runtime = claudeRuntime({
       environment: {},
       depth: 0,
@@ -41,7 +42,10 @@ describe("a start is refused beforehand", () => {
       trustDirs: [],
       claudePath: process.execPath,
       forceReaper: false,
+      spares: 0,
+      spareIdleMs: 1_000,
       mask: (text) => text,
+      log: { debug: () => undefined },
       ...config,
     });
     await runtime.check({ cwd: root, ...options });

@@ -53,6 +53,7 @@ describe("the settings", () => {
       dynamicDescription: false,
       allowDirs: [],
       trustDirs: [],
+      spares: 1,
       maxDepth: 1,
       reaper: "auto",
       retentionDays: 30,

@@ -1,6 +1,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { describe, expect, it } from "vitest";
+import { namesOf } from "../../src/tools/listed.ts";
 import { Wire } from "./mcp-wire.ts";
 import { tools } from "./tools-run.ts";
 
@@ -99,7 +100,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   });
 
   it("lists all toolsets within the byte budget, each tool once", async () => {
-    const wire = new Wire({ tools: [...tools.values()], logs: true });
+    const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }), logs: true });
     const client = await connectTo(wire);
     const listed = await client.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual([...tools.keys()]);

@@ -1,11 +1,17 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
+import type { Tool } from "../../src/tools/define.ts";
+import { namesOf } from "../../src/tools/listed.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
 
 type Message = Record<string, unknown>;
+
+interface WireOptions extends Partial<StdioOptions> {
+  readonly tools?: readonly Tool[];
+}
 
 /** A server in this process behind two streams, and the client's end of them as a transport of either SDK. */
 export class Wire {
@@ -25,7 +31,7 @@ export class Wire {
   onclose?: () => void;
   onerror?: (error: Error) => void;
 
-  constructor(options: Partial<StdioOptions> = {}) {
+  constructor({ tools = toolsOf(["agent"], TOOLSET_SETTINGS), ...options }: WireOptions = {}) {
     const lines = createInterface({ input: this.stdout });
     lines.on("error", () => undefined);
     let chunk: string[] | undefined;
@@ -35,9 +41,9 @@ export class Wire {
       chunk.push(line);
     });
     this.server = serveOverStdio({
-      tools: toolsOf(["agent"], TOOLSET_SETTINGS),
+      toolNames: namesOf(["agent"], TOOLSET_SETTINGS.query),
+      offer: () => Promise.resolve({ tools, library: LIBRARY }),
       logs: false,
-      library: LIBRARY,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
       deps: () => {

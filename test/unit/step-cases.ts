@@ -31,6 +31,7 @@ const shell = () =>
 const selfTurn = () => done().later(1).hear(busy);
 const ending = () => done().due();
 
+const barred = { by: "server", request: { do: "rest", why: "barred" } } as const;
 const toRest = { by: "caller", request: { do: "rest" } } as const;
 
 const WALKS = {
@@ -60,6 +61,12 @@ const WALKS = {
   "idle, live": done,
   "idle, shell at work": shell,
   "idle, shell at work, to rest": () => shell().command("control", toRest),
+  "running, prompt waits, barred": () => running().promptWith("p2", { whenBusy: "queue" }).command("control", barred),
+  "running, shell at work, barred": () =>
+    running()
+      .hear({ type: "background", tasks: [SHELL_TASK] })
+      .command("control", barred),
+  "running, run on when lost, barred": () => new Walk({ onLost: "resume" }, running()).command("control", barred),
   "result seen, to rest": () => settled().command("control", toRest),
   "idle, ending": ending,
   "idle, no process": () => ending().hear(ended),
@@ -129,6 +136,8 @@ const COMMANDS = {
   "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
   "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
   rest: said("control", { by: "caller", request: { do: "rest" } }),
+  "rest, for room": said("control", { by: "server", request: { do: "rest", why: "room" } }),
+  "rest, barred": said("control", barred),
   usage: said("control", { by: "caller", request: { do: "usage" } }),
   rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
   interrupt: said("interrupt", { by: "caller" }),

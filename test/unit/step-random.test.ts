@@ -23,6 +23,8 @@ const ASKED: ControlRequest[] = [
   { do: "configure", permissionMode: "bypassPermissions" },
   { do: "usage" },
   { do: "rest" },
+  { do: "rest", why: "room" },
+  { do: "rest", why: "barred" },
   { do: "rewind", promptId: "p1", dryRun: false },
   { do: "stop-task", taskId: "b1" },
 ];
@@ -108,8 +110,9 @@ const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
 const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
 const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
 
-/** What a process can tell before it is ready; all else comes after. */
-const BEFORE_READY = new Set(["admitted", "started", "ready", "alive", "notice", "exited"]);
+/** What a process can tell before it has started, and before it is ready; all else comes after. */
+const BEFORE_START = new Set<string>(["admitted", "started", "alive", "notice", "exited"]);
+const BEFORE_READY = new Set<string>([...BEFORE_START, "ready"]);
 
 const happening: fc.Arbitrary<Happening> = fc.record({
   what: fc.constantFrom(...OFTEN, "prompt", "ready", "result", "idle"),
@@ -135,8 +138,18 @@ function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, un
     walk.take({ type: "signal", at: walk.at, processId: "0", signal: meant });
     assert.equal(walk.told, "");
   }
-  if (walk.state.process.phase === "starting" && !BEFORE_READY.has(what)) walk.hear({ type: "ready" });
-  return walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant }).last.effects;
+  const before = comesUp(walk, what, pick).flatMap((signal) => walk.hear(signal).last.effects);
+  const said = walk.take({ type: "signal", at: walk.at, processId: presentId(walk.state), signal: meant });
+  return [...before, ...said.last.effects];
+}
+
+/** What a process has told by the time that it tells this. */
+function comesUp({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
+  if (process.phase !== "starting" || BEFORE_START.has(what)) return [];
+  const missing = turn?.prompt && pick % 3 === 0 ? { missing: [turn.prompt.promptId] } : {};
+  const started = { type: "started", pid: pick, startedAt: "77", resumed: pick % 2 === 0, ...missing } as const;
+  const first = process.pid === undefined ? [started] : [];
+  return BEFORE_READY.has(what) ? first : [...first, { type: "ready" }];
 }
 
 /** What holds for the log of a whole life, beyond each of its steps. */

@@ -120,7 +120,6 @@ export class ScriptedRuntime implements AgentRuntime {
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
-  /** What Claude Code has on disk. */
   readonly found = new Map<string, FoundSession>();
 
   check = async (): Promise<void> => Promise.resolve();
@@ -134,6 +133,7 @@ export class ScriptedRuntime implements AgentRuntime {
     this.moments.ring();
     await this.mayEnd;
   };
+  spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
   reserve = async (): Promise<string> => Promise.resolve(randomUUID());
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);
@@ -178,7 +178,7 @@ export class TestNode {
       mask: (event) => event,
       limits: POLICY,
       initMs: POLICY.initMs,
-      places: { maxLive: 100, maxStarting: 100 },
+      places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1 },
     });

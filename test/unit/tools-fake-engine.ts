@@ -42,6 +42,10 @@ export class FakeEngine implements Engine {
     return Promise.resolve(undefined);
   }
 
+  enforceGate() {
+    return Promise.resolve(0);
+  }
+
   create(_: string, options: SessionOptions) {
     return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id });
   }
@@ -202,6 +206,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     allows: { sensitiveDetails: false },
     bypass: { isAllowed: () => false, set: () => undefined },
     callersAnswer: true,
+    audit: undefined,
     mask: (fields) => fields,
     reported: undefined,
     now: () => NOW,

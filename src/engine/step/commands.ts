@@ -2,11 +2,13 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { markDelivered, settleAllAsks, settleAsk } from "./asks.ts";
+import { markDelivered, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
-import { endTurn, holdQueue, runNext, steer, type Ending } from "./turn.ts";
+import { interruptedBy, interruptTurn } from "./interrupting.ts";
+import { stayAwake } from "./resting.ts";
+import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
@@ -52,7 +54,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
-  delete state.resting;
+  if (state.restingFor !== "barred") stayAwake(state);
   const { limits, resumeAt } = command.data;
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
   if (whenBusy === "steer" && canSteer(state)) {
@@ -139,21 +141,13 @@ function drop(draft: Draft, promptId: string): void {
 }
 
 function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
-  const { at, effects, state } = draft;
+  const { state } = draft;
   const { turn } = state;
   const { by, promptId } = command.data;
   const cursor = state.lastEventId + 1;
   const isMeant = promptId === undefined || promptsOf(state).some((prompt) => prompt.promptId === promptId);
   if (promptId !== undefined && !isMeant) drop(draft, promptId);
-  if (turn && isMeant && !turn.stopping) {
-    holdQueue(draft);
-    settleAllAsks(draft, "cancel");
-    // One that waits for a place has nobody yet who could be interrupted.
-    const waits = state.process.phase === "starting" && state.process.waiting === true;
-    turn.stopping = { reason: "interrupt", by, at, killed: waits };
-    if (turn.pending) endTurn(draft, turn, interruptedBy(by));
-    else effects.push({ type: waits ? "kill" : "interrupt" });
-  }
+  if (turn && isMeant) interruptTurn(draft, turn, by);
   accept(draft, command, cursor);
 }
 
@@ -165,8 +159,4 @@ function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: C
   const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);
   closeSession(draft, ending, { reason, by, ...(message !== undefined && { message }) });
   accept(draft, command, cursor);
-}
-
-function interruptedBy(by: string): Ending {
-  return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
 }

@@ -1,6 +1,7 @@
 import type { CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
+import { rest } from "./resting.ts";
 import { endProcess, startProcess } from "./turn.ts";
 
 /**
@@ -10,7 +11,7 @@ import { endProcess, startProcess } from "./turn.ts";
 export function onControl(draft: Draft, command: CommandOf<"control">): void {
   const { effects, state } = draft;
   const { by, request } = command.data;
-  if (request.do === "rest") return rest(draft, command);
+  if (request.do === "rest") return rest(draft, command, request);
   if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
   const { phase } = state.process;
@@ -28,27 +29,10 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
   effects.push({ type: "control", commandId: command.id, by, request });
 }
 
-function rest(draft: Draft, command: CommandOf<"control">): void {
-  const { lastEventId, process } = draft.state;
-  // Nothing is kept of an ephemeral session but its process.
-  if (process.phase !== "none" && !draft.policy.ephemeral) draft.state.resting = true;
-  accept(draft, command, lastEventId + 1, {});
-}
-
-/** Closes the process that is to rest once nothing runs in it any more, its background included. */
-export function restWhenDone(draft: Draft): void {
-  const { background, process, queue, resting, turn } = draft.state;
-  if (!resting) return;
-  if (process.phase !== "starting" && process.phase !== "live") delete draft.state.resting;
-  else if (process.phase === "live" && !turn && background.length === 0 && queue.every(({ held }) => held)) {
-    delete draft.state.resting;
-    endProcess(draft);
-  }
-}
-
 /** A mode without any checks cannot be switched on in a process that was started without it; without a process nothing can. */
-function needsProcess({ state }: Draft, request: Configure): boolean {
-  return state.process.phase !== "none" && request.permissionMode !== "bypassPermissions";
+function needsProcess({ state: { process } }: Draft, request: Configure): boolean {
+  const isUp = process.phase === "starting" || process.phase === "live";
+  return isUp && request.permissionMode !== "bypassPermissions";
 }
 
 type Configure = Extract<ControlRequest, { do: "configure" }>;

@@ -216,7 +216,8 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
 
 /** A turn that is lost twice is not tried a third time: what it does may be what kills Claude Code. */
 function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
-  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed;
+  const isBarred = state.restingFor === "barred";
+  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isBarred;
 }
 
 /** What waited when something was stopped or lost runs only when the caller releases it. */

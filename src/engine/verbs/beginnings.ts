@@ -16,11 +16,15 @@ export interface Beginning {
   readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
 }
 
-export async function newSession(runtime: AgentRuntime, spec: SessionOptions): Promise<Beginning> {
-  return { id: await runtime.reserve(spec), spec, inherited: {} };
+export async function newSession(
+  runtime: AgentRuntime,
+  principal: Principal,
+  spec: SessionOptions,
+): Promise<Beginning> {
+  return { id: await runtime.reserve(principal, spec), spec, inherited: {} };
 }
 
-export async function forkOf(runtime: AgentRuntime, source: SessionRecord, request: PromptRequest): Promise<Beginning> {
+export function forkOf(source: SessionRecord, request: PromptRequest): Beginning {
   const { id, state } = source;
   if (state.closed) {
     throw new AppError("CANCELLED", `The session was ${state.closed.reason} and cannot be forked.`, { sessionId: id });
@@ -38,7 +42,7 @@ export async function forkOf(runtime: AgentRuntime, source: SessionRecord, reque
   const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
   const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
   const spec = optionsOf(source.spec, state);
-  return { id: await runtime.reserve(spec), spec, inherited: { origin, reportedCostUsd, savedCostUsd } };
+  return { id: randomUUID(), spec, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
 export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Promise<Beginning> {
@@ -51,7 +55,7 @@ export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Pro
   if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
   const spec = { ...options, cwd };
   const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
-  const id = fork ? await runtime.reserve(spec) : sessionId;
+  const id = fork ? randomUUID() : sessionId;
   return { id, spec, inherited: { origin: { transcriptId: sessionId, ...at } } };
 }
 

@@ -1,7 +1,7 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { WaitRequest, WaitUntil } from "../api.ts";
-import type { SessionBackend } from "../ports.ts";
+import type { Clock, Logger, SessionBackend } from "../ports.ts";
 
 const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "question.asked", "session.closed"]);
 
@@ -73,4 +73,28 @@ function nothingRuns({ closed, queue, turn }: SessionState): boolean {
 
 async function never(): Promise<never> {
   return new Promise(() => undefined);
+}
+
+/** Whoever reads a session notices that its owner has died; whoever waits for one has to look now and then. Returns what ends it. */
+export function lookEvery(
+  ms: number,
+  look: () => Promise<void>,
+  { clock, log }: { clock: Clock; log: Pick<Logger, "debug"> },
+): () => void {
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+  const arm = () => {
+    cancel = clock.at(clock.now() + ms, () => {
+      look()
+        .catch((error: unknown) => log.debug("while waiting", { error: String(error) }))
+        .finally(() => {
+          if (!stopped) arm();
+        });
+    });
+  };
+  arm();
+  return () => {
+    stopped = true;
+    cancel();
+  };
 }

@@ -22,7 +22,8 @@ export class AtWork {
     const records = db.snapshot(() =>
       db.all(sql.heads, Head, { living: JSON.stringify(living) }).flatMap(({ createdAt, id, nodeId, rev }) => {
         const known = this.#known.get(id);
-        if (known?.rev === rev && known.createdAt === createdAt) return [known];
+        const isSame = known?.rev === rev && known.createdAt === createdAt && known.owner?.nodeId === nodeId;
+        if (known && isSame) return [known];
         const row = getSession(db, id);
         return row ? [recordOf(row, { nodeId, alive: true })] : [];
       }),

@@ -19,7 +19,6 @@ export const claudeChatQuery = defineTool({
   description:
     "Send a prompt to a session and wait for the reply; what Claude Code says and does is sent as log notifications.",
   input: Input,
-  streams: true,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
     const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME });

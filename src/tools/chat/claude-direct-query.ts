@@ -13,7 +13,6 @@ export const claudeDirectQuery = defineTool({
   title: "Ask Claude Code once",
   description: "Send one prompt in a session of its own, wait for the reply, and close the session.",
   input: z.strictObject({ ...saying, ...beginning }),
-  streams: true,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);

@@ -7,7 +7,7 @@ const Input = z.strictObject({
 
 const ON = "Sessions may be started and switched with permissionMode bypassPermissions.";
 const OFF = "permissionMode bypassPermissions is refused.";
-const RUNNING = "What runs in it already goes on, with the prompts that wait behind it; no new prompt is taken.";
+const RUNNING = "A turn that runs in it goes on to its end; nothing else begins.";
 
 /** The bypass gate of this server (seed 001). Listed only where the operator asks for it. */
 export const claudeCodeConfigure = defineTool({
@@ -17,10 +17,17 @@ export const claudeCodeConfigure = defineTool({
     "Allow or refuse permissionMode bypassPermissions, in which tools run without asking, for this server; or tell how it stands.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-  async handle({ action }, call, { bypass }) {
+  async handle({ action }, call, { bypass, engine }) {
     if (action !== "get_config") bypass.set(action === "enable_bypass", call.principal);
+    const barred = action === "disable_bypass" ? await engine.enforceGate() : 0;
     const allowBypass = bypass.isAllowed();
-    const message = action === "disable_bypass" ? `${OFF} ${RUNNING}` : allowBypass ? ON : OFF;
-    return Promise.resolve({ answer: { allowBypass, message } });
+    const message = action === "disable_bypass" ? `${OFF} ${RUNNING}${inSessions(barred)}` : allowBypass ? ON : OFF;
+    return { answer: { allowBypass, message } };
   },
 });
+
+function inSessions(barred: number): string {
+  if (barred === 0) return "";
+  const which = barred === 1 ? "One session is" : `${String(barred)} sessions are`;
+  return ` ${which} held to that: what waits there is held, the process ends. Each has a notice.`;
+}

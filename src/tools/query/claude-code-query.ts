@@ -38,7 +38,6 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
     title: "Query Claude Code",
     description: `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings)}`,
     input: Input,
-    streams: true,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     async handle(args, call, deps) {
       const begun = deps.now();

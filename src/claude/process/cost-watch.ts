@@ -1,5 +1,5 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
-import type { AgentSignal } from "../engine/ports.ts";
+import type { AgentSignal } from "../../engine/ports.ts";
 import { costSoFar } from "./control.ts";
 
 /** Tells what a running Claude Code has spent, whenever somebody thinks that it may have changed. One question at a time. */

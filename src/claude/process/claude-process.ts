@@ -1,20 +1,22 @@
-import type { CanUseTool, Options, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
-import type { UUID } from "node:crypto";
+import type { CanUseTool, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PROCESS_VARIABLE } from "../domain/environment.ts";
-import type { ControlRequest } from "../domain/control.ts";
-import { AppError } from "../domain/error.ts";
-import type { JsonObject } from "../domain/json.ts";
-import type { Ask, Decision } from "../domain/permission.ts";
-import type { Attachment } from "../domain/prompt.ts";
-import type { AgentProcess, AgentSignal } from "../engine/ports.ts";
+import { PROCESS_VARIABLE } from "../../domain/environment.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import { AppError } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Decision } from "../../domain/permission.ts";
+import type { Attachment } from "../../domain/prompt.ts";
+import type { AgentProcess, AgentSignal } from "../../engine/ports.ts";
 import { askClaude } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { Feed } from "./feed.ts";
-import { MessageReader } from "./messages.ts";
+import type { Launch } from "./launch.ts";
+import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
-import { killMarked, killTree, startTime } from "./supervise/tree.ts";
-import type { Spawned, Spawner } from "./supervise/spawn.ts";
+import { toAsk, toPermissionResult } from "./permissions.ts";
+import { userMessage } from "./user-message.ts";
+import { killMarked, killTree, startTime } from "../supervise/tree.ts";
+import type { Spawned } from "../supervise/spawn.ts";
 
 /**
  * Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
@@ -28,25 +30,12 @@ const CONTROL_MS = 30_000;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
-/** What a process is started with, found out while its creator has already gone on. */
-export interface Launch {
-  options: Options;
-  resumed: boolean;
-  /** Prompts of the turn that is to be run again, of which nothing was written down. */
-  missing: readonly string[];
-  /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
-  watchCost: "always" | "at-start" | "never";
-  query: (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
-  notices: Extract<AgentSignal, { type: "notice" }>[];
-}
-
 interface Context {
   launch: Promise<Launch>;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
   /** Found in the environment of everything that the process started. */
   mark: string;
-  spawner: Spawner;
   onSignal: (signal: AgentSignal) => void;
   onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
@@ -85,9 +74,8 @@ export class ClaudeProcess implements AgentProcess {
     return this.#ended;
   }
 
-  push({ attachments, id, text }: { id: string; text: string; attachments: readonly Attachment[] }): void {
-    const message = { role: "user", content: attachments.length === 0 ? text : withImages(text, attachments) } as const;
-    this.#feed.push({ type: "user", message, parent_tool_use_id: null, uuid: toUuid(id) });
+  push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void {
+    this.#feed.push(userMessage(prompt));
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
@@ -134,26 +122,22 @@ export class ClaudeProcess implements AgentProcess {
 
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
-    const { launch, onSignal, spawner } = this.#context;
-    const { options, query, notices, watchCost, ...began } = await launch;
+    const { launch, onSignal } = this.#context;
+    const { notices, open, watchCost, ...began } = await launch;
     if (this.#killed) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;
     const gone = new Promise<undefined>((resolve) => (onGone = () => resolve(undefined)));
-    const running = query({
-      prompt: this.#feed,
-      options: {
-        ...options,
-        canUseTool: this.#ask,
-        spawnClaudeCodeProcess: (request) =>
-          spawner.spawn(request, (spawned) => {
-            this.#spawned = spawned;
-            this.#announced = this.#announce(spawned, began);
-            void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
-          }),
-      },
-    });
+    const onSpawned = (spawned: Spawned) => {
+      this.#spawned = spawned;
+      this.#announced = this.#announce(spawned, began);
+      void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
+    };
+    const isWanted = () => !this.#killed;
+    const running = await open({ prompts: this.#feed, ask: this.#ask, onSpawned, isWanted });
+    // It may have been given up while it was claimed.
+    if (!isWanted()) this.kill();
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
@@ -162,7 +146,10 @@ export class ClaudeProcess implements AgentProcess {
       onSignal({ type: "ready" });
     };
     // The stream ends with the same failure.
-    running.initializationResult().then(up, () => undefined);
+    running.initializationResult().then(
+      async () => this.#announced?.then(up),
+      () => undefined,
+    );
     return Promise.race([this.#readAll(running, watchCost === "always" ? cost : undefined), gone]);
   }
 
@@ -177,6 +164,8 @@ export class ClaudeProcess implements AgentProcess {
     const reader = new MessageReader(this.#context.transcriptId);
     const partial = new PartialText(this.#context.onPartial);
     let failedResult = false;
+    // Nothing is told of a process before it is told that there is one.
+    await this.#announced;
     try {
       for await (const message of running) {
         if (message.type === "result") failedResult = message.is_error;
@@ -248,49 +237,6 @@ async function before(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return inTime;
 }
 
-function withImages(text: string, attachments: readonly Attachment[]): MessageContent {
-  const images = attachments.map(({ data, mediaType }) => {
-    return { type: "image" as const, source: { type: "base64" as const, media_type: mediaType, data } };
-  });
-  return [...images, { type: "text", text }];
-}
-
-type MessageContent = Exclude<SDKUserMessage["message"]["content"], string>;
-
-function toAsk(toolName: string, input: Record<string, unknown>, details: Parameters<CanUseTool>[2]): Ask {
-  const { agentID, blockedPath, decisionReason, requestId, suggestions, toolUseID } = details;
-  return {
-    requestId,
-    kind: toolName === "AskUserQuestion" ? "question" : "permission",
-    toolName,
-    input,
-    toolUseId: toolUseID,
-    ...(agentID !== undefined && { agentId: agentID }),
-    ...(suggestions && { suggestions: suggestions.map((suggestion) => ({ ...suggestion })) }),
-    ...(decisionReason !== undefined && { decisionReason }),
-    ...(blockedPath !== undefined && { blockedPath }),
-  };
-}
-
-function toPermissionResult(decision: Decision): PermissionResult {
-  if (decision.behavior === "deny") {
-    return { behavior: "deny", message: decision.message, ...(decision.interrupt && { interrupt: true }) };
-  }
-  const { updatedInput, updatedPermissions } = decision;
-  return {
-    behavior: "allow",
-    ...(updatedInput && { updatedInput }),
-    ...(updatedPermissions && { updatedPermissions }),
-  };
-}
-
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function toUuid(id: string): UUID {
-  const parts = id.split("-");
-  if (parts.length !== 5) throw new Error("a prompt id is a UUID");
-  const [a = "", b = "", c = "", d = "", e = ""] = parts;
-  return `${a}-${b}-${c}-${d}-${e}`;
 }

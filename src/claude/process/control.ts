@@ -1,8 +1,8 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
-import type { ControlRequest } from "../domain/control.ts";
-import { AppError, invalidArgument } from "../domain/error.ts";
-import { JsonObject } from "../domain/json.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import { JsonObject } from "../../domain/json.ts";
 
 /** In no type of the SDK yet. */
 interface Untyped {

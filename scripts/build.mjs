@@ -1,0 +1,87 @@
+// Bundles src/ to dist/: what a command needs at once is one file, and what it may need later another. Types are looked
+// at by `npm run check:types`. Usage: node scripts/build.mjs [--watch]
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { build, watch } from "rolldown";
+import { noticesOf } from "./notices.mjs";
+
+const root = join(import.meta.dirname, "..");
+const dist = join(root, "dist");
+
+/** What is started, or imported, by its path. */
+const ENTRIES = ["cli/main", "claude/supervise/reaper-process", "demo/model/script", "demo/model/server"];
+
+/**
+ * What is loaded together is one file, with all that it imports and no file before it has. Code that names a file beside
+ * it (`import.meta.url`) has its chunk where its source is, so that both find it.
+ */
+const CHUNKS = [
+  { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
+  { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
+  // Alone, since --version needs nothing else.
+  { name: "config/version", test: /src\/config\/version\.ts$/ },
+  { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
+  { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
+  { name: "engine/engine", test: /src\/(engine\/engine|engine\/clock|claude\/runtime|store\/open)\.ts$/ },
+  { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
+  { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
+].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
+
+/** Not in the bundle: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
+const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pino"];
+
+/**
+ * The MCP SDK comes with two checkers of JSON Schema and takes the larger one wherever it runs on Node: 290 KB that are
+ * compiled and run before `initialize`, for forms that this server does not ask clients to fill in.
+ */
+const lightValidator = {
+  name: "light-validator",
+  resolveId: {
+    filter: { id: /^@modelcontextprotocol\/(server|client)\/_shims$/ },
+    handler: (id) => join(root, id.replace("_shims", "light-shims.mjs")),
+  },
+  load: {
+    filter: { id: /light-shims\.mjs$/ },
+    handler: (id) => `
+      export { default as process } from "node:process";
+      export { CfWorkerJsonSchemaValidator as DefaultJsonSchemaValidator }
+        from "@modelcontextprotocol/${id.includes("client") ? "client" : "server"}/validators/cf-worker";
+      export const CORS_IS_POSSIBLE = false;`,
+  },
+};
+
+const finish = {
+  name: "finish",
+  writeBundle(_, bundle) {
+    chmodSync(join(dist, "cli/main.js"), 0o755);
+    const modules = Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {}));
+    writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf(modules));
+  },
+};
+
+const options = {
+  cwd: root,
+  platform: "node",
+  input: Object.fromEntries(ENTRIES.map((entry) => [entry, `src/${entry}.ts`])),
+  external: EXTERNAL,
+  plugins: [lightValidator, finish],
+  output: {
+    dir: dist,
+    entryFileNames: "[name].js",
+    chunkFileNames: ({ name }) => (name.includes("/") ? "[name].js" : "chunks/[name].js"),
+    codeSplitting: { groups: CHUNKS },
+    // Half of what the MCP SDK is made of; each byte is read at every start. Names stay: stacks are to be readable.
+    comments: { legal: true, annotation: false, jsdoc: false },
+  },
+};
+
+rmSync(dist, { recursive: true, force: true });
+if (process.argv.includes("--watch")) {
+  watch(options).on("event", (event) => {
+    if (event.code === "ERROR") console.error(event.error);
+    if (event.code === "BUNDLE_END") console.log(`built in ${event.duration} ms`);
+    if ("result" in event) void event.result.close();
+  });
+} else {
+  await build(options);
+}

@@ -1,0 +1,56 @@
+// The licences of what is in the bundle, as they ask for. Used by build.mjs.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+const MIT = `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
+documentation files (the "Software"), to deal in the Software without restriction, including without limitation the
+rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit
+persons to whom the Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the
+Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`;
+
+/** What the MCP SDK has copied into its own files without the licence; a package that is not here ends the build. */
+const COPIED = {
+  "@cfworker/json-schema": `The MIT License (MIT)\n\nCopyright (c) 2020 Jeremy Danyow\n\n${MIT}`,
+  "content-type": `The MIT License (MIT)\n\nCopyright (c) 2015 Douglas Christopher Wilson\n\n${MIT}`,
+};
+
+/** The text for a bundle of these modules, each given by its path. */
+export function noticesOf(modules) {
+  const files = [...new Set(modules)].filter((path) => path.includes("node_modules") && existsSync(path));
+  const notices = new Map();
+  for (const file of files) {
+    const { name, version, license, text } = packageOf(file);
+    notices.set(`${name} ${version} (${license})`, text);
+    for (const [, copied, itsVersion] of readFileSync(file, "utf8").matchAll(COPY)) {
+      const known = copied.replace("+", "/");
+      if (!Object.hasOwn(COPIED, known))
+        throw new Error(`${file} has a copy of ${known}: add its licence to notices.mjs`);
+      notices.set(`${known} ${itsVersion} (MIT)`, COPIED[known]);
+    }
+  }
+  const parts = [...notices]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([title, text]) => `${title}\n\n${text.trim()}`);
+  return (
+    [`The files in this folder contain code of these packages.`, ...parts].join(`\n\n${"-".repeat(80)}\n\n`) + "\n"
+  );
+}
+
+/** How their bundler marks where code came from. */
+const COPY = /^\/\/#region .*node_modules\/\.pnpm\/([^@]*[^@/]|@[^@/]+\+[^@/]+)@([\d.]+)/gm;
+
+function packageOf(file) {
+  let folder = dirname(file);
+  while (!/node_modules\/(@[^/]+\/)?[^/]+$/.test(folder.replaceAll("\\", "/"))) folder = dirname(folder);
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const found = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+  if (found === undefined) throw new Error(`${name} has no licence file: add its text to notices.mjs`);
+  return { name, version, license, text: readFileSync(join(folder, found), "utf8") };
+}

@@ -1,0 +1,102 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { existsSync } from "node:fs";
+import type { SessionOptions } from "../domain/options.ts";
+import type { AgentSignal, AgentStart } from "../engine/ports.ts";
+import { onlyBundledClaude } from "./binary.ts";
+import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
+import { childEnvironment, configFolder } from "./environment.ts";
+import { beginningOf } from "./folder/beginning.ts";
+import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
+import { toSdkOptions } from "./options.ts";
+import { openCold, type Launch } from "./process/launch.ts";
+import type { ClaudeSettings } from "./settings.ts";
+import { recipeOf, type Recipe } from "./spares/recipe.ts";
+import type { Spares } from "./spares/spares.ts";
+import type { Spawner } from "./supervise/spawn.ts";
+
+/** From the options of a session to a process: whose settings it reads, in which environment, from which beginning. */
+
+interface Base {
+  /** All but where in the conversation it begins, and what ties it to us. */
+  readonly options: Options & { env: Record<string, string> };
+  readonly notices: Notice[];
+}
+
+async function baseOf(options: SessionOptions, mark: string, config: ClaudeSettings): Promise<Base> {
+  const { depth } = config;
+  const added = options.env ?? {};
+  const { environment, notices } = withShell(childEnvironment(config.environment, { depth, mark, added }));
+  const sources = options.settingSources ?? ["user", "project", "local"];
+  const usesProject = sources.includes("project") || sources.includes("local");
+  const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
+  const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
+  return {
+    notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
+    options: {
+      ...toSdkOptions(options),
+      ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
+      ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
+      ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
+      env: environment,
+    },
+  };
+}
+
+/** What a spare for sessions like this one is started with. */
+export async function recipeFor(
+  { options, principal }: Pick<AgentStart, "options" | "principal">,
+  config: ClaudeSettings,
+): Promise<Recipe | undefined> {
+  const base = await baseOf(options, "", config);
+  return (await recipeOf(principal, base.options))?.recipe;
+}
+
+export async function prepare(
+  request: AgentStart,
+  config: ClaudeSettings,
+  { spares, spawner }: { spares: Spares; spawner: Spawner },
+): Promise<Launch> {
+  await request.admitted;
+  const { mark, options, origin, principal } = request;
+  const base = await baseOf(options, mark, config);
+  const { env } = base.options;
+  const beginning = await beginningOf(request, configFolder(env));
+  const { query } = await import("@anthropic-ai/claude-agent-sdk");
+  const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
+  const cold = openCold(query, { ...base.options, ...beginning.options, env: { ...env, ...again } }, spawner);
+  const split = await recipeOf(principal, base.options);
+  const spare = await spares.take(mark, split?.recipe.key);
+  return {
+    open: spare && split ? spare.openOr(cold, split.claim) : cold,
+    resumed: beginning.resumed,
+    missing: beginning.missing,
+    watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
+    notices: base.notices,
+  };
+}
+
+type Notice = Extract<AgentSignal, { type: "notice" }>;
+
+/** The environment with the Git Bash that was found, and what to say where there is none. */
+function withShell(environment: Record<string, string>): { environment: Record<string, string>; notices: Notice[] } {
+  const shell = windowsShell({ platform: process.platform, environment, exists: existsSync });
+  if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
+  const isMissing = shell.kind === "powershell only";
+  return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
+}
+
+/** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
+function ownServer({ ownCommands }: ClaudeSettings) {
+  return [
+    { serverName: "claude-code-mcp" },
+    ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+  ];
+}
+
+function untrustedNotices(cwd: string): Notice[] {
+  const files = whatWouldRun(cwd);
+  if (files.length === 0) return [];
+  const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";
+  const message = `${cwd} is not trusted: its settings, hooks and MCP servers are off; CLAUDE.md is read. ${advice}`;
+  return [{ type: "notice", kind: "untrusted_directory", message, details: { files } }];
+}

@@ -1,0 +1,37 @@
+import type { CanUseTool, Options, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { AgentSignal } from "../../engine/ports.ts";
+import type { Spawned, Spawner } from "../supervise/spawn.ts";
+
+/** What a process is started with, found out while its creator has already gone on. */
+export interface Launch {
+  /** Starts Claude Code, or takes one that is up already. */
+  readonly open: (bound: Bindings) => Promise<Query>;
+  readonly resumed: boolean;
+  /** Prompts of the turn that is to be run again, of which nothing was written down. */
+  readonly missing: readonly string[];
+  /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */
+  readonly watchCost: "always" | "at-start" | "never";
+  readonly notices: Extract<AgentSignal, { type: "notice" }>[];
+}
+
+/** What ties a process to its session. */
+export interface Bindings {
+  readonly prompts: AsyncIterable<SDKUserMessage>;
+  readonly ask: CanUseTool;
+  /** Told of the process that the session then has; of one that is refused it hears nothing. */
+  readonly onSpawned: (spawned: Spawned) => void;
+  /** False once nobody wants the process any more. */
+  readonly isWanted: () => boolean;
+}
+
+type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
+
+/** Starts a process of its own for the session. */
+export function openCold(query: StartQuery, options: Options, spawner: Spawner): Launch["open"] {
+  return async ({ ask, onSpawned, prompts }) => {
+    const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawner.spawn(request, onSpawned);
+    return Promise.resolve(
+      query({ prompt: prompts, options: { ...options, canUseTool: ask, spawnClaudeCodeProcess } }),
+    );
+  };
+}

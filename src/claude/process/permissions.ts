@@ -1,0 +1,31 @@
+import type { CanUseTool, PermissionResult } from "@anthropic-ai/claude-agent-sdk";
+import type { Ask, Decision } from "../../domain/permission.ts";
+
+/** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
+
+export function toAsk(toolName: string, input: Record<string, unknown>, details: Parameters<CanUseTool>[2]): Ask {
+  const { agentID, blockedPath, decisionReason, requestId, suggestions, toolUseID } = details;
+  return {
+    requestId,
+    kind: toolName === "AskUserQuestion" ? "question" : "permission",
+    toolName,
+    input,
+    toolUseId: toolUseID,
+    ...(agentID !== undefined && { agentId: agentID }),
+    ...(suggestions && { suggestions: suggestions.map((suggestion) => ({ ...suggestion })) }),
+    ...(decisionReason !== undefined && { decisionReason }),
+    ...(blockedPath !== undefined && { blockedPath }),
+  };
+}
+
+export function toPermissionResult(decision: Decision): PermissionResult {
+  if (decision.behavior === "deny") {
+    return { behavior: "deny", message: decision.message, ...(decision.interrupt && { interrupt: true }) };
+  }
+  const { updatedInput, updatedPermissions } = decision;
+  return {
+    behavior: "allow",
+    ...(updatedInput && { updatedInput }),
+    ...(updatedPermissions && { updatedPermissions }),
+  };
+}

@@ -1,0 +1,33 @@
+import type { SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type { UUID } from "node:crypto";
+import type { Attachment } from "../../domain/prompt.ts";
+
+/** A prompt as Claude Code takes it. */
+export function userMessage({
+  attachments,
+  id,
+  text,
+}: {
+  id: string;
+  text: string;
+  attachments: readonly Attachment[];
+}): SDKUserMessage {
+  const content = attachments.length === 0 ? text : withImages(text, attachments);
+  return { type: "user", message: { role: "user", content }, parent_tool_use_id: null, uuid: toUuid(id) };
+}
+
+function withImages(text: string, attachments: readonly Attachment[]): MessageContent {
+  const images = attachments.map(({ data, mediaType }) => {
+    return { type: "image" as const, source: { type: "base64" as const, media_type: mediaType, data } };
+  });
+  return [...images, { type: "text", text }];
+}
+
+type MessageContent = Exclude<SDKUserMessage["message"]["content"], string>;
+
+function toUuid(id: string): UUID {
+  const parts = id.split("-");
+  if (parts.length !== 5) throw new Error("a prompt id is a UUID");
+  const [a = "", b = "", c = "", d = "", e = ""] = parts;
+  return `${a}-${b}-${c}-${d}-${e}`;
+}

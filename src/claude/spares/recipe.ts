@@ -1,0 +1,75 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { createHash } from "node:crypto";
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Principal } from "../../domain/principal.ts";
+import { PROCESS_VARIABLE } from "../../domain/environment.ts";
+import { configFolder, stateFile } from "../environment.ts";
+
+/** All that is fixed when a spare is started. Sessions with the same key can take the same spare. */
+export interface Recipe {
+  readonly key: string;
+  /** As of a session that asks everything, in no folder yet. */
+  readonly options: Options;
+}
+
+/** What a claim sets; the rest of the options is fixed at the start of the process. */
+export type Claim = Pick<Options, "additionalDirectories" | "permissionMode" | "title"> & { cwd: string };
+
+/**
+ * Splits the options of a session in what a spare is started with and what it is told when it is taken. Undefined where a
+ * spare would not do: checks cannot be switched off in a process that was started with them, and what is written to a
+ * file of the session's own must not come from a process that is nobody's yet.
+ */
+export async function recipeOf(
+  principal: Principal,
+  all: Options,
+): Promise<{ recipe: Recipe; claim: Claim } | undefined> {
+  const { additionalDirectories, cwd, permissionMode = "default", title, ...fixed } = all;
+  const isOwn = fixed.resume !== undefined || fixed.debug !== undefined || fixed.debugFile !== undefined;
+  if (cwd === undefined || permissionMode === "bypassPermissions" || isOwn) return undefined;
+  const { sessionId: _, env = {}, ...rest } = fixed;
+  const { [PROCESS_VARIABLE]: __, ...kept } = env;
+  const stamp = await configurationStamp(env);
+  const key = createHash("sha256")
+    .update(JSON.stringify([principal, rest, kept, stamp]))
+    .digest("hex");
+  const claim = {
+    cwd,
+    permissionMode,
+    ...(additionalDirectories && { additionalDirectories }),
+    ...(title !== undefined && { title }),
+  };
+  return { recipe: { key, options: { ...rest, env, permissionMode: "default" } }, claim };
+}
+
+/** Of the user's configuration, what Claude Code reads while it starts. */
+const READ_AT_START = [
+  "settings.json",
+  ".credentials.json",
+  "agents",
+  "commands",
+  "output-styles",
+  "plugins/installed_plugins.json",
+  "skills",
+];
+
+/** Changes when a process that starts now would read something else than one that has started before. */
+async function configurationStamp(environment: Readonly<Record<string, string | undefined>>): Promise<unknown[]> {
+  const folder = configFolder(environment);
+  const changed = READ_AT_START.map(async (name) => {
+    const found = await stat(join(folder, name)).catch(() => undefined);
+    return found && [found.mtimeMs, found.size];
+  });
+  return Promise.all([...changed, userServers(stateFile(environment))]);
+}
+
+/** Claude Code writes to its state file all the time: of what stands in it, only the user's own MCP servers matter. */
+async function userServers(file: string): Promise<unknown> {
+  try {
+    const state: unknown = JSON.parse(await readFile(file, "utf8"));
+    return typeof state === "object" && state !== null && "mcpServers" in state ? state.mcpServers : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,95 @@
+import type { CanUseTool, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { firstMark, PROCESS_VARIABLE } from "../../domain/environment.ts";
+import type { Bindings, Launch } from "../process/launch.ts";
+import type { Spawned, Spawner } from "../supervise/spawn.ts";
+import { killTree } from "../supervise/tree.ts";
+import type { Claim, Recipe } from "./recipe.ts";
+
+type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
+
+/** A start takes a third of a second, a claim a tenth: what takes longer than this does not come, ms. */
+const START_MS = 30_000;
+const CLAIM_MS = 5_000;
+
+/** A Claude Code that has started and waits for a session. Its session's id is fixed with it. */
+export class Spare {
+  readonly sessionId = randomUUID();
+  readonly key: string;
+  readonly mark: string;
+  readonly #up: Promise<SpareProcess>;
+  #spawned: Spawned | undefined;
+  #ask: CanUseTool | undefined;
+  #ended = false;
+
+  constructor({ key, options }: Recipe, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
+    this.key = key;
+    this.mark = firstMark(this.sessionId);
+    this.#up = prewarm({
+      initializeTimeoutMs: START_MS,
+      options: {
+        ...options,
+        sessionId: this.sessionId,
+        env: { ...options.env, [PROCESS_VARIABLE]: this.mark },
+        canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
+        spawnClaudeCodeProcess: (request) =>
+          spawner.spawn(request, (spawned) => {
+            this.#spawned = spawned;
+            if (this.#ended) void this.end();
+          }),
+      },
+    });
+    // Whoever waits for it is told.
+    this.#up.catch(() => undefined);
+  }
+
+  /** Resolves when it waits for a session; rejects when it has not come up. */
+  async up(): Promise<void> {
+    await this.#up;
+  }
+
+  /** Resolves when its process is gone. */
+  async gone(): Promise<void> {
+    await this.#up.catch(() => undefined);
+    await this.#spawned?.exit;
+  }
+
+  /** Nothing is lost with it. */
+  async end(): Promise<void> {
+    this.#ended = true;
+    if (this.#spawned?.pid !== undefined) await killTree(this.#spawned.pid);
+  }
+
+  /** Takes it for the session, or starts one in the ordinary way where it refuses: no prompt goes to it before it is taken. */
+  openOr(cold: Launch["open"], claim: Claim): Launch["open"] {
+    return async (bound) => {
+      try {
+        return await this.#claim(claim, bound);
+      } catch {
+        await this.end();
+        await this.gone();
+        if (!bound.isWanted()) throw new Error("It was stopped before it was started.");
+        return cold(bound);
+      }
+    };
+  }
+
+  async #claim(claim: Claim, { ask, onSpawned, prompts }: Bindings): Promise<Query> {
+    const spare = await this.#up;
+    this.#ask = ask;
+    const claimed = spare.claimed.then(() => true);
+    const query = spare.claim({ prompt: after(claimed, prompts), options: claim });
+    const late = sleep(CLAIM_MS, false, { ref: false });
+    if (!(await Promise.race([claimed, late])) || !this.#spawned) throw new Error("It did not answer.");
+    onSpawned(this.#spawned);
+    return query;
+  }
+}
+
+async function* after<T>(begin: Promise<unknown>, items: AsyncIterable<T>): AsyncGenerator<T> {
+  await begin;
+  yield* items;
+}
+
+const NOBODY = { behavior: "deny", message: "No session has this process yet." } as const;

@@ -1,0 +1,25 @@
+import { appendFileSync } from "node:fs";
+import type { JsonObject } from "../domain/json.ts";
+import type { Masker } from "./mask.ts";
+
+export interface AuditLogOptions {
+  readonly file: string;
+  readonly masker: Masker;
+  /** Told when an entry cannot be written: the work goes on. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/**
+ * Appends JSON lines to a file that only its owner reads, each before its call returns and masked; `time` is ISO 8601.
+ * The file is opened for each line, so that it can be moved away under us. Servers that share it do not mix their lines.
+ */
+export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (entry: JsonObject) => void {
+  return (entry) => {
+    const line = { time: new Date().toISOString(), server: process.pid, ...masker.fields(entry) };
+    try {
+      appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+    } catch (error) {
+      onFault(error);
+    }
+  };
+}

@@ -1,0 +1,31 @@
+import type { Principal } from "../domain/principal.ts";
+import type { Logger } from "../engine/ports.ts";
+import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
+import type { ToolName } from "../tools/listed.ts";
+import type { ReportedTools } from "../tools/reported-tools.ts";
+import type { Library } from "../tools/resources/define.ts";
+
+/** What a client is served with, whatever it is connected by. */
+
+/** What a server has to offer, which costs as much to load as the protocol does. */
+export interface Offer {
+  readonly tools: readonly Tool[];
+  readonly library: Library;
+}
+
+export interface ServerOptions {
+  /** What will be listed. */
+  readonly toolNames: readonly ToolName[];
+  /** Resolved by the first request for any of it. */
+  readonly offer: () => Promise<Offer>;
+  /** Given where descriptions are to follow what Claude Code says of its tools. */
+  readonly reported: ReportedTools | undefined;
+  readonly limits: ToolLimits;
+  /** Some tool tells what it does in log notifications. */
+  readonly logs: boolean;
+  /** Resolved by the first tool call: listing tools must not wait for what runs them. */
+  readonly deps: () => Promise<ToolDeps>;
+  readonly info: { readonly name: string; readonly version: string };
+  readonly log: Pick<Logger, "error" | "warn">;
+  readonly principal: Principal;
+}

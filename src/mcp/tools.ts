@@ -1,0 +1,62 @@
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolRequest,
+  type CallToolResult,
+  type ListToolsResult,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
+import { replyWithError, type ToolReply } from "../tools/errors.ts";
+import { openCall } from "./call.ts";
+import type { ServerOptions } from "./options.ts";
+
+interface ToolAnswers {
+  list(): ListToolsResult;
+  call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult>;
+}
+
+/** Lists tools and calls them. Every argument is let through: tools/ says what is wrong with it. */
+export function toolAnswers(
+  tools: readonly Tool[],
+  capabilitiesOfClient: () => unknown,
+  options: ServerOptions,
+): ToolAnswers {
+  return {
+    list: () => ({ tools: tools.map((tool) => listed(tool, options)) }),
+    call: async ({ name, arguments: args = {} }, context) => {
+      const tool = tools.find((each) => each.name === name);
+      if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name} not found`);
+      const caller = { principal: options.principal, capabilities: capabilitiesOfClient() };
+      const { call, settled } = openCall(context, caller);
+      const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
+      await settled();
+      const { text, more = [], structured, isError } = reply;
+      const content = [text, ...more].map((block) => ({ type: "text" as const, text: block }));
+      return { content, structuredContent: structured, ...(isError && { isError }) };
+    },
+  };
+}
+
+function listed(tool: Tool, { limits, reported }: ServerOptions): ListToolsResult["tools"][number] {
+  const { name, title, annotations, meta } = tool;
+  return {
+    name,
+    title,
+    description: reported?.describe(tool) ?? tool.description,
+    inputSchema: { ...tool.inputSchema(limits), type: "object" },
+    annotations,
+    ...(meta && { _meta: meta }),
+    outputSchema: { ...tool.outputSchema(), type: "object" },
+  };
+}
+
+async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => Promise<ToolReply>): Promise<ToolReply> {
+  let ready: ToolDeps;
+  try {
+    ready = await deps();
+  } catch (error) {
+    return replyWithError(error, (fault, cause) => log.error("the engine did not start", { fault, error: cause }));
+  }
+  return run(ready);
+}

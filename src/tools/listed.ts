@@ -1,0 +1,39 @@
+/**
+ * Which tools a server lists, by name. This is all that `initialize` needs to know of them: the tools themselves, with
+ * the schemas of every option, are loaded behind its answer (toolsets.ts).
+ */
+
+const TOOLSETS = {
+  /** Background sessions: the fewest tools that can do all (seeds 001 and 002). */
+  agent: ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
+  /** One call that blocks and has every message (seed 003). */
+  query: ["claude_code_query"],
+  /** A conversation held open, its text streamed (seed 004). */
+  chat: [
+    "claude_session_create",
+    "claude_session_close",
+    "claude_chat_query",
+    "claude_chat_interrupt",
+    "claude_chat_model",
+    "claude_chat_mode",
+    "claude_direct_query",
+  ],
+  /** The bypass gate at run time (seed 001). */
+  configure: ["claude_code_configure"],
+} as const;
+
+export type Toolset = keyof typeof TOOLSETS;
+export type ToolName = (typeof TOOLSETS)[Toolset][number];
+
+const ALL: readonly Toolset[] = ["agent", "query", "chat", "configure"];
+
+/** In the order of the table, whatever the order of the toolsets. */
+export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonly enabled: boolean }): ToolName[] {
+  const listed = ALL.filter((toolset) => toolsets.includes(toolset) || toolsets.includes("all"));
+  return listed.flatMap((toolset) => (toolset === "query" && !query.enabled ? [] : TOOLSETS[toolset]));
+}
+
+/** They tell what they do in log notifications. */
+const STREAMING: readonly ToolName[] = ["claude_code_query", "claude_chat_query", "claude_direct_query"];
+
+export const streams = (name: ToolName): boolean => STREAMING.includes(name);
