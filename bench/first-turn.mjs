@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { rawQuery } from "./raw.mjs";
 import { startServer } from "./server.mjs";
-import { knowsSpares, prompt, spares } from "./world.mjs";
+import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
 /** How long a spare process is given to come up, ms: it takes about as long as any start of Claude Code. */
@@ -34,13 +34,13 @@ export const firstTurn = {
       figures.note(RESULT, resultMs);
       await cold(world, figures);
       figures.note(FRESH, await rawInFreshNode(world));
-      if (knowsSpares()) await warm(world, figures);
+      await warm(world, figures);
     }
   },
 };
 
 async function cold(world, figures) {
-  const server = await startServer(world, spares(0));
+  const server = await startServer(world);
   const sessionId = await newSession(server, figures, "fresh: ");
   // As on the raw side: no other Claude Code has a share of the processor.
   await server.call("claude_code_session", { action: "cancel", sessionId });
@@ -51,7 +51,7 @@ async function cold(world, figures) {
 
 /** A spare is kept from the first session on. */
 async function warm(world, figures) {
-  const server = await startServer(world, spares(1));
+  const server = await startServer(world, ["--spares", "1"]);
   await server.end(await server.begin(ASK));
   await sleep(SPARE_MS);
   await newSession(server, figures, "warm: ");
