@@ -1,11 +1,19 @@
 /** All of them, in the order in which they are run. */
 import { answers } from "./answers.mjs";
+import { atOnce } from "./at-once.mjs";
 import { burst } from "./burst.mjs";
 import { firstTurn } from "./first-turn.mjs";
 import { laterTurn } from "./later-turn.mjs";
+import { longLog } from "./long-log.mjs";
+import { otherServers } from "./other-servers.mjs";
 import { permission } from "./permission.mjs";
+import { sessionList } from "./session-list.mjs";
 import { startUp } from "./start-up.mjs";
-import { wake } from "./wake.mjs";
+import { thousand } from "./thousand.mjs";
 import { waiting } from "./waiting.mjs";
+import { wake } from "./wake.mjs";
 
-export const BENCHMARKS = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers];
+const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers];
+const LONG = [longLog, sessionList, atOnce, thousand, otherServers];
+
+export const BENCHMARKS = [...SHORT, ...LONG];

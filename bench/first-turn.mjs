@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { rawQuery } from "./raw.mjs";
 import { startServer } from "./server.mjs";
-import { knowsSpares, prompt, spares } from "./world.mjs";
+import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
 /** How long a spare process is given to come up, ms: it takes about as long as any start of Claude Code. */
@@ -34,30 +34,35 @@ export const firstTurn = {
       figures.note(RESULT, resultMs);
       await cold(world, figures);
       figures.note(FRESH, await rawInFreshNode(world));
-      if (knowsSpares()) await warm(world, figures);
+      await warm(world, figures);
     }
   },
 };
 
 async function cold(world, figures) {
-  const server = await startServer(world, spares(0));
-  await newSession(server, figures, "fresh: ");
+  const server = await startServer(world);
+  const sessionId = await newSession(server, figures, "fresh: ");
+  // As on the raw side: no other Claude Code has a share of the processor.
+  await server.call("claude_code_session", { action: "cancel", sessionId });
+  while (world.claudes().length > 0) await sleep(50);
   await newSession(server, figures, "");
   await server.close();
 }
 
 /** A spare is kept from the first session on. */
 async function warm(world, figures) {
-  const server = await startServer(world, spares(1));
+  const server = await startServer(world, ["--spares", "1"]);
   await server.end(await server.begin(ASK));
   await sleep(SPARE_MS);
   await newSession(server, figures, "warm: ");
   await server.close();
 }
 
-async function newSession(server, figures, prefix) {
-  await figures.timed(`${prefix}result`, async () => {
-    await server.end(await figures.timed(`${prefix}returns`, () => server.begin(ASK)));
+function newSession(server, figures, prefix) {
+  return figures.timed(`${prefix}result`, async () => {
+    const sessionId = await figures.timed(`${prefix}returns`, () => server.begin(ASK));
+    await server.end(sessionId);
+    return sessionId;
   });
 }
 

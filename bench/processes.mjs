@@ -1,6 +1,9 @@
 /** What the system knows of processes. All of it is Linux's /proc: elsewhere nothing is found, and rows about it stay empty. */
 import { readdirSync, readFileSync } from "node:fs";
 
+/** Ticks of the clock in which /proc counts processor time, in a second: 100 on all Linux that Node runs on. */
+const TICKS = 100;
+
 function read(path) {
   try {
     return readFileSync(path, "utf8");
@@ -24,4 +27,35 @@ export function livingIn(configFolder) {
     const command = read(`/proc/${name}/cmdline`)?.replaceAll("\0", " ").trim();
     return command ? [{ pid: Number(name), command: command.slice(0, 200) }] : [];
   });
+}
+
+/** Memory that is the process's own or shared, MB. */
+export function residentMb(pid) {
+  const line = /^VmRSS:\s+(\d+) kB$/m.exec(read(`/proc/${String(pid)}/status`) ?? "");
+  return line ? Number(line[1]) / 1024 : undefined;
+}
+
+/** Processor time of the process, and of those children that it has seen end, s. */
+export function processorTime(pid) {
+  const stat = read(`/proc/${String(pid)}/stat`);
+  if (stat === undefined) return undefined;
+  // After the name, which may have blanks in it: state is field 3, utime 14, stime 15, cutime 16, cstime 17.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user, system, childUser, childSystem] = fields.slice(11, 15).map((ticks) => Number(ticks) / TICKS);
+  return { own: user + system, children: childUser + childSystem };
+}
+
+/** Files, pipes, sockets and watches that the process has open. */
+export function openHandles(pid) {
+  try {
+    return readdirSync(`/proc/${String(pid)}/fd`).length;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Children of the process that have not ended. */
+export function childrenOf(pid) {
+  const tasks = read(`/proc/${String(pid)}/task/${String(pid)}/children`) ?? "";
+  return tasks.split(" ").filter(Boolean).map(Number);
 }

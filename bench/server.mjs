@@ -34,9 +34,9 @@ export function serverProgram(world, flags = []) {
   return clientOf(process.execPath, args, world.environment);
 }
 
-/** The same, up and initialized. */
+/** The same, up and initialized. Without spares, unless the flags ask for some: their start would be in somebody's figures. */
 export async function startServer(world, flags = []) {
-  const program = serverProgram(world, flags);
+  const program = serverProgram(world, ["--spares", "0", ...flags]);
   await program.connect();
   const server = {
     pid: program.pid(),

@@ -1,5 +1,5 @@
 /** What a benchmark runs in: a home and a Claude configuration of its own, and the scripted model in a process of its own. */
-import { fork, spawnSync } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -46,15 +46,4 @@ export async function createWorld() {
 /** A prompt with the answers that the model gives to it. */
 export function prompt(...script) {
   return `go ${scriptTag(script)}`;
-}
-
-/** Flags for so many spare processes; none where this server has no such flag. */
-export function spares(count) {
-  return knowsSpares() ? ["--spares", String(count)] : [];
-}
-
-let known;
-export function knowsSpares() {
-  known ??= spawnSync(process.execPath, ["dist/cli/main.js", "serve", "--help"], { encoding: "utf8" }).stdout;
-  return known.includes("--spares");
 }

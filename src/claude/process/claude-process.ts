@@ -27,6 +27,8 @@ const END_OF_INPUT_MS = 500;
 const CLOSE_MS = 2000;
 /** Control requests are answered within 20 ms, the first of a process within a second. */
 const CONTROL_MS = 30_000;
+/** A sign of life is told no more often, ms: far below the second that is the least --inactivity-ms. */
+const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
@@ -55,6 +57,7 @@ export class ClaudeProcess implements AgentProcess {
   #query: Query | undefined;
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
+  #aliveAt = Number.NEGATIVE_INFINITY;
   #killed = false;
   #stopping = false;
 
@@ -170,7 +173,9 @@ export class ClaudeProcess implements AgentProcess {
       for await (const message of running) {
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
-        for (const signal of reader.read(message)) this.#context.onSignal(this.#masked(signal));
+        for (const signal of reader.read(message)) {
+          if (!this.#isRepeated(signal)) this.#context.onSignal(this.#masked(signal));
+        }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.tell(false);
       }
     } catch (error) {
@@ -178,6 +183,15 @@ export class ClaudeProcess implements AgentProcess {
       return failedResult ? undefined : this.#context.mask(messageOf(error));
     }
     return undefined;
+  }
+
+  /** One sign of life is as good as many, and each is a step of the session: a text in parts gives thousands. */
+  #isRepeated({ type }: AgentSignal): boolean {
+    if (type !== "alive") return false;
+    const now = performance.now();
+    const isRepeated = now < this.#aliveAt + ALIVE_MS;
+    if (!isRepeated) this.#aliveAt = now;
+    return isRepeated;
   }
 
   /** What of a signal is kept in the state, which nobody masks after us. */

@@ -1,0 +1,77 @@
+/**
+ * The store's own port, to fill a store faster than sessions can be run: compiled from what is here now, because what the
+ * built program has inside is its own affair. No other benchmark looks inside.
+ */
+import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** Writes that wait for each other's commit, and events of one commit. */
+const [SESSIONS_AT_ONCE, EVENTS_AT_ONCE] = [500, 2_000];
+
+/**
+ * A store in this world with `sessions` in which nothing runs, the last of them with a log of `events`. Returns the file
+ * and the ids.
+ */
+export async function filledStore(world, { events = 0, progress, sessions }) {
+  const { initialState, openStore } = await compiled(world);
+  const file = join(mkdtempSync(join(world.home, "store-")), "store.db");
+  const store = openStore(file, self());
+  await store.heartbeat(600_000);
+  const ids = Array.from({ length: sessions }, () => randomUUID());
+  const create = async (id) => {
+    const at = Date.now();
+    const spec = { cwd: world.home };
+    await store.create({ id, principal: "local", spec, state: { ...initialState(at), lastOutcome: "done" }, at });
+  };
+  for (let done = 0; done < ids.length; done += SESSIONS_AT_ONCE) {
+    if (done % 20_000 === 0) progress(`stored ${String(done)} of ${String(sessions)} sessions`);
+    await Promise.all(ids.slice(done, done + SESSIONS_AT_ONCE).map(create));
+  }
+  if (events > 0) await fillLog(store, ids.at(-1), events, progress);
+  await store.close();
+  return { file, ids };
+}
+
+async function fillLog(store, id, total, progress) {
+  const lease = await store.claim(id);
+  const { state } = await store.get(id);
+  for (let last = EVENTS_AT_ONCE; last <= total; last += EVENTS_AT_ONCE) {
+    const events = Array.from({ length: EVENTS_AT_ONCE }, (_, n) => said(last - EVENTS_AT_ONCE + n + 1));
+    await store.append(lease, { events, at: Date.now(), state: { ...state, lastEventId: last } });
+    if (last % 200_000 === 0) progress(`stored ${String(last)} of ${String(total)} events`);
+  }
+  await store.release(lease);
+}
+
+/** As long as a sentence of Claude Code is with all that comes along with it. */
+function said(id) {
+  const text = `This is what Claude Code says in event ${String(id)}, and it is as long as a sentence is.`;
+  const content = [{ type: "text", text }];
+  const message = { type: "assistant", uuid: randomUUID(), message: { role: "assistant", content } };
+  return { type: "message", data: { message } };
+}
+
+function self() {
+  const silent = () => undefined;
+  return {
+    nodeId: randomUUID(),
+    process: { pid: process.pid, startedAt: "now" },
+    isRunning: () => Promise.resolve(true),
+    clock: { now: () => Date.now() },
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+  };
+}
+
+async function compiled(world) {
+  const folder = mkdtempSync(join(world.home, "built-"));
+  const compiler = join("node_modules", "typescript", "bin", "tsc");
+  execFileSync(process.execPath, [compiler, "-p", "tsconfig.build.json", "--noCheck", "--outDir", folder]);
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  const { openStore } = await import(pathToFileURL(join(folder, "store", "open.js")).href);
+  const { initialState } = await import(pathToFileURL(join(folder, "domain", "session.js")).href);
+  return { initialState, openStore };
+}
