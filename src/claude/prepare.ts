@@ -64,7 +64,7 @@ export async function prepare(
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
   const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
   const cold = openCold(query, { ...base.options, ...beginning.options, env: { ...env, ...again } }, spawner);
-  const split = await recipeOf(principal, base.options);
+  const split = spares.has(mark) ? await recipeOf(principal, base.options) : undefined;
   const spare = await spares.take(mark, split?.recipe.key);
   return {
     open: spare && split ? spare.openOr(cold, split.claim) : cold,

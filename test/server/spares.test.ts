@@ -129,6 +129,28 @@ describe("--spares", () => {
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
+  it("is replaced by an ordinary start when it does not answer, and the prompt is run once", async () => {
+    const { server, spare } = await warm();
+    process.kill(spare.pid, "SIGSTOP");
+    const before = world.model.requests.length;
+    const sessionId = await start(server, ok);
+    expect(sessionId).toBe(spare.sessionId);
+    expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", numTurns: 1 } });
+    expect(pidOf(sessionId)).not.toBe(spare.pid);
+    expect(world.model.requests.slice(before)).toHaveLength(1);
+  });
+
+  it("can be given up while it is claimed", async () => {
+    const { server, spare } = await warm();
+    process.kill(spare.pid, "SIGSTOP");
+    const sessionId = await start(server, ok);
+    await server.call("claude_code_session", { action: "interrupt", sessionId });
+    expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
+    expect(claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
+    const next = await server.call("claude_code_reply", { sessionId, prompt: ok, waitMs: 40_000 });
+    expect(next).toMatchObject({ result: { result: "ok", isError: false } });
+  });
+
   it("is not used once your configuration has changed: no session runs with an old one", async () => {
     const { server, spare } = await warm(BASH);
     const file = join(world.configFolder, "settings.json");

@@ -58,7 +58,8 @@ export class ClaudeProcess implements AgentProcess {
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
   #aliveAt = Number.NEGATIVE_INFINITY;
-  #killed = false;
+  /** Aborted by a kill. */
+  readonly #wanted = new AbortController();
   #stopping = false;
 
   constructor(context: Context) {
@@ -102,7 +103,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   kill(): void {
-    this.#killed = true;
+    this.#wanted.abort();
     const pid = this.#spawned?.pid;
     if (pid === undefined) this.#feed.end();
     else void killTree(pid);
@@ -118,7 +119,7 @@ export class ClaudeProcess implements AgentProcess {
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Mend what is wrong and try again.`));
     await this.#announced;
     // One that ends in good order ends its shells. One that was killed leaves them behind.
-    if (this.#killed || !this.#stopping)
+    if (this.#wanted.signal.aborted || !this.#stopping)
       await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`).catch(() => undefined);
     onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
   }
@@ -127,7 +128,7 @@ export class ClaudeProcess implements AgentProcess {
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
     const { notices, open, watchCost, ...began } = await launch;
-    if (this.#killed) return "It was stopped before it was started.";
+    if (this.#wanted.signal.aborted) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;
@@ -135,12 +136,12 @@ export class ClaudeProcess implements AgentProcess {
     const onSpawned = (spawned: Spawned) => {
       this.#spawned = spawned;
       this.#announced = this.#announce(spawned, began);
+      // It may have been given up in the same moment.
+      if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
-    const isWanted = () => !this.#killed;
-    const running = await open({ prompts: this.#feed, ask: this.#ask, onSpawned, isWanted });
-    // It may have been given up while it was claimed.
-    if (!isWanted()) this.kill();
+    const { signal } = this.#wanted;
+    const running = await open({ prompts: this.#feed, ask: this.#ask, onSpawned, signal });
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {

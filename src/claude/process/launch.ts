@@ -20,8 +20,8 @@ export interface Bindings {
   readonly ask: CanUseTool;
   /** Told of the process that the session then has; of one that is refused it hears nothing. */
   readonly onSpawned: (spawned: Spawned) => void;
-  /** False once nobody wants the process any more. */
-  readonly isWanted: () => boolean;
+  /** Aborts when nobody wants the process any more. */
+  readonly signal: AbortSignal;
 }
 
 type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;

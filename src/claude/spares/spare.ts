@@ -69,27 +69,30 @@ export class Spare {
       } catch {
         await this.end();
         await this.gone();
-        if (!bound.isWanted()) throw new Error("It was stopped before it was started.");
+        if (bound.signal.aborted) throw new Error("It was stopped before it was started.");
         return cold(bound);
       }
     };
   }
 
-  async #claim(claim: Claim, { ask, onSpawned, prompts }: Bindings): Promise<Query> {
+  async #claim(claim: Claim, { ask, onSpawned, prompts, signal }: Bindings): Promise<Query> {
     const spare = await this.#up;
     this.#ask = ask;
-    const claimed = spare.claimed.then(() => true);
-    const query = spare.claim({ prompt: after(claimed, prompts), options: claim });
-    const late = sleep(CLAIM_MS, false, { ref: false });
-    if (!(await Promise.race([claimed, late])) || !this.#spawned) throw new Error("It did not answer.");
+    let decide: (isTaken: boolean) => void = () => undefined;
+    const decided = new Promise<boolean>((resolve) => (decide = resolve));
+    const query = spare.claim({ prompt: once(decided, prompts), options: claim });
+    const late = sleep(CLAIM_MS, false, { ref: false, signal });
+    const isTaken = await Promise.race([spare.claimed.then(() => true), late]).catch(() => false);
+    decide(isTaken);
+    if (!isTaken || !this.#spawned) throw new Error("It was not to be had.");
     onSpawned(this.#spawned);
     return query;
   }
 }
 
-async function* after<T>(begin: Promise<unknown>, items: AsyncIterable<T>): AsyncGenerator<T> {
-  await begin;
-  yield* items;
+/** The items, if they are to come here at all. */
+async function* once<T>(decided: Promise<boolean>, items: AsyncIterable<T>): AsyncGenerator<T> {
+  if (await decided) yield* items;
 }
 
 const NOBODY = { behavior: "deny", message: "No session has this process yet." } as const;

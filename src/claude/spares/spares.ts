@@ -46,6 +46,11 @@ export class Spares {
     return spare.sessionId;
   }
 
+  /** Whether the process of this mark would be a spare. */
+  has(mark: string): boolean {
+    return this.#promised.has(mark);
+  }
+
   /** The spare that has this mark, if it would still be the same as one that is started now. */
   async take(mark: string, key: string | undefined): Promise<Spare | undefined> {
     const spare = this.#promised.get(mark);
