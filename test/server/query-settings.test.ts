@@ -156,7 +156,7 @@ describe("the operator's settings of the query toolset", () => {
 
     const short = await world.server({
       args: ["--toolsets", "agent,query"],
-      env: { CLAUDE_CODE_MAX_EXECUTION_TIME: "3000" },
+      env: { CLAUDE_CODE_MAX_EXECUTION_TIME: "6000" },
     });
     const prompt = scriptTag([
       { text: "I begin.", tools: [{ name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } }] },

@@ -124,7 +124,7 @@ describe("a query that does not come to its own end", () => {
   });
 });
 
-it("brings a burst of 2,000 messages in order and whole", async () => {
+it("brings a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
   const server = await world.server({ args: ["--toolsets", "query"] });
   const reads = Array.from({ length: 250 }, (_, index) => ({
     name: "Read",
