@@ -8,6 +8,8 @@ import type { Access } from "./connect/access.ts";
  * the file changes is a hint to ask soon: it comes before the commit is done, or not at all.
  */
 const [FIRST_MS, LONGEST_MS] = [1, 50];
+/** Slowly at first: a commit that reaches the disk takes some milliseconds from the hint on. */
+const GROWTH = 1.25;
 
 const sql = { version: "PRAGMA data_version" } as const;
 const Version = z.object({ data_version: z.int() });
@@ -104,7 +106,7 @@ export class Changes {
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
       let timer = setTimeout(resolve, this.#delay).unref();
-      this.#delay = Math.min(2 * this.#delay, LONGEST_MS);
+      this.#delay = Math.min(GROWTH * this.#delay, LONGEST_MS);
       this.#hurry = () => {
         this.#hurry = () => undefined;
         this.#delay = FIRST_MS;
