@@ -84,5 +84,5 @@ function other(world, main) {
   const manifest = `@anthropic-ai/claude-agent-sdk-${platform}-${arch}/package.json`;
   const claude = dirname(createRequire(import.meta.url).resolve(manifest));
   const PATH = [claude, world.environment.PATH].join(delimiter);
-  return clientOf(process.execPath, [main], { ...world.environment, PATH, IS_SANDBOX: "1" });
+  return clientOf(process.execPath, [main], { ...world.environment, PATH, IS_SANDBOX: "1" }, "ignore");
 }

@@ -13,8 +13,8 @@ export function profileServersInto(folder) {
 }
 
 /** A client of the program, not connected yet. */
-export function clientOf(command, args, env) {
-  const transport = new StdioClientTransport({ command, args, env, stderr: "inherit" });
+export function clientOf(command, args, env, stderr = "inherit") {
+  const transport = new StdioClientTransport({ command, args, env, stderr });
   const client = new Client({ name: "bench", version: "1" });
   return {
     client,

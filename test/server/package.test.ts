@@ -36,6 +36,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "README.md",
       "SECURITY.md",
       "docs/architecture.md",
+      "docs/benchmarks.md",
       "docs/clients.md",
       "docs/configuration.md",
       "docs/decisions.md",
