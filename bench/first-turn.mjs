@@ -9,6 +9,7 @@ import { prompt } from "./world.mjs";
 const ASK = prompt({ text: "hi" });
 /** How long a spare process is given to come up, ms: it takes about as long as any start of Claude Code. */
 const SPARE_MS = 2_000;
+const SPARES = 1;
 
 const INIT = "raw query(): call to init";
 const RESULT = "raw query(): prompt to result";
@@ -30,6 +31,8 @@ export const firstTurn = {
     // Both sides have done it before, in a process that has run for a while: what a first call costs has rows of its own.
     const server = await startServer(world);
     await quiet(world, server, await newSession(server, figures));
+    const withSpares = await startServer(world, ["--spares", String(SPARES)]);
+    await warm(withSpares, figures);
     for (let round = 1; round <= rounds; round++) {
       progress(`round ${String(round)} of ${String(rounds)}`);
       const { initMs, resultMs } = await rawQuery(world, ASK);
@@ -38,16 +41,17 @@ export const firstTurn = {
       await quiet(world, server, await newSession(server, figures, ""));
       await fresh(world, figures);
       figures.note(FRESH, await rawInFreshNode(world));
-      await warm(world, figures);
+      await warm(withSpares, figures, "warm: ");
     }
+    await withSpares.close();
     await server.close();
   },
 };
 
-/** As on the raw side: no other Claude Code has a share of the processor when the next one starts. */
+/** As on the raw side: no other Claude Code has a share of the processor when the next one starts, but for a spare that waits. */
 async function quiet(world, server, sessionId) {
   await server.call("claude_code_session", { action: "cancel", sessionId });
-  while (world.claudes().length > 0) await sleep(50);
+  while (world.claudes().length > SPARES) await sleep(50);
 }
 
 async function fresh(world, figures) {
@@ -56,13 +60,11 @@ async function fresh(world, figures) {
   await server.close();
 }
 
-/** A spare is kept from the first session on. */
-async function warm(world, figures) {
-  const server = await startServer(world, ["--spares", "1"]);
-  await server.end(await server.begin(ASK));
+/** A spare is kept from the first session on; the next one is up before anything else is measured. */
+async function warm(server, figures, prefix) {
+  const sessionId = await newSession(server, figures, prefix);
+  await server.call("claude_code_session", { action: "cancel", sessionId });
   await sleep(SPARE_MS);
-  await newSession(server, figures, "warm: ");
-  await server.close();
 }
 
 /** Without a prefix it is noted under a name that no row has. */
