@@ -65,9 +65,12 @@ export async function prepare(
   const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
   const cold = openCold(query, { ...base.options, ...beginning.options, env: { ...env, ...again } }, spawner);
   const split = spares.has(mark) ? await recipeOf(principal, base.options) : undefined;
-  const spare = await spares.take(mark, split?.recipe.key);
   return {
-    open: spare && split ? spare.openOr(cold, split.claim) : cold,
+    // Taken no sooner than it is used: until then the session can be given up.
+    open: async (bound) => {
+      const spare = await spares.take(mark, split?.recipe.key);
+      return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
+    },
     resumed: beginning.resumed,
     missing: beginning.missing,
     watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",

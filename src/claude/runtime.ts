@@ -51,7 +51,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       };
       const agent = new ClaudeProcess({ launch, mark, transcriptId, onSignal, onPartial, mask: config.mask });
       running.add(agent);
-      void agent.ended.finally(() => running.delete(agent));
+      // A session that was given up before it began has left its spare to nobody.
+      void agent.ended.finally(async () => spares.drop(mark)).finally(() => running.delete(agent));
       return agent;
     },
     endLeftover,

@@ -151,6 +151,19 @@ describe("--spares", () => {
     expect(next).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
+  it("ends with a session that is given up before it begins", async () => {
+    const { server, spare } = await warm();
+    // Its id is known beforehand: one of these comes when there is a turn, and no process for it yet.
+    const { sessionId } = spare;
+    const interrupt = async () => server.call("claude_code_session", { action: "interrupt", sessionId });
+    let isStarted = false;
+    const starting = start(server, ok).then(() => (isStarted = true));
+    while (!isStarted) await interrupt().catch(() => undefined);
+    await Promise.all([starting, interrupt()]);
+    expect(await server.end(sessionId)).toMatchObject({ result: { errorSubtype: "interrupted" } });
+    await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
+  });
+
   it("is not used once your configuration has changed: no session runs with an old one", async () => {
     const { server, spare } = await warm(BASH);
     const file = join(world.configFolder, "settings.json");

@@ -62,17 +62,15 @@ export class Spare {
   }
 
   /** Takes it for the session, or starts one in the ordinary way where it refuses: no prompt goes to it before it is taken. */
-  openOr(cold: Launch["open"], claim: Claim): Launch["open"] {
-    return async (bound) => {
-      try {
-        return await this.#claim(claim, bound);
-      } catch {
-        await this.end();
-        await this.gone();
-        if (bound.signal.aborted) throw new Error("It was stopped before it was started.");
-        return cold(bound);
-      }
-    };
+  async openOr(cold: Launch["open"], claim: Claim, bound: Bindings): Promise<Query> {
+    try {
+      return await this.#claim(claim, bound);
+    } catch {
+      await this.end();
+      await this.gone();
+      if (bound.signal.aborted) throw new Error("It was stopped before it was started.");
+      return cold(bound);
+    }
   }
 
   async #claim(claim: Claim, { ask, onSpawned, prompts, signal }: Bindings): Promise<Query> {

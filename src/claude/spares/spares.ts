@@ -62,6 +62,12 @@ export class Spares {
     return undefined;
   }
 
+  /** Nobody will take the one of this mark any more. */
+  async drop(mark: string): Promise<void> {
+    const spare = this.#promised.get(mark);
+    if (spare) await this.#end(spare);
+  }
+
   /** Starts what is missing, one after the other, where there is room. Those for other options make way. */
   async refill(recipe: Recipe, hasRoom: () => Promise<boolean>): Promise<void> {
     if (this.#refilling || this.#closed) return;

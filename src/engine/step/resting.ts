@@ -57,7 +57,7 @@ function tellOfBackground(draft: Draft): void {
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }
 
-/** A prompt has come: the process has work. One that may not go on ends all the same once that is done. */
+/** Takes the wish to rest back. */
 export function stayAwake(state: SessionState): void {
   delete state.resting;
   delete state.restingFor;
