@@ -52,7 +52,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       const agent = new ClaudeProcess({ launch, mark, transcriptId, onSignal, onPartial, mask: config.mask });
       running.add(agent);
       // A session that was given up before it began has left its spare to nobody.
-      void agent.ended.finally(async () => spares.drop(mark)).finally(() => running.delete(agent));
+      const forget = async () => spares.drop(mark).finally(() => running.delete(agent));
+      void agent.ended.then(forget, forget);
       return agent;
     },
     endLeftover,

@@ -156,10 +156,10 @@ describe("--spares", () => {
     // Its id is known beforehand: one of these comes when there is a turn, and no process for it yet.
     const { sessionId } = spare;
     const interrupt = async () => server.call("claude_code_session", { action: "interrupt", sessionId });
-    let isStarted = false;
-    const starting = start(server, ok).then(() => (isStarted = true));
-    while (!isStarted) await interrupt().catch(() => undefined);
-    await Promise.all([starting, interrupt()]);
+    const starting = start(server, ok).then(() => true);
+    const tried = async () => interrupt().catch(() => undefined);
+    while (!(await Promise.race([starting, tried().then(() => false)])));
+    await interrupt();
     expect(await server.end(sessionId)).toMatchObject({ result: { errorSubtype: "interrupted" } });
     await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
   });
