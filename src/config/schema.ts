@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,
@@ -190,6 +191,7 @@ const fields = {
     },
   ),
   ...queryFields,
+  ...httpFields,
   toolsets: choices(["agent", "query", "chat", "configure", "all"], "agent", {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",

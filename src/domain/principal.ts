@@ -5,3 +5,17 @@ export const Principal = z.string().min(1).max(256);
 export type Principal = z.infer<typeof Principal>;
 
 export const LOCAL_PRINCIPAL: Principal = "local";
+
+/** What a caller may do: look, make Claude Code work, decide what it asks, and settle how the server runs. */
+export const SCOPES = ["read", "run", "approve", "admin"] as const;
+export const Scope = z.enum(SCOPES);
+export type Scope = z.infer<typeof Scope>;
+
+/** Who makes a call, and what they may do. */
+export interface Caller {
+  readonly principal: Principal;
+  readonly scopes: readonly Scope[];
+}
+
+/** Whoever can start this server can do all that it does. */
+export const LOCAL_CALLER: Caller = { principal: LOCAL_PRINCIPAL, scopes: SCOPES };

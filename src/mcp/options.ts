@@ -1,4 +1,4 @@
-import type { Principal } from "../domain/principal.ts";
+import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
@@ -27,5 +27,5 @@ export interface ServerOptions {
   readonly deps: () => Promise<ToolDeps>;
   readonly info: { readonly name: string; readonly version: string };
   readonly log: Pick<Logger, "error" | "warn">;
-  readonly principal: Principal;
+  readonly caller: Caller;
 }

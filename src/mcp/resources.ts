@@ -8,7 +8,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps, ToolLimits } from "../tools/define.ts";
 import { asAppError } from "../tools/errors.ts";
@@ -19,7 +19,7 @@ interface ResourceOptions {
   /** Resolved by the first read that needs what runs sessions. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
-  readonly principal: Principal;
+  readonly caller: Caller;
 }
 
 interface ResourceAnswers {
@@ -53,7 +53,7 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
     read: async ({ uri }, { mcpReq }) => {
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
-      return read(uri, found, { principal: options.principal, signal: mcpReq.signal }, options);
+      return read(uri, found, { ...options.caller, signal: mcpReq.signal }, options);
     },
   };
 }

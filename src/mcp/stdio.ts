@@ -1,6 +1,6 @@
 import { pipeline, type Readable, type Writable } from "node:stream";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import { LOCAL_PRINCIPAL } from "../domain/principal.ts";
+import { LOCAL_CALLER } from "../domain/principal.ts";
 import { LineGuard, type LongLine } from "./line-guard.ts";
 import type { ServerOptions } from "./options.ts";
 import { createMcpServer } from "./server.ts";
@@ -13,7 +13,7 @@ const MESSAGE_MAX = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
 
-export interface StdioOptions extends Omit<ServerOptions, "principal"> {
+export interface StdioOptions extends Omit<ServerOptions, "caller"> {
   /** The client is gone: its end of stdin or stdout is closed. Not called after `close`. */
   readonly onClose: () => void;
   readonly streams?: { readonly stdin: Readable; readonly stdout: Writable };
@@ -39,7 +39,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   const transport = new ClientTransport(guard, stdout, onEnd);
   const deps = onceReady(options.deps);
   const offer = onceReady(options.offer);
-  const serverOptions = { ...options, deps, offer, principal: LOCAL_PRINCIPAL };
+  const serverOptions = { ...options, deps, offer, caller: LOCAL_CALLER };
   const handle = serveStdio(() => createMcpServer(serverOptions), { transport, onerror: onError });
   pipeline(stdin, guard, () => undefined);
   return {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller, Principal } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
@@ -56,8 +56,7 @@ export interface ToolDeps {
 }
 
 /** One call: who makes it, and what the client at the other end can take while it runs. */
-export interface ToolCall {
-  readonly principal: Principal;
+export interface ToolCall extends Caller {
   /** Ends the wait, never the turn. */
   readonly signal: AbortSignal;
   readonly client: {

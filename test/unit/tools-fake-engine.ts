@@ -1,5 +1,6 @@
 import type { Delivered } from "../../src/domain/command.ts";
 import { AppError, sessionNotFound } from "../../src/domain/error.ts";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type {
   AdoptRequest,
   AnswerRequest,
@@ -216,5 +217,5 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
 }
 
 export function callOf(signal: AbortSignal = new AbortController().signal): ToolCall {
-  return { principal: "local", signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  return { ...LOCAL_CALLER, signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
 }
