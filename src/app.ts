@@ -1,4 +1,5 @@
 import { availableParallelism, totalmem } from "node:os";
+import type { HttpServing } from "./app-http.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
@@ -6,7 +7,7 @@ import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
-import type { Offer } from "./mcp/options.ts";
+import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
@@ -32,6 +33,8 @@ export interface App {
   readonly log: Logger;
   /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
   serveStdio(onClose: () => void): void;
+  /** Serves MCP over HTTP as configured; resolves with where. Throws ConfigError. */
+  serveHttp(): Promise<{ url: string }>;
   /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
   close(): Promise<void>;
 }
@@ -80,12 +83,10 @@ export function createApp(settings: AppSettings): App {
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   let engine: Promise<Engine> | undefined;
+  let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine ??= startEngine(settings, { log, masker, bypass, callersAnswer }).catch((error: unknown) => {
-      engine = undefined;
-      throw error;
-    });
+    engine = startEngine(settings, { log, masker, bypass, callersAnswer });
     return {
       engine: await engine,
       defaults: { cwd: process.cwd() },
@@ -104,23 +105,46 @@ export function createApp(settings: AppSettings): App {
       log,
     };
   };
+  const offer = async (): Promise<Offer> => {
+    const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+      import("./tools/toolsets.ts"),
+      import("./tools/resources/library.ts"),
+    ]);
+    return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY };
+  };
+  const serverOptions: ServerOptions = {
+    toolNames,
+    offer: onceReady(offer),
+    reported,
+    deps: onceReady(deps),
+    info: settings.info,
+    limits: config,
+    logs: toolNames.some((name) => streams(name)),
+    log,
+  };
+  const serveHttp = async (): Promise<HttpServing> => {
+    const { serveOverHttp } = await import("./app-http.ts");
+    return serveOverHttp({
+      config,
+      environment,
+      serverOptions,
+      engine: async () => (await serverOptions.deps()).engine,
+      log,
+    });
+  };
   const close = async () => {
-    if (engine) await (await engine).drain();
+    const serving = await http?.catch(() => undefined);
+    // Whoever distributes the work is told first, and what runs may come to its end.
+    serving?.refuseNew();
+    const running = await engine?.catch(() => undefined);
+    if (serving) await running?.stop(config.drainMs);
+    await serving?.close();
+    await running?.drain();
   };
   return {
     log,
-    serveStdio(onClose) {
-      const { info } = settings;
-      const logs = toolNames.some((name) => streams(name));
-      const offer = async (): Promise<Offer> => {
-        const [{ toolsOf }, { LIBRARY }] = await Promise.all([
-          import("./tools/toolsets.ts"),
-          import("./tools/resources/library.ts"),
-        ]);
-        return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY };
-      };
-      serveOverStdio({ toolNames, offer, reported, deps, info, limits: config, logs, log, onClose });
-    },
+    serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
+    serveHttp: async () => (http ??= serveHttp()),
     close: async () => (closed ??= close()),
   };
 }

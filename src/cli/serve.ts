@@ -31,8 +31,9 @@ export async function serve(argv: string[]): Promise<void> {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
     end("uncaught exception", 1);
   });
-  app.serveStdio(() => end("the client is gone", 0));
-  return Promise.resolve();
+  if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
+  await app.serveHttp();
+  if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
 /** The spellings under which a configuration of Claude Code may start this very server. */

@@ -88,6 +88,10 @@ export class SessionActor {
     return this.#trouble;
   }
 
+  get runsTurn(): boolean {
+    return this.#state.turn !== null;
+  }
+
   /** What Claude Code is writing just now. */
   get partial(): string {
     return this.#hands.partial;

@@ -63,6 +63,8 @@ export interface Engine {
    * waits in them is held, and their processes end with the running turn. Resolves with how many there are.
    */
   enforceGate(): Promise<number>;
+  /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown and stopped. */
+  stop(graceMs: number): Promise<void>;
   /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
   drain(): Promise<void>;
 }

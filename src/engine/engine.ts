@@ -56,6 +56,7 @@ class Node implements Engine {
   readonly #admission: Admission;
   readonly #ownership: Ownership;
   readonly #stopHousekeeping: () => Promise<void>;
+  #stopping = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
@@ -99,6 +100,7 @@ class Node implements Engine {
   }
 
   async #checkStart(options: SessionOptions): Promise<void> {
+    this.#refuseWhileStopping();
     checkOptions(this.#options.gate, options);
     await this.#options.runtime.check(options);
     await this.#ownership.beAlive();
@@ -230,9 +232,15 @@ class Node implements Engine {
     return this.#ownership.restWhere((record) => isBarred(this.#options.gate, record), "barred");
   }
 
-  async drain(): Promise<void> {
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    await this.#ownership.quiet(graceMs);
     await this.#stopHousekeeping();
     await this.#ownership.drain();
+  }
+
+  async drain(): Promise<void> {
+    await this.stop(0);
     await this.#options.runtime.drain();
     await this.#options.backend.close();
   }
@@ -242,10 +250,18 @@ class Node implements Engine {
   }
 
   async #command(command: Command, record: SessionRecord): Promise<Done> {
-    if (startsWork(command, record)) await this.#checkPrompt(record);
+    if (startsWork(command, record)) {
+      this.#refuseWhileStopping();
+      await this.#checkPrompt(record);
+    }
     const reply = await this.#ownership.command(command, record);
     if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });
+  }
+
+  #refuseWhileStopping(): void {
+    if (!this.#stopping) return;
+    throw new AppError("INTERNAL", "The server is shutting down and begins nothing more. Try again in a moment.");
   }
 
   async #checkPrompt(record: SessionRecord): Promise<void> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
-import type { Caller } from "../domain/principal.ts";
+import { callerOf } from "./caller.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -19,7 +19,8 @@ interface OpenedCall {
 }
 
 /** `capabilities` is what the client said of itself at initialize; in the modern era every request says it again. */
-export function openCall({ mcpReq }: ServerContext, caller: Caller, capabilities: unknown): OpenedCall {
+export function openCall(context: ServerContext, capabilities: unknown): OpenedCall {
+  const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
@@ -38,7 +39,7 @@ export function openCall({ mcpReq }: ServerContext, caller: Caller, capabilities
     await sent;
   };
   const call: ToolCall = {
-    ...caller,
+    ...callerOf(context),
     signal: mcpReq.signal,
     client: {
       elicitation: takesForms(at(client, "elicitation")),

@@ -8,10 +8,10 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
-import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps, ToolLimits } from "../tools/define.ts";
 import { asAppError } from "../tools/errors.ts";
+import { callerOf } from "./caller.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
 interface ResourceOptions {
@@ -19,7 +19,6 @@ interface ResourceOptions {
   /** Resolved by the first read that needs what runs sessions. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
-  readonly caller: Caller;
 }
 
 interface ResourceAnswers {
@@ -50,10 +49,10 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
         mimeType,
       })),
     }),
-    read: async ({ uri }, { mcpReq }) => {
+    read: async ({ uri }, context) => {
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
-      return read(uri, found, { ...options.caller, signal: mcpReq.signal }, options);
+      return read(uri, found, { ...callerOf(context), signal: context.mcpReq.signal }, options);
     },
   };
 }

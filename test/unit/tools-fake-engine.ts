@@ -181,6 +181,8 @@ export class FakeEngine implements Engine {
     }
   }
 
+  stop = async (): Promise<void> => this.drain();
+
   drain() {
     return Promise.resolve();
   }

@@ -1,0 +1,104 @@
+import type { Config } from "./config/schema.ts";
+import { ConfigError } from "./config/error.ts";
+import { LOCAL_CALLER } from "./domain/principal.ts";
+import type { Engine } from "./engine/api.ts";
+import type { Logger } from "./engine/ports.ts";
+import { createDoor, type DoorOptions } from "./http/door.ts";
+import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
+import { listen } from "./http/listen.ts";
+import { createHttpEndpoint } from "./mcp/http.ts";
+import type { ServerOptions } from "./mcp/options.ts";
+import { createMcpServer } from "./mcp/server.ts";
+
+/** The assembly of a server that is reached over HTTP; loaded only for one. */
+
+export interface HttpParts {
+  readonly config: Config;
+  readonly serverOptions: ServerOptions;
+  readonly environment: NodeJS.ProcessEnv;
+  /** What runs sessions; started with the server. */
+  readonly engine: () => Promise<Engine>;
+  readonly log: Logger;
+}
+
+export interface HttpServing {
+  /** Where MCP is served. */
+  readonly url: string;
+  /** From here on readiness is denied. */
+  refuseNew(): void;
+  /** Ends calls and streams: what they were told is told, what they wait for is over. */
+  close(): Promise<void>;
+}
+
+/** After the last call was ended, its answer has so long to be taken, ms. */
+const LAST_WORDS_MS = 2_000;
+
+/** Throws ConfigError where it cannot listen. */
+export async function serveOverHttp({ config, engine, log, serverOptions }: HttpParts): Promise<HttpServing> {
+  const { host, port } = addressOf(config.http ?? "");
+  const endpoint = createHttpEndpoint({
+    factory: () => createMcpServer(serverOptions),
+    limits: { idleMs: config.idleClientMs, most: config.maxStreams },
+    log,
+  });
+  let isLeaving = false;
+  await engine();
+  // TEMPORARY
+  const door: Pick<
+    DoorOptions,
+    "authenticate" | "insufficientScope" | "resourceMetadata" | "scopeOf" | "health" | "metrics"
+  > = {
+    authenticate: async () => Promise.resolve({ caller: LOCAL_CALLER, kind: "open" }),
+    insufficientScope: () => new Response(null, { status: 403 }),
+    resourceMetadata: () => undefined,
+    scopeOf: () => undefined,
+    health: {
+      live: () => Response.json({}),
+      ready: async () => Promise.resolve(Response.json({}, { status: isLeaving ? 503 : 200 })),
+    },
+    metrics: {
+      began: () => () => undefined,
+      refused: () => undefined,
+      text: async () => Promise.resolve(""),
+      contentType: "text/plain",
+    },
+  };
+  const app = createDoor({ ...door, names: namesOf(config, host), limits: config, mcp: endpoint.fetch, log });
+  const onSlowReader = () => log.warn("a client that took nothing of its answer was cut off");
+  const { receiveMs, sendMs } = config;
+  const listening = await listen({ host, port, fetch: app.fetch, receiveMs, sendMs, onSlowReader }).catch(
+    (error: unknown) => {
+      throw new ConfigError(`Cannot listen on ${host}:${String(port)}: ${String(error)}`, error);
+    },
+  );
+  const url = `${listening.url}/mcp`;
+  log.info("serving MCP over HTTP", { url });
+  return {
+    url,
+    refuseNew: () => {
+      isLeaving = true;
+    },
+    close: async () => {
+      const closed = listening.close(LAST_WORDS_MS);
+      await endpoint.close();
+      await closed;
+    },
+  };
+}
+
+/** host:port, or a port alone on loopback. Throws ConfigError. */
+export function addressOf(text: string): { host: string; port: number } {
+  const [, host = "127.0.0.1", digits = ""] = /^(?:(\[[\da-f:.]+\]|[^:]+):)?(\d{1,5})$/i.exec(text) ?? [];
+  const port = digits === "" ? Number.NaN : Number(digits);
+  if (port <= 65_535) return { host, port };
+  throw new ConfigError(`--http is ${JSON.stringify(text)}: must be host:port, such as 127.0.0.1:7465 or [::1]:0.`);
+}
+
+function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): Names {
+  const own = publicUrl === undefined ? [] : [new URL(publicUrl)];
+  const bound = LOOPBACK.has(host) || host === "0.0.0.0" || host === "[::]" ? [...LOOPBACK] : [host];
+  return {
+    hosts: new Set([...bound, ...own.map((url) => url.hostname), ...allowHosts].map((name) => hostOf(name))),
+    origins: new Set([...own.map(({ origin }) => origin), ...allowOrigins]),
+  };
+}

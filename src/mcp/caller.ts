@@ -1,0 +1,18 @@
+import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { LOCAL_CALLER, Principal, Scope, type Caller } from "../domain/principal.ts";
+
+/** A caller on his way through the SDK, which knows him as the client of a token. The token itself stays at the door. */
+export function authInfoOf({ principal, scopes }: Caller): AuthInfo {
+  return { token: "", clientId: principal, scopes: [...scopes] };
+}
+
+/** Who makes a request: what the door has said with it, or whoever started this server for himself. */
+export function callerOf({ http }: ServerContext): Caller {
+  return http ? callerIn(http.authInfo) : LOCAL_CALLER;
+}
+
+/** Throws where the door has let somebody in without a name: nothing may be done for him. */
+export function callerIn(authInfo: AuthInfo | undefined): Caller {
+  return { principal: Principal.parse(authInfo?.clientId), scopes: z.array(Scope).parse(authInfo?.scopes) };
+}
