@@ -35,7 +35,6 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     fetch: (request, bindings) => fetch(request, bindings as HttpBindings),
     hostname: unbracketed(host),
     port,
-    overrideGlobalObjects: false,
     serverOptions: {
       requestTimeout: receiveMs,
       headersTimeout: headersMs,

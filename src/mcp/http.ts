@@ -3,6 +3,7 @@ import {
   isLegacyRequest,
   type McpRequestContext,
   type McpServer,
+  type ServerNotifier,
 } from "@modelcontextprotocol/server";
 import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -25,6 +26,8 @@ export interface Entry {
 
 export interface HttpEndpoint {
   fetch(request: Request, entry: Entry): Promise<Response>;
+  /** Tells the clients of later eras that listen what has changed; those of 2025 are told by their own server. */
+  readonly notify: ServerNotifier;
   /** Protocol sessions of clients of 2025. */
   readonly clients: number;
   /** Ends all streams, and aborts the calls that wait. */
@@ -48,6 +51,7 @@ export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions
       if (await isLegacyRequest(request, entry.body)) return clients.handle(request, entry);
       return modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
     },
+    notify: modern.notify,
     get clients() {
       return clients.size;
     },
