@@ -22,6 +22,10 @@ export default defineConfig({
         extends: true,
         test: { name: "faults", include: ["test/faults/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 },
       },
+      {
+        extends: true,
+        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], hookTimeout: 120_000 },
+      },
     ],
     coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },
   },

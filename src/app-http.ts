@@ -6,15 +6,14 @@ import type { Logger } from "./engine/ports.ts";
 import { createDoor, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { listen } from "./http/listen.ts";
-import { createHttpEndpoint } from "./mcp/http.ts";
-import type { ServerOptions } from "./mcp/options.ts";
-import { createMcpServer } from "./mcp/server.ts";
+import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
 
 /** The assembly of a server that is reached over HTTP; loaded only for one. */
 
 export interface HttpParts {
   readonly config: Config;
-  readonly serverOptions: ServerOptions;
+  /** What is served. */
+  readonly factory: ServerFactory;
   readonly environment: NodeJS.ProcessEnv;
   /** What runs sessions; started with the server. */
   readonly engine: () => Promise<Engine>;
@@ -24,6 +23,7 @@ export interface HttpParts {
 export interface HttpServing {
   /** Where MCP is served. */
   readonly url: string;
+  readonly notify: HttpEndpoint["notify"];
   /** From here on readiness is denied. */
   refuseNew(): void;
   /** Ends calls and streams: what they were told is told, what they wait for is over. */
@@ -34,10 +34,10 @@ export interface HttpServing {
 const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
-export async function serveOverHttp({ config, engine, log, serverOptions }: HttpParts): Promise<HttpServing> {
+export async function serveOverHttp({ config, engine, factory, log }: HttpParts): Promise<HttpServing> {
   const { host, port } = addressOf(config.http ?? "");
   const endpoint = createHttpEndpoint({
-    factory: () => createMcpServer(serverOptions),
+    factory,
     limits: { idleMs: config.idleClientMs, most: config.maxStreams },
     log,
   });
@@ -75,6 +75,7 @@ export async function serveOverHttp({ config, engine, log, serverOptions }: Http
   log.info("serving MCP over HTTP", { url });
   return {
     url,
+    notify: endpoint.notify,
     refuseNew: () => {
       isLeaving = true;
     },

@@ -8,6 +8,8 @@ import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
 import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
+import type { ServerFactory } from "./mcp/http.ts";
+import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
@@ -33,8 +35,8 @@ export interface App {
   readonly log: Logger;
   /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
   serveStdio(onClose: () => void): void;
-  /** Serves MCP over HTTP as configured; resolves with where. Throws ConfigError. */
-  serveHttp(): Promise<{ url: string }>;
+  /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
+  serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
   /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
   close(): Promise<void>;
 }
@@ -100,12 +102,12 @@ export function createApp(settings: AppSettings): App {
     logs: toolNames.some((name) => streams(name)),
     log,
   };
-  const serveHttp = async (): Promise<HttpServing> => {
+  const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
     return serveOverHttp({
       config,
       environment,
-      serverOptions,
+      factory,
       engine: async () => (await serverOptions.deps()).engine,
       log,
     });
@@ -118,7 +120,7 @@ export function createApp(settings: AppSettings): App {
   return {
     log,
     serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
-    serveHttp: async () => (http ??= serveHttp()),
+    serveHttp: async (factory) => (http ??= serveHttp(factory)),
     close: async () => (closed ??= close()),
   };
 }

@@ -34,7 +34,7 @@ const KEEP_ALIVE_MS = 5_000;
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { host, port, fetch, receiveMs, sendMs, onSlowReader } = options;
   const headersMs = Math.ceil(receiveMs / 4);
-  const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
+  const answer = getRequestListener(fetch);
   const server = createServer(
     {
       requestTimeout: receiveMs,

@@ -3,6 +3,7 @@ import {
   isLegacyRequest,
   type McpRequestContext,
   type McpServer,
+  type ServerNotifier,
 } from "@modelcontextprotocol/server";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
@@ -18,6 +19,8 @@ export type ServerFactory = (context: Pick<McpRequestContext, "era">) => McpServ
 
 export interface HttpEndpoint {
   readonly fetch: (request: Request, entry: Entry) => Promise<Response>;
+  /** Tells the clients of later eras that listen what has changed; those of 2025 are told by their own server. */
+  readonly notify: ServerNotifier;
   /** Protocol sessions of clients of 2025. */
   readonly clients: number;
   /** Ends all streams, and aborts the calls that wait. */
@@ -41,6 +44,7 @@ export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions
       if (await isLegacyRequest(request, entry.body)) return clients.handle(request, entry);
       return modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
     },
+    notify: modern.notify,
     get clients() {
       return clients.size;
     },
