@@ -1,12 +1,16 @@
+import { dirname } from "node:path";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
-import { LOCAL_CALLER } from "./domain/principal.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger } from "./engine/ports.ts";
-import { createDoor, type DoorOptions } from "./http/door.ts";
+import { createAuthenticator } from "./http/auth/authenticator.ts";
+import { firstStartText } from "./http/auth/first-start.ts";
+import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { listen } from "./http/listen.ts";
 import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
+import { defaultStorePath } from "./store/open.ts";
+import type { Audit } from "./tools/audit.ts";
 
 /** The assembly of a server that is reached over HTTP; loaded only for one. */
 
@@ -17,7 +21,10 @@ export interface HttpParts {
   readonly environment: NodeJS.ProcessEnv;
   /** What runs sessions; started with the server. */
   readonly engine: () => Promise<Engine>;
+  readonly audit: Audit | undefined;
   readonly log: Logger;
+  /** Writes a text for the person who starts the server. */
+  readonly tell: (text: string) => void;
 }
 
 export interface HttpServing {
@@ -34,7 +41,15 @@ export interface HttpServing {
 const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
-export async function serveOverHttp({ config, engine, factory, log }: HttpParts): Promise<HttpServing> {
+export async function serveOverHttp({
+  audit,
+  config,
+  engine,
+  environment,
+  factory,
+  log,
+  tell,
+}: HttpParts): Promise<HttpServing> {
   const { host, port } = addressOf(config.http ?? "");
   const endpoint = createHttpEndpoint({
     factory,
@@ -42,15 +57,13 @@ export async function serveOverHttp({ config, engine, factory, log }: HttpParts)
     log,
   });
   let isLeaving = false;
+  let origin = "";
+  const publicUrl = () => config.publicUrl ?? origin;
+  const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  const auth = await createAuthenticator({ ...config, host, publicUrl, stateFolder, log });
   await engine();
   // TEMPORARY
-  const door: Pick<
-    DoorOptions,
-    "authenticate" | "insufficientScope" | "resourceMetadata" | "scopeOf" | "health" | "metrics"
-  > = {
-    authenticate: async () => Promise.resolve({ caller: LOCAL_CALLER, kind: "open" }),
-    insufficientScope: () => new Response(null, { status: 403 }),
-    resourceMetadata: () => undefined,
+  const door: Pick<DoorOptions, "scopeOf" | "health" | "metrics"> = {
     scopeOf: () => undefined,
     health: {
       live: () => Response.json({}),
@@ -63,7 +76,10 @@ export async function serveOverHttp({ config, engine, factory, log }: HttpParts)
       contentType: "text/plain",
     },
   };
-  const app = createDoor({ ...door, names: namesOf(config, host), limits: config, mcp: endpoint.fetch, log });
+  const refusals: AuditRefusal | undefined =
+    audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
+  const names = namesOf(config, host);
+  const app = createDoor({ ...door, auth, names, limits: config, mcp: endpoint.fetch, audit: refusals, log });
   const onSlowReader = () => log.warn("a client that took nothing of its answer was cut off");
   const { receiveMs, sendMs } = config;
   const listening = await listen({ host, port, fetch: app.fetch, receiveMs, sendMs, onSlowReader }).catch(
@@ -71,8 +87,10 @@ export async function serveOverHttp({ config, engine, factory, log }: HttpParts)
       throw new ConfigError(`Cannot listen on ${host}:${String(port)}: ${String(error)}`, error);
     },
   );
-  const url = `${listening.url}/mcp`;
+  origin = listening.url;
+  const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
+  if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,
     notify: endpoint.notify,
@@ -96,10 +114,17 @@ export function addressOf(text: string): { host: string; port: number } {
 }
 
 function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): Names {
-  const own = publicUrl === undefined ? [] : [new URL(publicUrl)];
+  const own = publicUrl === undefined ? [] : [urlOf(publicUrl)];
   const bound = LOOPBACK.has(host) || host === "0.0.0.0" || host === "[::]" ? [...LOOPBACK] : [host];
   return {
     hosts: new Set([...bound, ...own.map((url) => url.hostname), ...allowHosts].map((name) => hostOf(name))),
     origins: new Set([...own.map(({ origin }) => origin), ...allowOrigins]),
   };
+}
+
+function urlOf(publicUrl: string): URL {
+  if (/^https?:/i.test(publicUrl) && URL.canParse(publicUrl)) return new URL(publicUrl);
+  throw new ConfigError(
+    `--public-url is ${JSON.stringify(publicUrl)}: must be a URL, such as https://agents.example.com.`,
+  );
 }

@@ -109,7 +109,9 @@ export function createApp(settings: AppSettings): App {
       environment,
       factory,
       engine: async () => (await serverOptions.deps()).engine,
+      audit,
       log,
+      tell: (text) => void process.stderr.write(text),
     });
   };
   const close = async () => {

@@ -9,6 +9,7 @@ const COMMANDS = {
   serve: "Speaks MCP on stdin and stdout. The default when no command is given.",
   sessions: "Lists, shows, exports and deletes the sessions that are kept, with or without a running server.",
   demo: "Runs a session of Claude Code against a scripted model inside this program: no account, no cost.",
+  token: "Makes a token for a client of a server over HTTP, and prints it once. It is stored nowhere.",
   help: "Prints this text, or that of one command.",
   version: "Prints the version.",
 };
@@ -17,6 +18,7 @@ const DEMO_FLAGS = {
   "--json": "Writes JSON lines, for programs.",
   "--keep": "Keeps the folder that the session worked in.",
 };
+const TOKEN_FLAGS = { "--json": "Writes JSON, for programs." };
 const SESSIONS_VERBS = {
   list: "Lists sessions, newest first.",
   "show ID": "Says what is known of one. The start of an id is enough, here and below.",
@@ -52,6 +54,10 @@ export function helpText(command?: string): string {
   if (command === "serve") return page(`Usage: claude-code-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
   if (command === "demo")
     return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+  if (command === "token") {
+    const head = `Usage: claude-code-mcp token [--json]\n\n${COMMANDS.token}`;
+    return page(head, entries("Flags", TOKEN_FLAGS), "Where it goes: docs/http.md.");
+  }
   if (command === "sessions") {
     const head = `Usage: claude-code-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
     return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
@@ -73,7 +79,7 @@ function usage(): string {
   return [
     "Usage: claude-code-mcp [serve] [flags]",
     "       claude-code-mcp sessions <verb> [flags]",
-    "       claude-code-mcp demo | help [command] | version",
+    "       claude-code-mcp demo | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

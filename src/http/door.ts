@@ -3,33 +3,26 @@ import { bodyLimit } from "hono/body-limit";
 import { cors } from "hono/cors";
 import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
+import { isAdmitted, type Admitted } from "./auth/admitted.ts";
+import type { Authenticator } from "./auth/authenticator.ts";
 import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
 import { OpenRequests, rateLimit } from "./limits.ts";
 import type { Bindings } from "./listen.ts";
 
 /** The way of a request in: what it must be, who sends it, how much he may ask for, and where it goes. */
 
-export interface Admitted {
-  readonly caller: Caller;
-  /** How he was known: the answer to a lack of scope differs. */
-  readonly kind: "open" | "token" | "oauth";
-}
-
 export interface DoorOptions {
   readonly names: Names;
   readonly limits: { readonly rateLimit: number; readonly maxStreams: number; readonly maxBodyBytes: number };
-  /** Who sends a request; the answer to one who must not come in. */
-  readonly authenticate: (request: Request) => Promise<Admitted | Response>;
-  readonly insufficientScope: (scope: Scope) => Response;
-  /** OAuth metadata of this server; undefined where there is no authorization server. */
-  readonly resourceMetadata: () => object | undefined;
+  readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
   /** Serves the protocol. */
   readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
   /** The scope that a message needs, of those that an OAuth client can ask for more of. */
   readonly scopeOf: (body: unknown) => Scope | undefined;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
-  readonly log: Pick<Logger, "debug" | "info" | "warn">;
+  readonly audit: AuditRefusal | undefined;
+  readonly log: Pick<Logger, "warn">;
 }
 
 /** Why a request was refused at the door. */
@@ -41,6 +34,9 @@ export interface DoorMetrics {
   began(route: string, method: string): (status: number) => void;
   refused(reason: Reason): void;
 }
+
+/** Takes down who was refused, where the operator wants to know. */
+export type AuditRefusal = (refusal: { principal: string; reason: Reason; address: string }) => void;
 
 type Env = { Bindings: Bindings };
 
@@ -67,13 +63,13 @@ export function createDoor(options: DoorOptions): Hono<Env> {
   app.get("/healthz", () => health.live());
   app.get("/readyz", async () => health.ready());
   app.on("GET", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"], (context) => {
-    const metadata = options.resourceMetadata();
+    const metadata = options.auth.protectedResourceMetadata();
     return metadata ? context.json(metadata) : context.notFound();
   });
   const enter = entrance(options);
   app.get("/metrics", async (context) => {
     const admitted = await enter(context, "admin");
-    if (admitted instanceof Response) return admitted;
+    if (!isAdmitted(admitted)) return admitted;
     return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
   });
   const sized = bodyLimit({ maxSize: options.limits.maxBodyBytes, onError: () => tooLarge(options) });
@@ -98,35 +94,47 @@ function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
 type Enter = (context: Context<Env>, needs: Scope) => Promise<Admitted | Response>;
 
 /** Who comes in has shown who he is and stays within his limits. */
-function entrance({ authenticate, insufficientScope, limits, metrics }: DoorOptions): Enter {
+function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
   const ofStrangers = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * STRANGERS)));
   const ofKnown = rateLimit(limits.rateLimit);
   const open = new OpenRequests(limits.maxStreams);
-  const refused = (reason: Reason, response: Response): Response => {
-    metrics.refused(reason);
-    return response;
-  };
   return async (context, needs) => {
     const { incoming, outgoing } = context.env;
-    const admitted = await authenticate(context.req.raw);
-    if (admitted instanceof Response) {
-      const tooMany = await ofStrangers(incoming.socket.remoteAddress ?? "");
+    const address = incoming.socket.remoteAddress ?? "";
+    const refused = (reason: Reason, response: Response, principal = ""): Response => {
+      metrics.refused(reason);
+      audit?.({ principal, reason, address });
+      return response;
+    };
+    const admitted = await auth.authenticate(context.req.raw);
+    if (!isAdmitted(admitted)) {
+      const tooMany = await ofStrangers(address);
       return tooMany ? refused("rate", tooMany) : refused("unauthenticated", admitted);
     }
     const { principal, scopes } = admitted.caller;
-    if (!scopes.includes(needs)) return refused("scope", insufficientScope(needs));
+    if (!scopes.includes(needs)) return refused("scope", auth.insufficientScope(needs), principal);
     const tooMany = await ofKnown(principal);
-    if (tooMany) return refused("rate", tooMany);
+    if (tooMany) return refused("rate", tooMany, principal);
     const tooManyOpen = open.refusal(principal);
-    if (tooManyOpen) return refused("open_requests", tooManyOpen);
+    if (tooManyOpen) return refused("open_requests", tooManyOpen, principal);
     outgoing.once("close", open.began(principal));
+    if (admitted.expiresAt !== undefined) endAt(outgoing, admitted.expiresAt);
     return admitted;
   };
 }
 
+/** Whoever came in by a token hears nothing more when it has run out. `at`: ms since the epoch. */
+function endAt(outgoing: Bindings["outgoing"], at: number): void {
+  const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), LONGEST_MS)).unref();
+  outgoing.once("close", () => clearTimeout(timer));
+}
+
+/** Timers of Node are 32 bits. */
+const LONGEST_MS = 2_147_483_647;
+
 async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOptions): Promise<Response> {
   const admitted = await enter(context, "read");
-  if (admitted instanceof Response) return admitted;
+  if (!isAdmitted(admitted)) return admitted;
   const { caller, kind } = admitted;
   const body = context.req.method === "POST" ? parsed(await context.req.text()) : undefined;
   if (body === NOT_JSON) return notJson();
@@ -134,7 +142,7 @@ async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOption
   const needs = kind === "oauth" ? options.scopeOf(body) : undefined;
   if (needs !== undefined && !caller.scopes.includes(needs)) {
     options.metrics.refused("scope");
-    return options.insufficientScope(needs);
+    return options.auth.insufficientScope(needs);
   }
   return options.mcp(context.req.raw, { caller, body });
 }
