@@ -12,10 +12,8 @@ export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 
 /** Who makes a call, and what they may do. */
-export interface Caller {
-  readonly principal: Principal;
-  readonly scopes: readonly Scope[];
-}
+export const Caller = z.object({ principal: Principal, scopes: z.array(Scope).readonly() }).readonly();
+export type Caller = z.infer<typeof Caller>;
 
 /** Whoever can start this server can do all that it does. */
 export const LOCAL_CALLER: Caller = { principal: LOCAL_PRINCIPAL, scopes: SCOPES };

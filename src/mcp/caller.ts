@@ -1,6 +1,5 @@
 import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
-import { z } from "zod";
-import { LOCAL_CALLER, Principal, Scope, type Caller } from "../domain/principal.ts";
+import { Caller, LOCAL_CALLER } from "../domain/principal.ts";
 
 /** What the door hands on with a request. */
 export interface Entry {
@@ -21,5 +20,5 @@ export function callerOf({ http }: ServerContext): Caller {
 
 /** Throws where the door has let somebody in without a name: nothing may be done for him. */
 export function callerIn(authInfo: AuthInfo | undefined): Caller {
-  return { principal: Principal.parse(authInfo?.clientId), scopes: z.array(Scope).parse(authInfo?.scopes) };
+  return Caller.parse({ principal: authInfo?.clientId, scopes: authInfo?.scopes });
 }
