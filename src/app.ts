@@ -79,44 +79,22 @@ export function createApp(settings: AppSettings): App {
   const masker = createMasker(environment);
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
-  const query = querySettings(config);
-  const toolNames = namesOf(config.toolsets, query);
+  const toolNames = namesOf(config.toolsets, querySettings(config));
   const callersAnswer = toolNames.includes(ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
+  const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
+  const now = () => Date.now();
   let engine: Promise<Engine> | undefined;
   let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
     engine = startEngine(settings, { log, masker, bypass, callersAnswer });
-    return {
-      engine: await engine,
-      defaults: { cwd: process.cwd() },
-      limits: { maxWaitMs: config.maxWaitMs },
-      diskResume: {
-        allowed: config.allowDiskResume,
-        secret: resumeSecret(environment),
-      },
-      allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
-      bypass,
-      callersAnswer,
-      audit,
-      mask: (fields) => masker.fields(fields),
-      reported,
-      now: () => Date.now(),
-      log,
-    };
-  };
-  const offer = async (): Promise<Offer> => {
-    const [{ toolsOf }, { LIBRARY }] = await Promise.all([
-      import("./tools/toolsets.ts"),
-      import("./tools/resources/library.ts"),
-    ]);
-    return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY };
+    return { ...toolSettings(settings), engine: await engine, bypass, callersAnswer, audit, mask, reported, now, log };
   };
   const serverOptions: ServerOptions = {
     toolNames,
-    offer: onceReady(offer),
+    offer: onceReady(async () => offerOf(config)),
     reported,
     deps: onceReady(deps),
     info: settings.info,
@@ -135,12 +113,8 @@ export function createApp(settings: AppSettings): App {
     });
   };
   const close = async () => {
-    const serving = await http?.catch(() => undefined);
-    // Whoever distributes the work is told first, and what runs may come to its end.
-    serving?.refuseNew();
-    const running = await engine?.catch(() => undefined);
-    if (serving) await running?.stop(config.drainMs);
-    await serving?.close();
+    const [serving, running] = await Promise.all([http?.catch(() => undefined), engine?.catch(() => undefined)]);
+    if (serving) await leave(serving, running, config);
     await running?.drain();
   };
   return {
@@ -149,6 +123,34 @@ export function createApp(settings: AppSettings): App {
     serveHttp: async (factory) => (http ??= serveHttp(factory)),
     close: async () => (closed ??= close()),
   };
+}
+
+/** What tools learn of the configuration. */
+function toolSettings({
+  config,
+  environment,
+}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits"> {
+  return {
+    defaults: { cwd: process.cwd() },
+    limits: { maxWaitMs: config.maxWaitMs },
+    diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
+    allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+  };
+}
+
+async function offerOf(config: Config): Promise<Offer> {
+  const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+    import("./tools/toolsets.ts"),
+    import("./tools/resources/library.ts"),
+  ]);
+  return { tools: toolsOf(config.toolsets, { query: querySettings(config) }), library: LIBRARY };
+}
+
+/** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */
+async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
+  serving.refuseNew();
+  await engine?.stop(drainMs);
+  await serving.close();
 }
 
 /** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */

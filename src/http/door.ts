@@ -1,4 +1,3 @@
-import type { HttpBindings } from "@hono/node-server";
 import { Hono, type Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { cors } from "hono/cors";
@@ -6,6 +5,7 @@ import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
 import { OpenRequests, rateLimit } from "./limits.ts";
+import type { Bindings } from "./listen.ts";
 
 /** The way of a request in: what it must be, who sends it, how much he may ask for, and where it goes. */
 
@@ -42,7 +42,7 @@ export interface DoorMetrics {
   refused(reason: Reason): void;
 }
 
-type Env = { Bindings: HttpBindings };
+type Env = { Bindings: Bindings };
 
 /** Of requests without a valid token an address may make so large a share of the rate. */
 const STRANGERS = 0.1;

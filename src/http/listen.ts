@@ -1,15 +1,18 @@
 import { once } from "node:events";
-import type { Server } from "node:http";
-import { serve, type HttpBindings } from "@hono/node-server";
+import { createServer, type Server } from "node:http";
+import { getRequestListener, type Http2Bindings, type HttpBindings } from "@hono/node-server";
 import { cutSlowReaders } from "./limits.ts";
 
 /** The port, and how long a client may take to say and to hear something. */
+
+/** The two ends of a request as Node has them. */
+export type Bindings = HttpBindings | Http2Bindings;
 
 export interface ListenOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  readonly fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>;
+  readonly fetch: (request: Request, bindings: Bindings) => Response | Promise<Response>;
   /** From a request's first byte to its last, ms; its headers have a quarter of it. */
   readonly receiveMs: number;
   /** A client that takes nothing of what waits for it for so long is cut off, ms. */
@@ -31,17 +34,17 @@ const KEEP_ALIVE_MS = 5_000;
 export async function listen(options: ListenOptions): Promise<Listening> {
   const { host, port, fetch, receiveMs, sendMs, onSlowReader } = options;
   const headersMs = Math.ceil(receiveMs / 4);
-  const server = serve({
-    fetch: (request, bindings) => fetch(request, bindings as HttpBindings),
-    hostname: unbracketed(host),
-    port,
-    serverOptions: {
+  const answer = getRequestListener(fetch);
+  const server = createServer(
+    {
       requestTimeout: receiveMs,
       headersTimeout: headersMs,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: Math.min(headersMs, 5_000),
     },
-  }) as Server;
+    (incoming, outgoing) => void answer(incoming, outgoing),
+  );
+  server.listen({ host: unbracketed(host), port });
   await once(server, "listening");
   const stopLooking = cutSlowReaders(server, sendMs, onSlowReader);
   return {

@@ -2,6 +2,13 @@ import type { AuthInfo, ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { LOCAL_CALLER, Principal, Scope, type Caller } from "../domain/principal.ts";
 
+/** What the door hands on with a request. */
+export interface Entry {
+  readonly caller: Caller;
+  /** The body as it was parsed; undefined for a request without one. */
+  readonly body: unknown;
+}
+
 /** A caller on his way through the SDK, which knows him as the client of a token. The token itself stays at the door. */
 export function authInfoOf({ principal, scopes }: Caller): AuthInfo {
   return { token: "", clientId: principal, scopes: [...scopes] };

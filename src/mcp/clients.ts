@@ -6,8 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
-import { authInfoOf } from "./caller.ts";
-import type { Entry } from "./http.ts";
+import { authInfoOf, type Entry } from "./caller.ts";
 import { Replay } from "./replay.ts";
 
 /**
@@ -23,7 +22,7 @@ export interface ClientLimits {
 }
 
 /** A client whose connection broke has so long to come back before its calls are taken for given up, ms. */
-const BREAK_MS = 10_000;
+const BREAK_MS = 5_000;
 /** Bytes of messages kept for clients that come back. */
 const REPLAY_BYTES = 33_554_432;
 /** Between a broken stream and the next try of its client, ms. */
@@ -90,6 +89,7 @@ export class Clients {
     });
     const server = this.#make(entry);
     const client: Client = { id, principal, transport, server, open: 0, usedAt: Date.now(), broken: undefined };
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
     transport.onerror = (error) => this.#log.debug("a request of a client", { error: error.message });
     await server.connect(transport);
     return client;

@@ -5,9 +5,8 @@ import {
   type McpServer,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
-import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
-import { authInfoOf } from "./caller.ts";
+import { authInfoOf, type Entry } from "./caller.ts";
 import { Clients, type ClientLimits } from "./clients.ts";
 
 /**
@@ -18,14 +17,8 @@ import { Clients, type ClientLimits } from "./clients.ts";
 /** Made for a client of 2025, or for a request of a later one. Side-effect free: what it serves lives elsewhere. */
 export type ServerFactory = (context: Pick<McpRequestContext, "era">) => McpServer;
 
-export interface Entry {
-  readonly caller: Caller;
-  /** The body as it was parsed; undefined for a request without one. */
-  readonly body: unknown;
-}
-
 export interface HttpEndpoint {
-  fetch(request: Request, entry: Entry): Promise<Response>;
+  readonly fetch: (request: Request, entry: Entry) => Promise<Response>;
   /** Tells the clients of later eras that listen what has changed; those of 2025 are told by their own server. */
   readonly notify: ServerNotifier;
   /** Protocol sessions of clients of 2025. */
