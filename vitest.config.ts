@@ -24,7 +24,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], hookTimeout: 120_000 },
+        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], hookTimeout: 300_000 },
       },
     ],
     coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },
