@@ -33,6 +33,7 @@ const PARTS = [
   ),
   { file: "docs/tools.md", name: "advanced options", render: advancedTable },
   { file: "docs/tools.md", name: "error codes", render: errorTable },
+  { file: "docs/observability.md", name: "metrics", render: metricsTable },
 ];
 
 const MEND = "node scripts/generate-docs.mjs";
@@ -40,8 +41,21 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
 const MODULES = ["config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
-const { AdvancedOptions, Config, ERRORS, SETTINGS, code, querySettings, rowsOf, table, toolsOf, wordsOf, z } =
-  await fromSource([...MODULES, "tools/toolsets"]);
+const {
+  AdvancedOptions,
+  Config,
+  ERRORS,
+  Registry,
+  SETTINGS,
+  code,
+  instruments,
+  querySettings,
+  rowsOf,
+  table,
+  toolsOf,
+  wordsOf,
+  z,
+} = await fromSource([...MODULES, "tools/toolsets", "http/metrics/instruments"]);
 
 function settingsTable() {
   const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
@@ -68,6 +82,13 @@ function errorTable() {
   return table(["Code", "When", "What to do"], rows);
 }
 
+function metricsTable() {
+  const rows = Object.values(instruments(new Registry())).map(({ constructor, help, labelNames, name }) => {
+    return [code(name), constructor.name.toLowerCase(), labelNames.map(code).join(", "), help];
+  });
+  return table(["Metric", "Type", "Labels", "Meaning"], rows);
+}
+
 const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
@@ -84,6 +105,7 @@ function schemaTable(tool, schema) {
 /** All that these modules of src/ export, bundled into one file that is gone again. */
 async function fromSource(modules) {
   const lines = [...modules.map((module) => `export * from "/src/${module}.ts";`), 'export { z } from "zod";'];
+  lines.push('export { Registry } from "prom-client";');
   const entry = {
     name: "entry",
     resolveId: (id) => (id === "docs" ? join(root, "docs.mjs") : id.startsWith("/src/") ? join(root, id) : undefined),
