@@ -35,6 +35,7 @@ const PARTS = [
   { file: "docs/tools.md", name: "error codes", render: errorTable },
   { file: "docs/conformance.md", name: "what passes", render: conformanceTable },
   { file: "docs/conformance.md", name: "what is not ours", render: notOursTable },
+  { file: "docs/observability.md", name: "metrics", render: metricsTable },
 ];
 
 const MEND = "node scripts/generate-docs.mjs";
@@ -42,8 +43,24 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
 const MODULES = ["config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
-const source = await fromSource([...MODULES, "tools/toolsets"].map((module) => `src/${module}`));
-const { AdvancedOptions, Config, ERRORS, SETTINGS, code, querySettings, rowsOf, table, toolsOf, wordsOf, z } = source;
+const source = await fromSource(
+  [...MODULES, "tools/toolsets", "http/metrics/instruments"].map((module) => `src/${module}`),
+);
+const {
+  AdvancedOptions,
+  Config,
+  ERRORS,
+  Registry,
+  SETTINGS,
+  code,
+  instruments,
+  querySettings,
+  rowsOf,
+  table,
+  toolsOf,
+  wordsOf,
+  z,
+} = source;
 const { NOT_OURS, REVISIONS, scenariosOf } = await fromSource(["test/conformance/listed"]);
 
 function settingsTable() {
@@ -97,6 +114,13 @@ function notOursTable() {
   return table(["On", "Scenarios", "Why"], rows);
 }
 
+function metricsTable() {
+  const rows = Object.values(instruments(new Registry())).map(({ constructor, help, labelNames, name }) => {
+    return [code(name), constructor.name.toLowerCase(), labelNames.map(code).join(", "), help];
+  });
+  return table(["Metric", "Type", "Labels", "Meaning"], rows);
+}
+
 const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
@@ -113,6 +137,7 @@ function schemaTable(tool, schema) {
 /** All that these modules export, bundled into one file that is gone again. */
 async function fromSource(modules) {
   const lines = [...modules.map((module) => `export * from "/${module}.ts";`), 'export { z } from "zod";'];
+  lines.push('export { Registry } from "prom-client";');
   const entry = {
     name: "entry",
     resolveId: (id) =>

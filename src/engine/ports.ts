@@ -1,6 +1,6 @@
 import type { Command, CommandReply } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
-import type { BackgroundTask, NoticeKind, SessionEvent, StoredEvent } from "../domain/event.ts";
+import type { BackgroundTask, EventType, NoticeKind, SessionEvent, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Ask, Decision } from "../domain/permission.ts";
@@ -197,6 +197,9 @@ export interface SessionQuery {
   limit: number;
 }
 
+/** A status that no session has is missing. */
+export type SessionCounts = Partial<Readonly<Record<SessionStatus, number>>>;
+
 export interface PurgeQuery {
   /** Only sessions that last changed before this time, ms since the epoch. */
   before: number;
@@ -247,8 +250,8 @@ export interface SessionBackend {
   release(lease: Lease): Promise<void>;
   /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
   append(lease: Lease, change: Append): Promise<void>;
-  /** Events with `id >= from`, in order, at most `limit`. */
-  read(id: string, from: number, limit: number): Promise<StoredEvent[]>;
+  /** Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. */
+  read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]>;
   /** Those that are there, then each as it comes; no gap, none twice. Ends when `signal` aborts. */
   tail(id: string, from: number, signal: AbortSignal): AsyncIterable<StoredEvent>;
   /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
@@ -260,6 +263,8 @@ export interface SessionBackend {
   abandoned(limit: number): Promise<SessionRecord[]>;
   /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
   atWork(): Promise<SessionRecord[]>;
+  /** How many sessions there are, by the status that is recorded, of all principals. */
+  count(): Promise<SessionCounts>;
   /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
   purge(query: PurgeQuery): Promise<number>;
   close(): Promise<void>;

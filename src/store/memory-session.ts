@@ -1,4 +1,4 @@
-import type { StoredEvent } from "../domain/event.ts";
+import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
 import {
@@ -140,9 +140,11 @@ export class MemorySession {
     this.bell.ring();
   }
 
-  read(from: number, limit: number): StoredEvent[] {
+  read(from: number, limit: number, types?: readonly EventType[]): StoredEvent[] {
     const start = Math.max(from, 1) - 1;
-    return this.#log.slice(start, start + limit).map((event) => event.read());
+    const end = types ? this.#log.length : start + limit;
+    const events = this.#log.slice(start, end).map((event) => event.read());
+    return types ? events.filter(({ type }) => types.includes(type)).slice(0, limit) : events;
   }
 
   /** Ends all that waits for this session. */

@@ -1,5 +1,5 @@
 import type { Command, CommandReply } from "../domain/command.ts";
-import type { StoredEvent } from "../domain/event.ts";
+import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import {
   type Append,
@@ -11,6 +11,7 @@ import {
   NoAnswerError,
   type PurgeQuery,
   type SessionBackend,
+  type SessionCounts,
   type SessionQuery,
   type SessionRecord,
 } from "../engine/ports.ts";
@@ -99,6 +100,14 @@ class MemoryBackend implements SessionBackend {
     return this.#transaction(() => [...this.#tables.sessions.values()].reduce((sum, { size }) => sum + size, 0));
   }
 
+  count(): Promise<SessionCounts> {
+    return this.#transaction(() => {
+      const counts: Record<string, number> = {};
+      for (const { status } of this.#tables.sessions.values()) counts[status] = (counts[status] ?? 0) + 1;
+      return counts;
+    });
+  }
+
   abandoned(limit: number): Promise<SessionRecord[]> {
     return this.#transaction(() => {
       const found = [...this.#tables.sessions.values()].filter(
@@ -139,8 +148,8 @@ class MemoryBackend implements SessionBackend {
     });
   }
 
-  read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
-    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit) ?? []);
+  read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
+    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit, types) ?? []);
   }
 
   async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {

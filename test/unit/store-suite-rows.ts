@@ -161,6 +161,17 @@ export function rowTests(world: () => World): void {
     expect(await b.abandoned(9)).toEqual([]);
   });
 
+  it("counts sessions by status, whoever opened them", async () => {
+    const { a, b, store } = world();
+    expect(await a.count()).toEqual({});
+    await a.create(session());
+    for (const principal of ["local", "ann"]) await a.create(session({ principal, state: failed }));
+    expect(await b.count()).toEqual({ idle: 1, error: 2 });
+    await store.advance(1);
+    expect(await b.purge({ before: T0 + 1, statuses: ["error"], limit: 1 })).toBe(1);
+    expect(await a.count()).toEqual({ idle: 1, error: 1 });
+  });
+
   it("knows its size: more with each event, less after a purge", async () => {
     const { a, b, owned } = world();
     const empty = await b.size();

@@ -1,19 +1,27 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Command, CommandReply } from "../../domain/command.ts";
-import type { StoredEvent } from "../../domain/event.ts";
+import type { EventType, StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
-import type { Append, InboxItem, Lease, NewSession, SessionQuery, SessionRecord } from "../../engine/ports.ts";
+import type {
+  Append,
+  InboxItem,
+  Lease,
+  NewSession,
+  SessionCounts,
+  SessionQuery,
+  SessionRecord,
+} from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
 import { AtWork } from "./at-work.ts";
 import { Changes } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
-import { isBarrier, readEvents, toAppend } from "./events.ts";
+import { isBarrier, readEvents, readTypes, toAppend } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
+import { abandonedSessions, countSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -89,8 +97,8 @@ export class SqliteBackend implements SessionBackend {
     await this.#change(lease.sessionId, urgency, toAppend(lease, change), change.events.length);
   }
 
-  async read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
-    return this.#read((db) => readEvents(db, id, from, limit));
+  async read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
+    return this.#read((db) => (types ? readTypes(db, id, types, { from, limit }) : readEvents(db, id, from, limit)));
   }
 
   async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
@@ -161,6 +169,10 @@ export class SqliteBackend implements SessionBackend {
 
   async size(): Promise<number> {
     return this.#read(usedBytes);
+  }
+
+  async count(): Promise<SessionCounts> {
+    return this.#read(countSessions);
   }
 
   async abandoned(limit: number): Promise<SessionRecord[]> {

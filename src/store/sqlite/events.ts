@@ -13,6 +13,8 @@ const sql = {
   insert: "INSERT INTO events(session_id, id, at, type, event) VALUES($sessionId, $id, $at, $type, $event)",
   firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
   read: `SELECT id, at, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
+  readTypes: `SELECT id, at, event FROM events
+    WHERE session_id = $sessionId AND id >= $from AND type IN (SELECT value FROM json_each($types)) ORDER BY id LIMIT $limit`,
 } as const;
 
 /** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
@@ -52,4 +54,15 @@ function refusal(db: Connection, to: { id: string; owner: string; epoch: number;
 
 export function readEvents(db: Connection, sessionId: string, from: number, limit: number): StoredEvent[] {
   return db.all(sql.read, EventRow, { sessionId, from: Math.max(from, 1), limit });
+}
+
+/** No index helps: the rows of the session are gone through, but what stands in the others is not read. */
+export function readTypes(
+  db: Connection,
+  sessionId: string,
+  types: readonly EventType[],
+  page: { readonly from: number; readonly limit: number },
+): StoredEvent[] {
+  const { from, limit } = page;
+  return db.all(sql.readTypes, EventRow, { sessionId, from: Math.max(from, 1), limit, types: JSON.stringify(types) });
 }

@@ -94,6 +94,7 @@ function promptOf(args: Input): PromptRequest {
   const limits = { ...(turnMs !== undefined && { turnMs }), ...(askMs !== undefined && { askMs }) };
   return {
     text: args.prompt,
+    via: "claude_code_reply",
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),

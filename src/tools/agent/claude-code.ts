@@ -55,6 +55,7 @@ export const claudeCode = defineTool({
     const { attachments, idempotencyKey, prompt: text } = args;
     const prompt = {
       text,
+      via: "claude_code",
       ...(attachments && { attachments }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
