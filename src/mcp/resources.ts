@@ -8,10 +8,11 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
-import type { Caller } from "../domain/principal.ts";
+import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps, ToolLimits } from "../tools/define.ts";
 import { asAppError } from "../tools/errors.ts";
+import { requireScope } from "../tools/scope.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
 interface ResourceOptions {
@@ -28,12 +29,16 @@ interface ResourceAnswers {
   read(params: { uri: string }, context: ServerContext): Promise<ReadResourceResult>;
 }
 
+/** What a caller needs for any of it. */
+const SCOPE: Scope = "read";
+
 /** Answers for what can be read. */
 export function resourceAnswers(library: Library, options: ResourceOptions): ResourceAnswers {
   const { documents, pages } = library;
+  const mayRead = options.caller.scopes.includes(SCOPE);
   return {
     list: () => ({
-      resources: pages.map(({ uri, name, title, description, mimeType }) => ({
+      resources: (mayRead ? pages : []).map(({ uri, name, title, description, mimeType }) => ({
         uri,
         name,
         title,
@@ -42,7 +47,7 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
       })),
     }),
     listTemplates: () => ({
-      resourceTemplates: documents.map(({ uriTemplate, name, title, description, mimeType }) => ({
+      resourceTemplates: (mayRead ? documents : []).map(({ uriTemplate, name, title, description, mimeType }) => ({
         uriTemplate,
         name,
         title,
@@ -51,11 +56,26 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
       })),
     }),
     read: async ({ uri }, { mcpReq }) => {
+      await requireReading(uri, options);
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
       return read(uri, found, { ...options.caller, signal: mcpReq.signal }, options);
     },
   };
+}
+
+/** Before it is even looked whether there is such a thing. Who was refused is taken down, like with a tool. */
+async function requireReading(uri: string, { caller, deps }: ResourceOptions): Promise<void> {
+  try {
+    requireScope(caller, SCOPE, "Reading resources");
+  } catch (error) {
+    const { audit } = await deps();
+    audit?.({ principal: caller.principal, tool: "resources/read", outcome: "PERMISSION_DENIED" });
+    throw refusal(
+      uri,
+      asAppError(error, () => undefined),
+    );
+  }
 }
 
 async function read(

@@ -54,6 +54,7 @@ export const claudeCodeReply = defineTool({
     },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const { sessionId, cursor } = await send(args, call, deps);

@@ -47,6 +47,7 @@ export const claudeCode = defineTool({
   unlisted: ADVANCED,
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);

@@ -14,6 +14,7 @@ export const claudeDirectQuery = defineTool({
   description: "Send one prompt in a session of its own, wait for the reply, and close the session.",
   input: z.strictObject({ ...saying, ...beginning }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);
     const { cursor, sessionId } = await deps.engine.open(call.principal, { options, prompt: { text, via: NAME } });

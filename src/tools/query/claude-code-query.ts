@@ -39,6 +39,7 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
     description: `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings)}`,
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    scope: "run",
     async handle(args, call, deps) {
       const begun = deps.now();
       const { mode, note } = modeOf(args, settings, deps);
