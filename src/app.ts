@@ -1,4 +1,5 @@
 import { availableParallelism, totalmem } from "node:os";
+import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
@@ -162,6 +163,7 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
     import("./engine/clock.ts"),
   ]);
   const { config, depth, environment, ownCommands } = settings;
+  const confine = confinements(config);
   return createEngine({
     backend: await connectStore(settings, log),
     runtime: claudeRuntime({
@@ -169,8 +171,7 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       depth,
       mayNest: depth + 1 < config.maxDepth,
       ownCommands,
-      allowDirs: config.allowDirs,
-      trustDirs: config.trustDirs,
+      confine,
       claudePath: config.claudePath,
       forceReaper: config.reaper === "always",
       spares: config.spares,
@@ -197,7 +198,12 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       everyMs: config.cleanupIntervalMs,
     },
     places: placesOf(config),
-    gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
+    gate: {
+      allowsBypass: () => bypass.isAllowed(),
+      depth,
+      maxDepth: config.maxDepth,
+      grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
+    },
   });
 }
 

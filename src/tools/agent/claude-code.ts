@@ -59,7 +59,7 @@ export const claudeCode = defineTool({
       ...(attachments && { attachments }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
-    const { sessionId, cursor } = await deps.engine.open(call.principal, { options: chosen, prompt });
+    const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
     const begun = { cursor, waitMs, warnings };
     return { answer: await answerTurn(viewSession(sessionId, call, deps), call, begun, deps.diskResume) };
   },

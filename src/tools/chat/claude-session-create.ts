@@ -37,7 +37,7 @@ export const claudeSessionCreate = defineTool({
 });
 
 async function create(args: Input, call: ToolCall, deps: ToolDeps): Promise<string> {
-  const { sessionId } = await deps.engine.create(call.principal, conversationOptions(args, deps));
+  const { sessionId } = await deps.engine.create(call, conversationOptions(args, deps));
   return sessionId;
 }
 

@@ -46,7 +46,7 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
       const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
       refuseNul(options);
       const prompt = { text: args.prompt, limits: { turnMs: settings.maxExecutionMs }, via: NAME };
-      const { cursor, sessionId } = await deps.engine.open(call.principal, { options, prompt });
+      const { cursor, sessionId } = await deps.engine.open(call, { options, prompt });
 
       const view = viewSession(sessionId, call, deps);
       const { maxBytes } = settings;
