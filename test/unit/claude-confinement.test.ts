@@ -20,6 +20,8 @@ import { recipeOf } from "../../src/claude/spares/recipe.ts";
 import { type Spawned, Spawner } from "../../src/claude/supervise/spawn.ts";
 import { killTree, startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+import { withinPlaces } from "../../src/engine/verbs/decision.ts";
 import { ESCAPES, plant, type Place } from "../escapes.ts";
 import { runtimeFor } from "./claude-confined.ts";
 
@@ -49,6 +51,19 @@ describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
     const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
     await expect(attach(`${way}/planted.png`)).rejects.toMatchObject(outside("attachments[0].path"));
     await expect(runtime().workTree("ann", { cwd: way })).rejects.toMatchObject(outside("cwd"));
+  });
+
+  it("is opened to no session by an approval", async () => {
+    const approve = async (directories: string[]) =>
+      withinPlaces(runtime(), { principal: "ann", spec: { cwd: place.allowed } } as SessionRecord, {
+        behavior: "allow",
+        updatedPermissions: [{ type: "addDirectories", directories, destination: "session" }],
+      });
+    const way = folder(place);
+    await expect(approve([place.allowed, way])).rejects.toMatchObject(outside("additionalDirectories[1]"));
+    symlinkSync(place.allowed, join(place.allowed, "self"), "junction");
+    const inside = await approve([join(place.allowed, "self")]);
+    expect(inside).toMatchObject({ updatedPermissions: [{ directories: [place.allowed] }] });
   });
 
   it("leads no process that is started later, whatever was checked before", async () => {
