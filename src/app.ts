@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import type { HttpServing } from "./app-http.ts";
+import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
@@ -192,6 +193,7 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
     import("./engine/clock.ts"),
   ]);
   const { config, depth, environment, ownCommands } = settings;
+  const confine = confinements(config);
   return createEngine({
     backend: await connectStore(settings, log),
     runtime: claudeRuntime({
@@ -199,8 +201,7 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       depth,
       mayNest: depth + 1 < config.maxDepth,
       ownCommands,
-      allowDirs: config.allowDirs,
-      trustDirs: config.trustDirs,
+      confine,
       claudePath: config.claudePath,
       forceReaper: config.reaper === "always",
       spares: config.spares,
@@ -227,7 +228,12 @@ async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, 
       everyMs: config.cleanupIntervalMs,
     },
     places: placesOf(config),
-    gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
+    gate: {
+      allowsBypass: () => bypass.isAllowed(),
+      depth,
+      maxDepth: config.maxDepth,
+      grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
+    },
   });
 }
 

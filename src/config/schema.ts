@@ -102,7 +102,8 @@ const fields = {
     flag: "allow-dir",
     variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
     group: "Directories",
-    meaning: "Sessions may use only cwd and additionalDirectories inside these, judged by real path.",
+    meaning:
+      "Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path.",
   }),
   trustDirs: directories("none", {
     flag: "trust-dir",

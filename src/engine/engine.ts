@@ -3,7 +3,7 @@ import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf } from "../domain/session.ts";
 import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
@@ -17,10 +17,10 @@ import {
   type Beginning,
 } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
-import { decisionOf } from "./verbs/decision.ts";
+import { decisionOf, withinPlaces } from "./verbs/decision.ts";
 import {
-  addedDirectories,
   checkDecision,
+  checkGiven,
   checkMode,
   checkOptions,
   checkSession,
@@ -72,37 +72,43 @@ class Node implements Engine {
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
 
-  async create(principal: Principal, options: SessionOptions) {
-    await this.#checkStart(options);
+  async create(caller: Caller, options: SessionOptions) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, options);
+    await this.#checkStart(principal, options);
     const beginning = await newSession(this.#options.runtime, principal, options);
     const { record } = await createSession(this.#options, principal, beginning, undefined);
     return { sessionId: record.id };
   }
 
-  async open(principal: Principal, { options, prompt }: OpenRequest) {
-    await this.#checkStart(options);
+  async open(caller: Caller, { options, prompt }: OpenRequest) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, options);
+    await this.#checkStart(principal, options);
     return this.#begin(principal, await newSession(this.#options.runtime, principal, options), prompt);
   }
 
   async fork(principal: Principal, sessionId: string, request: PromptRequest) {
     const source = await this.get(principal, sessionId);
-    await this.#checkStart(optionsOf(source.spec, source.state));
+    await this.#checkStart(principal, optionsOf(source.spec, source.state));
     await this.#checkIdentity(source);
     const { resumeAt: _, ...prompt } = request;
     return this.#begin(principal, forkOf(source, request), prompt);
   }
 
-  async adopt(principal: Principal, request: AdoptRequest) {
-    const beginning = await adopted(this.#options.runtime, request);
-    await this.#checkStart(beginning.spec);
+  async adopt(caller: Caller, request: AdoptRequest) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, request.options);
+    const beginning = await adopted(this.#options, principal, request);
+    await this.#checkStart(principal, beginning.spec);
     const { resumeAt: _, ...prompt } = request.prompt;
     return this.#begin(principal, beginning, prompt);
   }
 
-  async #checkStart(options: SessionOptions): Promise<void> {
+  async #checkStart(principal: Principal, options: SessionOptions): Promise<void> {
     this.#refuseWhileStopping();
     checkOptions(this.#options.gate, options);
-    await this.#options.runtime.check(options);
+    await this.#options.runtime.check(principal, options);
     await this.#ownership.beAlive();
   }
 
@@ -150,8 +156,7 @@ class Node implements Engine {
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const { spec } = await this.get(principal, sessionId);
-    await this.#options.runtime.check(spec);
-    return this.#options.runtime.workTree(spec);
+    return this.#options.runtime.workTree(principal, spec);
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
@@ -171,10 +176,9 @@ class Node implements Engine {
     const record = await this.get(principal, sessionId);
     const { by, requestId } = request;
     const forSession = request.decision === "allow_for_session";
-    const decision = await decisionOf(this.#options.backend, record, request);
-    checkDecision(this.#options.gate, decision);
-    const additionalDirectories = addedDirectories(decision);
-    if (additionalDirectories.length > 0) await this.#options.runtime.check({ ...record.spec, additionalDirectories });
+    const meant = await decisionOf(this.#options.backend, record, request);
+    checkDecision(this.#options.gate, meant);
+    const decision = await withinPlaces(this.#options.runtime, record, meant);
     const data = { requestId, decision, by, forSession };
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
   }
@@ -270,7 +274,7 @@ class Node implements Engine {
     // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
     const options = optionsOf(record.spec, record.state);
     checkSession(gate, record);
-    await runtime.check(options);
+    await runtime.check(record.principal, options);
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || process.phase !== "none") return;
     await this.#checkIdentity(record);
@@ -278,17 +282,17 @@ class Node implements Engine {
     await this.#ownership.settled(record.id);
     const { processCount, transcriptId = record.id } = record.state;
     if (processCount === 0) return;
-    const open = await runtime.openIn(transcriptId, options);
+    const open = await runtime.openIn(record.principal, transcriptId, options);
     // It can be our own, which another prompt has started meanwhile.
     const now = open && (await backend.get(record.id));
     if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
   }
 
   /** A session that would go on under another configuration or another's money is not resumed unseen. */
-  async #checkIdentity({ id, spec, state }: SessionRecord): Promise<void> {
+  async #checkIdentity({ id, principal, spec, state }: SessionRecord): Promise<void> {
     const { identity: before } = state;
     if (!before || state.process.phase !== "none") return;
-    const now = await this.#options.runtime.identify(spec);
+    const now = await this.#options.runtime.identify(principal, spec);
     if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
     const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
     const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;

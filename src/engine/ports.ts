@@ -119,23 +119,35 @@ export interface Spares {
 }
 
 export interface AgentRuntime {
-  /** Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field. */
-  check(options: SessionOptions): Promise<void>;
+  /**
+   * Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field, and
+   * PERMISSION_DENIED for a principal of whom it is not known what his sessions may use; so does all else that takes one.
+   * Resolves with the options; where the principal is confined to folders, their paths as they really are.
+   */
+  check(principal: Principal, options: SessionOptions): Promise<SessionOptions>;
   /** The id that a new session will have, known before its process starts (a spare process owns its id). */
   reserve(principal: Principal, options: SessionOptions): Promise<string>;
   readonly spares: Spares;
   /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
-  attach(sources: readonly AttachmentSource[], options: Pick<SessionOptions, "cwd">): Promise<Attachment[]>;
-  /** Undefined where the folder is in no repository. */
-  workTree(options: Pick<SessionOptions, "cwd" | "env">): Promise<WorkTree | undefined>;
+  attach(
+    principal: Principal,
+    sources: readonly AttachmentSource[],
+    options: Pick<SessionOptions, "cwd">,
+  ): Promise<Attachment[]>;
+  /** Undefined where the folder is in no repository. Refuses a folder as `check` does. */
+  workTree(principal: Principal, options: Pick<SessionOptions, "cwd" | "env">): Promise<WorkTree | undefined>;
   /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
-  find(sessionId: string, options: Pick<SessionOptions, "env">): Promise<FoundSession | undefined>;
+  find(
+    principal: Principal,
+    sessionId: string,
+    options: Pick<SessionOptions, "env">,
+  ): Promise<FoundSession | undefined>;
   /** The process that has the session open just now, in a terminal or wherever else. */
-  openIn(sessionId: string, options: Pick<SessionOptions, "env">): Promise<OpenIn | undefined>;
+  openIn(principal: Principal, sessionId: string, options: Pick<SessionOptions, "env">): Promise<OpenIn | undefined>;
   /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
   start(request: AgentStart): AgentProcess;
   /** Whose configuration and money a session with these options would use. */
-  identify(options: SessionOptions): Promise<Identity>;
+  identify(principal: Principal, options: SessionOptions): Promise<Identity>;
   /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
   endLeftover(leftover: Leftover): Promise<void>;
   /** Resolves when no process of this runtime is left. Whoever calls it has stopped them; stopping has its bounds. */

@@ -8,9 +8,11 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { AppError } from "../domain/error.ts";
+import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps, ToolLimits } from "../tools/define.ts";
 import { asAppError } from "../tools/errors.ts";
+import { requireScope } from "../tools/scope.ts";
 import { callerOf } from "./caller.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
@@ -22,17 +24,21 @@ interface ResourceOptions {
 }
 
 interface ResourceAnswers {
-  list(): ListResourcesResult;
-  listTemplates(): ListResourceTemplatesResult;
+  list(context: ServerContext): ListResourcesResult;
+  listTemplates(context: ServerContext): ListResourceTemplatesResult;
   read(params: { uri: string }, context: ServerContext): Promise<ReadResourceResult>;
 }
+
+/** What a caller needs for any of it. */
+const SCOPE: Scope = "read";
 
 /** Answers for what can be read. */
 export function resourceAnswers(library: Library, options: ResourceOptions): ResourceAnswers {
   const { documents, pages } = library;
+  const mayRead = (context: ServerContext) => callerOf(context).scopes.includes(SCOPE);
   return {
-    list: () => ({
-      resources: pages.map(({ uri, name, title, description, mimeType }) => ({
+    list: (context) => ({
+      resources: (mayRead(context) ? pages : []).map(({ uri, name, title, description, mimeType }) => ({
         uri,
         name,
         title,
@@ -40,21 +46,39 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
         mimeType,
       })),
     }),
-    listTemplates: () => ({
-      resourceTemplates: documents.map(({ uriTemplate, name, title, description, mimeType }) => ({
-        uriTemplate,
-        name,
-        title,
-        description,
-        mimeType,
-      })),
+    listTemplates: (context) => ({
+      resourceTemplates: (mayRead(context) ? documents : []).map(
+        ({ uriTemplate, name, title, description, mimeType }) => ({
+          uriTemplate,
+          name,
+          title,
+          description,
+          mimeType,
+        }),
+      ),
     }),
     read: async ({ uri }, context) => {
+      const caller = callerOf(context);
+      await requireReading(uri, caller, options);
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
-      return read(uri, found, { ...callerOf(context), signal: context.mcpReq.signal }, options);
+      return read(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
     },
   };
+}
+
+/** Before it is even looked whether there is such a thing. Who was refused is taken down, like with a tool. */
+async function requireReading(uri: string, caller: Caller, { deps }: ResourceOptions): Promise<void> {
+  try {
+    requireScope(caller, SCOPE, "Reading resources");
+  } catch (error) {
+    const { audit } = await deps();
+    audit?.({ principal: caller.principal, tool: "resources/read", outcome: "PERMISSION_DENIED" });
+    throw refusal(
+      uri,
+      asAppError(error, () => undefined),
+    );
+  }
 }
 
 async function read(

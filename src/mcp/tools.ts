@@ -7,12 +7,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
+import { mayUse } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { openCall } from "./call.ts";
+import { callerOf } from "./caller.ts";
 import type { ServerOptions } from "./options.ts";
 
 interface ToolAnswers {
-  list(): ListToolsResult;
+  list(context: ServerContext): ListToolsResult;
   call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult>;
 }
 
@@ -23,7 +25,11 @@ export function toolAnswers(
   options: ServerOptions,
 ): ToolAnswers {
   return {
-    list: () => ({ tools: tools.map((tool) => listed(tool, options)) }),
+    // What a caller cannot use would only take up its context.
+    list: (context) => {
+      const caller = callerOf(context);
+      return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listed(tool, options)) };
+    },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name} not found`);

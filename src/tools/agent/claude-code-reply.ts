@@ -54,6 +54,7 @@ export const claudeCodeReply = defineTool({
     },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const { sessionId, cursor } = await send(args, call, deps);
@@ -72,7 +73,7 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sess
     checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
     const chosen = diskOptions(args);
     refuseNul(chosen);
-    return deps.engine.adopt(call.principal, { sessionId, fork, options: chosen, prompt });
+    return deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
   }
   if (fork) return deps.engine.fork(call.principal, sessionId, prompt);
   const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
