@@ -1,14 +1,17 @@
 import { dirname } from "node:path";
+import type { Running } from "./app-engine.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
-import type { Engine } from "./engine/api.ts";
 import type { Logger } from "./engine/ports.ts";
 import { createAuthenticator } from "./http/auth/authenticator.ts";
 import { firstStartText } from "./http/auth/first-start.ts";
 import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
-import { listen } from "./http/listen.ts";
+import { createHealth } from "./http/health.ts";
+import { listen, type ListenOptions } from "./http/listen.ts";
+import { createMetrics } from "./http/metrics.ts";
 import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
+import type { OnAppended } from "./store/observed.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
 
@@ -19,12 +22,12 @@ export interface HttpParts {
   /** What is served. */
   readonly factory: ServerFactory;
   readonly environment: NodeJS.ProcessEnv;
-  /** What runs sessions; started with the server. */
-  readonly engine: () => Promise<Engine>;
+  /** Starts what runs sessions; `observer` is told of all that is written. */
+  readonly start: (observer: OnAppended) => Promise<Running | undefined>;
+  readonly version: string;
+  readonly scopeMissing: DoorOptions["scopeMissing"];
   readonly audit: Audit | undefined;
   readonly log: Logger;
-  /** Writes a text for the person who starts the server. */
-  readonly tell: (text: string) => void;
 }
 
 export interface HttpServing {
@@ -41,55 +44,45 @@ export interface HttpServing {
 const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
-export async function serveOverHttp({
-  audit,
-  config,
-  engine,
-  environment,
-  factory,
-  log,
-  tell,
-}: HttpParts): Promise<HttpServing> {
+export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
+  const { config, environment, factory, log, version } = parts;
   const { host, port } = addressOf(config.http ?? "");
-  const endpoint = createHttpEndpoint({
-    factory,
-    limits: { idleMs: config.idleClientMs, most: config.maxStreams },
-    log,
-  });
+  const names = namesOf(config, host);
+  const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
+  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, log });
   let isLeaving = false;
   let origin = "";
   const publicUrl = () => config.publicUrl ?? origin;
   const stateFolder = dirname(defaultStorePath(environment, process.platform));
   const auth = await createAuthenticator({ ...config, host, publicUrl, stateFolder, log });
-  await engine();
-  // TEMPORARY
-  const door: Pick<DoorOptions, "scopeOf" | "health" | "metrics"> = {
-    scopeOf: () => undefined,
-    health: {
-      live: () => Response.json({}),
-      ready: async () => Promise.resolve(Response.json({}, { status: isLeaving ? 503 : 200 })),
-    },
-    metrics: {
-      began: () => () => undefined,
-      refused: () => undefined,
-      text: async () => Promise.resolve(""),
-      contentType: "text/plain",
-    },
+  let running: Running | undefined;
+  const metrics = createMetrics({ version, watched: () => running, log });
+  const health = createHealth({
+    version,
+    busyWith: () => (isLeaving ? "draining" : running ? undefined : "starting"),
+    readStore: async () => running?.store.count(),
+  });
+  const app = createDoor({
+    names,
+    limits: config,
+    auth,
+    scopeMissing: parts.scopeMissing,
+    mcp: endpoint.fetch,
+    health,
+    metrics,
+    audit: auditOf(parts),
+    log,
+  });
+  const onSlowReader = () => {
+    metrics.slowReaderCut();
+    log.warn("a client that took nothing of its answer was cut off");
   };
-  const refusals: AuditRefusal | undefined =
-    audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
-  const names = namesOf(config, host);
-  const app = createDoor({ ...door, auth, names, limits: config, mcp: endpoint.fetch, audit: refusals, log });
-  const onSlowReader = () => log.warn("a client that took nothing of its answer was cut off");
-  const { receiveMs, sendMs } = config;
-  const listening = await listen({ host, port, fetch: app.fetch, receiveMs, sendMs, onSlowReader }).catch(
-    (error: unknown) => {
-      throw new ConfigError(`Cannot listen on ${host}:${String(port)}: ${String(error)}`, error);
-    },
-  );
+  const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
+  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch(cannotListen);
   origin = listening.url;
   const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
+  running = await parts.start((sessionId, change) => metrics.onAppended(sessionId, change));
   if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,
@@ -103,6 +96,18 @@ export async function serveOverHttp({
       await closed;
     },
   };
+}
+
+/** Who was refused at the door is taken down beside what was done inside. */
+function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
+  return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
+}
+
+/** For the person who starts the server; the log is for programs. */
+const tell = (text: string): void => void process.stderr.write(text);
+
+function cannotListen(error: unknown): never {
+  throw new ConfigError(`--http: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
 }
 
 /** host:port, or a port alone on loopback. Throws ConfigError. */

@@ -1,8 +1,6 @@
-import { availableParallelism, totalmem } from "node:os";
-import type { HttpServing } from "./app-http.ts";
-import { confinements } from "./config/confinement.ts";
+import type { Running } from "./app-engine.ts";
+import type { HttpParts, HttpServing } from "./app-http.ts";
 import type { Config } from "./config/schema.ts";
-import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
@@ -12,6 +10,7 @@ import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
+import type { OnAppended } from "./store/observed.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { namesOf, streams, type ToolName } from "./tools/listed.ts";
@@ -84,14 +83,18 @@ export function createApp(settings: AppSettings): App {
   const callersAnswer = toolNames.includes(ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
-  const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
-  const now = () => Date.now();
-  let engine: Promise<Engine> | undefined;
+  let running: Promise<Running> | undefined;
+  let onAppended: OnAppended | undefined;
   let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine = startEngine(settings, { log, masker, bypass, callersAnswer });
-    return { ...toolSettings(settings), engine: await engine, bypass, callersAnswer, audit, mask, reported, now, log };
+    const { startEngine } = await import("./app-engine.ts");
+    running = connectStore(settings, log).then((backend) =>
+      startEngine(settings, { backend, onAppended, log, masker, bypass, callersAnswer }),
+    );
+    const { engine } = await running;
+    const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
+    return { ...toolSettings(settings), engine, bypass, callersAnswer, audit, mask, reported, log };
   };
   const serverOptions: ServerOptions = {
     toolNames,
@@ -105,20 +108,21 @@ export function createApp(settings: AppSettings): App {
   };
   const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
-    return serveOverHttp({
-      config,
-      environment,
-      factory,
-      engine: async () => (await serverOptions.deps()).engine,
-      audit,
-      log,
-      tell: (text) => void process.stderr.write(text),
-    });
+    const start: HttpParts["start"] = async (observer) => {
+      onAppended = observer;
+      await serverOptions.deps();
+      return running;
+    };
+    const scopeMissing = scopeMissingIn(serverOptions);
+    const { version } = settings.info;
+    const serving = await serveOverHttp({ config, environment, version, audit, factory, log, scopeMissing, start });
+    reported?.onChange(() => serving.notify.toolsChanged());
+    return serving;
   };
   const close = async () => {
-    const [serving, running] = await Promise.all([http?.catch(() => undefined), engine?.catch(() => undefined)]);
-    if (serving) await leave(serving, running, config);
-    await running?.drain();
+    const [serving, started] = await Promise.all([http?.catch(() => undefined), running?.catch(() => undefined)]);
+    if (serving) await leave(serving, started?.engine, config);
+    await started?.engine.drain();
   };
   return {
     log,
@@ -132,12 +136,20 @@ export function createApp(settings: AppSettings): App {
 function toolSettings({
   config,
   environment,
-}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits"> {
+}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits" | "now"> {
   return {
+    now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+  };
+}
+
+function scopeMissingIn({ offer }: ServerOptions): HttpParts["scopeMissing"] {
+  return async (caller, body) => {
+    const [{ scopeMissing }, { tools }] = await Promise.all([import("./mcp/tools.ts"), offer()]);
+    return scopeMissing(tools, caller, body);
   };
 }
 
@@ -155,9 +167,6 @@ async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs
   await engine?.stop(drainMs);
   await serving.close();
 }
-
-/** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */
-const UNATTENDED_MS = 5_000;
 
 /** The tool with which callers answer requests. */
 const ANSWERING: ToolName = "claude_code_check";
@@ -178,82 +187,3 @@ function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit |
   const onFault = (error: unknown) => log.error("the audit log cannot be written", { file, error: String(error) });
   return createAuditLog({ file, masker, onFault });
 }
-
-interface Tools {
-  log: Logger;
-  masker: Masker;
-  bypass: BypassSwitch;
-  callersAnswer: boolean;
-}
-
-async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, masker }: Tools): Promise<Engine> {
-  const [{ claudeRuntime }, { createEngine }, { systemClock }] = await Promise.all([
-    import("./claude/runtime.ts"),
-    import("./engine/engine.ts"),
-    import("./engine/clock.ts"),
-  ]);
-  const { config, depth, environment, ownCommands } = settings;
-  const confine = confinements(config);
-  return createEngine({
-    backend: await connectStore(settings, log),
-    runtime: claudeRuntime({
-      environment,
-      depth,
-      mayNest: depth + 1 < config.maxDepth,
-      ownCommands,
-      confine,
-      claudePath: config.claudePath,
-      forceReaper: config.reaper === "always",
-      spares: config.spares,
-      spareIdleMs: config.idleProcessMs,
-      mask: (text) => masker.text(text),
-      log,
-    }),
-    clock: systemClock,
-    log,
-    mask: (event) => masker.event(event),
-    initMs: INIT_MS,
-    limits: {
-      askDeliveredMs: config.permissionTimeoutMs,
-      askMaxMs: config.permissionMaxMs,
-      askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),
-      turnMaxMs: config.turnMaxMs,
-      inactivityMs: config.inactivityMs,
-      idleProcessMs: config.idleProcessMs,
-      stopGraceMs: STOP_GRACE_MS,
-    },
-    retention: {
-      maxAgeMs: config.retentionDays * DAY_MS,
-      maxBytes: config.retentionMegabytes * 1_000_000,
-      everyMs: config.cleanupIntervalMs,
-    },
-    places: placesOf(config),
-    gate: {
-      allowsBypass: () => bypass.isAllowed(),
-      depth,
-      maxDepth: config.maxDepth,
-      grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
-    },
-  });
-}
-
-function placesOf({ maxBackground, maxLive = livesInMemory() }: Config): Places {
-  const maxStarting = Math.max(2, availableParallelism());
-  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
-}
-
-/** What a Claude Code at work takes of the memory, bytes. */
-const LIFE_BYTES = 110_000_000;
-
-/** Half of the memory is for others. */
-function livesInMemory(): number {
-  return Math.max(4, Math.floor(totalmem() / 2 / LIFE_BYTES));
-}
-
-const DAY_MS = 86_400_000;
-
-/** Default of sessionInitTimeoutMs, ms. */
-const INIT_MS = 10_000;
-
-/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
-const STOP_GRACE_MS = 10_000;

@@ -1,6 +1,6 @@
+import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
-import type { Confinement } from "../domain/confinement.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
 import { onlyBundledClaude } from "./binary.ts";

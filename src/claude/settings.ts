@@ -1,6 +1,5 @@
-import type { Confine, Confinement } from "../domain/confinement.ts";
 import { AppError } from "../domain/error.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 
 /** What the operator has settled for every Claude Code of this server. */

@@ -1,5 +1,4 @@
-import type { Confine, Confinement } from "../domain/confinement.ts";
-import { LOCAL_PRINCIPAL } from "../domain/principal.ts";
+import { LOCAL_PRINCIPAL, type Confine, type Confinement } from "../domain/principal.ts";
 import type { PrincipalTerms } from "./principals.ts";
 import type { Config } from "./schema.ts";
 

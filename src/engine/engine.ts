@@ -14,6 +14,7 @@ import {
   newSession,
   promptCommand,
   refuseOpen,
+  refuseOtherIdentity,
   type Beginning,
 } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
@@ -293,10 +294,6 @@ class Node implements Engine {
     const { identity: before } = state;
     if (!before || state.process.phase !== "none") return;
     const now = await this.#options.runtime.identify(principal, spec);
-    if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
-    const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
-    const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;
-    const advice = "Reply through a server with the same environment, or start a new session.";
-    throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId: id });
+    refuseOtherIdentity(id, before, now);
   }
 }

@@ -17,8 +17,8 @@ export interface DoorOptions {
   readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
   /** Serves the protocol. */
   readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
-  /** The scope that a message needs, of those that an OAuth client can ask for more of. */
-  readonly scopeOf: (body: unknown) => Scope | undefined;
+  /** A scope that what is asked for needs and its caller has not. */
+  readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
   readonly audit: AuditRefusal | undefined;
@@ -139,10 +139,10 @@ async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOption
   const body = context.req.method === "POST" ? parsed(await context.req.text()) : undefined;
   if (body === NOT_JSON) return notJson();
   // A client of an authorization server can get more; any other is told by the tool that it may not.
-  const needs = kind === "oauth" ? options.scopeOf(body) : undefined;
-  if (needs !== undefined && !caller.scopes.includes(needs)) {
+  const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
+  if (missing !== undefined) {
     options.metrics.refused("scope");
-    return options.auth.insufficientScope(needs);
+    return options.auth.insufficientScope(missing);
   }
   return options.mcp(context.req.raw, { caller, body });
 }

@@ -1,4 +1,5 @@
 import {
+  isSpecType,
   ProtocolError,
   ProtocolErrorCode,
   type CallToolRequest,
@@ -6,8 +7,9 @@ import {
   type ListToolsResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import type { Caller, Scope } from "../domain/principal.ts";
 import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
-import { mayUse } from "../tools/scope.ts";
+import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { openCall } from "./call.ts";
 import { callerOf } from "./caller.ts";
@@ -64,4 +66,14 @@ async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => P
     return replyWithError(error, (fault, cause) => log.error("the engine did not start", { fault, error: cause }));
   }
   return run(ready);
+}
+
+/** A scope that calls in a body need and their caller has not. */
+export function scopeMissing(tools: readonly Tool[], { scopes }: Caller, body: unknown): Scope | undefined {
+  const calls = [body].flat().filter((message) => isSpecType.CallToolRequest(message));
+  const needed = calls.flatMap(({ params }) => {
+    const tool = tools.find(({ name }) => name === params.name);
+    return tool ? [scopeOf(tool, params.arguments)] : [];
+  });
+  return needed.find((scope) => !scopes.includes(scope));
 }

@@ -104,7 +104,7 @@ describe("a call over HTTP", () => {
     for await (const { message } of frames(await rawCall(server, era, call))) if (message) messages.push(message);
     expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { status: "done" } } });
     expect(messages.filter(({ id }) => id !== undefined)).toHaveLength(1);
-    const told = messages.flatMap(({ params }) => (params?.data === undefined ? [] : [String(params.data)]));
+    const told = messages.flatMap(({ params }) => params?.data ?? []);
     const sequence = told.map((text) => (JSON.parse(text) as { sequence: number }).sequence);
     expect(sequence.length).toBeGreaterThan(6);
     expect(sequence).toEqual(sequence.map((_, index) => index + 1));
@@ -140,7 +140,7 @@ describe("a call over HTTP", () => {
     const stream = frames(await rawCall(server, era, query, gone.signal));
     let sessionId = "";
     for await (const { message } of stream) {
-      const data = String(message?.params?.data ?? "");
+      const data = message?.params?.data ?? "";
       sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
       if (data.includes("setInterval")) break;
     }
@@ -166,7 +166,8 @@ describe("a call over HTTP", () => {
     };
     const broken = new AbortController();
     const first = frames(await server.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
-    const last = (await first.next()).value?.id ?? "";
+    const begun = await first.next();
+    const last = begun.done ? "" : begun.value.id;
     broken.abort();
     world.model.release("broken");
     const resume = { accept: "text/event-stream", "last-event-id": last };

@@ -63,7 +63,7 @@ describe("at the door", () => {
   it("a name that somebody else has pointed here is not ours: DNS rebinding", async () => {
     server = await world.http();
     for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"]) {
-      expect((await raw(server, { host })).status, host).toBe(403);
+      expect(await raw(server, { host })).toMatchObject({ status: 403 });
     }
     expect((await raw(server, { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
   });
@@ -78,11 +78,11 @@ describe("at the door", () => {
       server.origin.replace("http:", "https:").replace("127.0.0.1", "evil.127.0.0.1"),
     ]) {
       const answer = await raw(server, { ...anonymous, origin });
-      expect(answer.status, origin).toBe(403);
+      expect(answer.status).toBe(403);
       expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
     }
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]) {
-      expect((await raw(server, { ...anonymous, "content-type": type })).status, type).toBe(415);
+      expect(await raw(server, { ...anonymous, "content-type": type })).toMatchObject({ status: 415 });
     }
     const named = await raw(server, { ...anonymous, origin: "https://inspector.example" });
     expect(named).toMatchObject({
@@ -144,7 +144,8 @@ describe("at the door", () => {
     const strangers = await Promise.all(
       Array.from({ length: 5 }, async () => (await fetch(server.url, post(INITIALIZE))).status),
     );
-    expect(strangers.toSorted()).toEqual([401, 401, 429, 429, 429]);
+    expect(strangers.filter((status) => status === 401)).toHaveLength(2);
+    expect(strangers.filter((status) => status === 429)).toHaveLength(3);
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 

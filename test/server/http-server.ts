@@ -134,6 +134,6 @@ export async function* frames({ body }: Response): AsyncGenerator<{ id: string; 
 export interface Message {
   id?: number;
   method?: string;
-  params?: { progress?: number; data?: unknown };
+  params?: { progress?: number; data?: string };
   result?: { structuredContent?: Record<string, unknown> };
 }

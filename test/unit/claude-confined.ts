@@ -1,6 +1,6 @@
+import type { Confinement } from "../../src/domain/principal.ts";
 import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
-import type { Confinement } from "../../src/domain/confinement.ts";
 import type { AgentRuntime } from "../../src/engine/ports.ts";
 
 /** A runtime that knows ann, under these terms, and nobody else. */

@@ -1,8 +1,8 @@
+import type { Confinement } from "../../src/domain/principal.ts";
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Confinement } from "../../src/domain/confinement.ts";
 import { runtimeFor } from "./claude-confined.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SCOPES, type Scope } from "../../src/domain/principal.ts";
+import { authInfoOf } from "../../src/mcp/caller.ts";
 import { resourceAnswers } from "../../src/mcp/resources.ts";
 import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
@@ -113,8 +114,13 @@ describe("what a caller needs", () => {
 });
 
 describe("what a caller cannot use", () => {
-  const options = (scopes: readonly Scope[], deps = depsOf(new FakeEngine())) => ({
-    caller: { principal: "ann", scopes },
+  /** A request as it comes through the door. */
+  const requestOf = (scopes: readonly Scope[]) =>
+    ({
+      mcpReq: { signal: new AbortController().signal },
+      http: { authInfo: authInfoOf({ principal: "ann", scopes }) },
+    }) as never;
+  const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
     reported: undefined,
     deps: async () => Promise.resolve(deps),
@@ -132,7 +138,7 @@ describe("what a caller cannot use", () => {
     [["admin"], ["claude_code_configure"]],
     [[], []],
   ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {
-    const { tools: listed } = toolAnswers([...tools.values()], () => undefined, options(scopes)).list();
+    const { tools: listed } = toolAnswers([...tools.values()], () => undefined, options()).list(requestOf(scopes));
     expect(listed.map(({ name }) => name)).toEqual(names);
   });
 
@@ -143,10 +149,10 @@ describe("what a caller cannot use", () => {
 
   it("are resources without read: none is listed, none is read, and the refusal is taken down", async () => {
     const { deps, entries } = audited();
-    const answers = resourceAnswers(LIBRARY, options(without("read"), deps));
-    expect(answers.list().resources).toEqual([]);
-    expect(answers.listTemplates().resourceTemplates).toEqual([]);
-    const context = { mcpReq: { signal: new AbortController().signal } } as never;
+    const answers = resourceAnswers(LIBRARY, options(deps));
+    const context = requestOf(without("read"));
+    expect(answers.list(context).resources).toEqual([]);
+    expect(answers.listTemplates(context).resourceTemplates).toEqual([]);
     for (const uri of ["session://s1", "session://s1/events", "claude-code://options", "nowhere://x"]) {
       await expect(answers.read({ uri }, context)).rejects.toMatchObject({
         message: expect.stringContaining("PERMISSION_DENIED"),

@@ -1,8 +1,8 @@
+import type { Confinement } from "../../domain/principal.ts";
 import { existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import type { Confinement } from "../../domain/confinement.ts";
 import { configFolder, stateFile } from "../environment.ts";
 
 /**
