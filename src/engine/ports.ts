@@ -182,6 +182,8 @@ export interface Append {
   events: readonly SessionEvent[];
   at: number;
   state: SessionState;
+  /** More is done because of it than to answer a caller: it must stand, whatever becomes of the machine. */
+  acted?: boolean;
 }
 
 export interface SessionQuery {

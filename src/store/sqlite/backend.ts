@@ -8,7 +8,7 @@ import type { Access } from "./connect/access.ts";
 import { AtWork } from "./at-work.ts";
 import { Changes } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
-import { isBarrier, readEvents, toAppend } from "./events.ts";
+import { readEvents, toAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
@@ -85,8 +85,7 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async append(lease: Lease, change: Append): Promise<void> {
-    const urgency = isBarrier(change.events) ? "barrier" : "grouped";
-    await this.#change(lease.sessionId, urgency, toAppend(lease, change), change.events.length);
+    await this.#change(lease.sessionId, urgencyOf(change), toAppend(lease, change), change.events.length);
   }
 
   async read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
