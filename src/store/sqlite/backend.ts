@@ -38,8 +38,8 @@ export class SqliteBackend implements SessionBackend {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
-    this.#writer = new Writer(access);
     this.#changes = new Changes(access);
+    this.#writer = new Writer(access, () => this.#changes.announce());
   }
 
   async heartbeat(ttlMs: number): Promise<void> {
@@ -85,7 +85,10 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async append(lease: Lease, change: Append): Promise<void> {
-    await this.#change(lease.sessionId, urgencyOf(change), toAppend(lease, change), change.events.length);
+    this.#assertOpen();
+    await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
+    // It asks nobody for anything: who waits for commands and answers need not look.
+    this.#changes.ring(lease.sessionId, ["log"]);
   }
 
   async read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
@@ -105,7 +108,7 @@ export class SqliteBackend implements SessionBackend {
       if (page?.length === TAIL_PAGE) await nextTurn();
       return page;
     };
-    yield* this.#changes.follow({ sessionId: id, signal, look });
+    yield* this.#changes.follow({ sessionId: id, topic: "log", signal, look });
   }
 
   async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
@@ -135,7 +138,7 @@ export class SqliteBackend implements SessionBackend {
         const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
         return next ? [next] : [];
       });
-    for await (const { command, id } of this.#changes.follow({ sessionId, signal, look })) {
+    for await (const { command, id } of this.#changes.follow({ sessionId, topic: "commands", signal, look })) {
       inHand.add(id);
       const ack = async (reply: CommandReply): Promise<void> => {
         const text = JSON.stringify(reply);
@@ -194,9 +197,9 @@ export class SqliteBackend implements SessionBackend {
   }
 
   /** Writes, and wakes who waits for the session. */
-  async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T, events = 1): Promise<T> {
+  async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T): Promise<T> {
     this.#assertOpen();
-    const result = await this.#writer.write(urgency, work, events);
+    const result = await this.#writer.write(urgency, work);
     this.#changes.ring(sessionId);
     return result;
   }
@@ -213,7 +216,8 @@ export class SqliteBackend implements SessionBackend {
       return found ? [found] : [];
     };
     try {
-      for await (const found of this.#changes.follow({ sessionId, signal: timeout.signal, look })) return found;
+      const { signal } = timeout;
+      for await (const found of this.#changes.follow({ sessionId, topic: "commands", signal, look })) return found;
       return undefined;
     } finally {
       clearTimeout(timer);
