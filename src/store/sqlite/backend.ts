@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Command, CommandReply } from "../../domain/command.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { Principal } from "../../domain/principal.ts";
 import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
 import type { Append, InboxItem, Lease, NewSession, SessionQuery, SessionRecord } from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
@@ -13,7 +14,7 @@ import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } fro
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
+import { abandonedSessions, getSession, hasSession, listPart, principalOf, toCreate, toUpdate } from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -56,6 +57,10 @@ export class SqliteBackend implements SessionBackend {
   async get(id: string): Promise<SessionRecord | undefined> {
     const row = await this.#read((db) => getSession(db, id));
     return row && this.#record(row);
+  }
+
+  async principalOf(id: string): Promise<Principal | undefined> {
+    return this.#read((db) => principalOf(db, id));
   }
 
   async update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
