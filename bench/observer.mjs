@@ -5,7 +5,7 @@
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-/** Between two looks, ms. By so much a time can be too early: what counts is the last look that found nothing. */
+/** Between two looks, ms. What is found has happened in between: the middle is wrong by half of that at most. */
 const PERIOD_MS = 0.25;
 
 /** Of the clock that all threads share, ms. */
@@ -55,7 +55,7 @@ async function watch({ ended, file }) {
     const at = sharedNow();
     const { data_version: found } = version.get();
     for (const event of found === known ? [] : news.all(row)) {
-      tell({ name: nameOf(event.session, event.id), at: before });
+      tell({ name: nameOf(event.session, event.id), at: (before + at) / 2 });
       row = event.row;
     }
     [before, known] = [at, found];
