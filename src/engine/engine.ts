@@ -205,9 +205,13 @@ class Node implements Engine {
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
     const record = await this.#options.backend.get(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
+    this.#refuseTrouble(sessionId);
+    return isAbandoned(record) ? this.#ownership.recover(record) : record;
+  }
+
+  #refuseTrouble(sessionId: string): void {
     const trouble = this.#ownership.trouble(sessionId);
     if (trouble) throw new AppError(trouble.code, trouble.message, { sessionId });
-    return isAbandoned(record) ? this.#ownership.recover(record) : record;
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
@@ -216,8 +220,11 @@ class Node implements Engine {
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
-    await this.get(principal, sessionId);
-    return this.#options.backend.read(sessionId, from, limit);
+    const { backend } = this.#options;
+    // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
+    if ((await backend.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
+    this.#refuseTrouble(sessionId);
+    return backend.read(sessionId, from, limit);
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {

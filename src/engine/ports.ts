@@ -194,6 +194,8 @@ export interface Append {
   events: readonly SessionEvent[];
   at: number;
   state: SessionState;
+  /** More is done because of it than to answer a caller: it must stand, whatever becomes of the machine. */
+  acted?: boolean;
 }
 
 export interface SessionQuery {
@@ -253,6 +255,8 @@ export interface SessionBackend {
   /** Idempotent by id and by (principal, idempotencyKey): `created` is false when the session was there before. */
   create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }>;
   get(id: string): Promise<SessionRecord | undefined>;
+  /** Whose session it is, which never changes: far less work than all of it. */
+  principalOf(id: string): Promise<Principal | undefined>;
   /** Compare and set of what is not the owner's to write. Throws ConflictError. */
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord>;
   /** Newest first. */

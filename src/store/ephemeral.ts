@@ -33,6 +33,7 @@ export function withEphemeral(
       return done;
     },
     get: async (id) => of(id).get(id),
+    principalOf: async (id) => of(id).principalOf(id),
     update: async (id, rev, patch) => of(id).update(id, rev, patch),
     list: async (query) => {
       const kept = await behind.list(query);

@@ -18,7 +18,7 @@ import { newestFirst } from "./newest-first.ts";
 /** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
 export class MemorySession {
   readonly id: string;
-  readonly #principal: string;
+  readonly principal: string;
   readonly #createdAt: number;
   /** Rings for whatever a reader of this session can wait for: events, commands, a change of owner, its end. */
   readonly bell = new Bell();
@@ -39,7 +39,7 @@ export class MemorySession {
 
   constructor(session: NewSession) {
     this.id = session.id;
-    this.#principal = session.principal;
+    this.principal = session.principal;
     this.#createdAt = session.at;
     this.#updatedAt = session.at;
     this.#spec = new JsonText(session.spec);
@@ -77,7 +77,7 @@ export class MemorySession {
   record(owner: SessionRecord["owner"]): SessionRecord {
     return {
       id: this.id,
-      principal: this.#principal,
+      principal: this.principal,
       spec: this.#spec.read(),
       state: this.#state.read(),
       title: this.#title,
@@ -90,7 +90,7 @@ export class MemorySession {
 
   matches({ principal, statuses, cwd, since, text, before }: SessionQuery): boolean {
     return (
-      principal === this.#principal &&
+      principal === this.principal &&
       (statuses === undefined || statuses.includes(this.#status)) &&
       (cwd === undefined || cwd === this.#cwd) &&
       (since === undefined || this.#updatedAt >= since) &&

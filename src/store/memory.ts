@@ -1,6 +1,7 @@
 import type { Command, CommandReply } from "../domain/command.ts";
 import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
 import {
   type Append,
   ConflictError,
@@ -77,6 +78,10 @@ class MemoryBackend implements SessionBackend {
       const session = this.#tables.sessions.get(id);
       return session && this.#record(session);
     });
+  }
+
+  principalOf(id: string): Promise<Principal | undefined> {
+    return this.#transaction(() => this.#tables.sessions.get(id)?.principal);
   }
 
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {

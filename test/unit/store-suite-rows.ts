@@ -24,6 +24,7 @@ export function rowTests(world: () => World): void {
     expect(answers.map((answer) => answer.record)).toEqual([record, record, record]);
     expect(await b.create({ ...made, spec: { cwd: "/y" }, at: T0 })).toEqual({ record, created: false });
     expect([await b.get(made.id), await b.get(randomUUID())]).toEqual([record, undefined]);
+    expect([await b.principalOf(made.id), await b.principalOf(randomUUID())]).toEqual(["ann", undefined]);
   });
 
   it("keeps idempotency keys per principal", async () => {

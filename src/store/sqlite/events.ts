@@ -1,9 +1,10 @@
 import { z } from "zod";
-import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
+import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
 import { EventRow } from "./rows.ts";
 import { sought, stateColumns } from "./sessions.ts";
+import type { Urgency } from "./writer.ts";
 
 const sql = {
   advance: `UPDATE sessions SET state = $state, status = $status, at_work = $atWork, last_event = $last,
@@ -20,9 +21,15 @@ const sql = {
 /** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
 const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
 
-/** A change of the state alone is one as well. */
-export function isBarrier(events: readonly SessionEvent[]): boolean {
-  return events.length === 0 || events.some(({ type }) => !RELAXED.has(type));
+/**
+ * A change of the state alone that only a caller is told of (a request was shown, a process may rest) is not waited for
+ * until it is on the disk. Only a crash of the whole machine could take it back, which ends the turn, its requests and
+ * the process that it speaks of; and a loss holds what waits, whether it was released before or not. An interrupt has no
+ * event either, but what is lost may be run again: like all that is acted upon it must stand.
+ */
+export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
+  if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";
+  return events.length > 0 ? "grouped" : "prompt";
 }
 
 /** The texts are made now, whenever the work is done. The work throws FencedError. */

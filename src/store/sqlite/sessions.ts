@@ -5,7 +5,7 @@ import { ConflictError, type NewSession, type SessionCounts, type SessionQuery }
 import { newestFirst, type Place } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
-import { SessionRow } from "./rows.ts";
+import { PrincipalRow, SessionRow } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
     d.spec, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
@@ -18,6 +18,7 @@ const sql = {
     WHERE principal = $principal AND (updated_at, id) < ($at, $id)
     ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET $part`,
   exists: "SELECT id FROM sessions WHERE id = $id",
+  principal: "SELECT principal FROM sessions WHERE id = $id",
   abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
     ORDER BY s.updated_at LIMIT $limit`,
   count: "SELECT status, count(*) AS number FROM sessions GROUP BY status",
@@ -53,6 +54,10 @@ function exact(text: string): string {
 
 export function getSession(db: Connection, id: string): SessionRow | undefined {
   return db.get(sql.byId, SessionRow, { id });
+}
+
+export function principalOf(db: Connection, id: string): string | undefined {
+  return db.get(sql.principal, PrincipalRow, { id })?.principal;
 }
 
 export function hasSession(db: Connection, id: string): boolean {
