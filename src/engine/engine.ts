@@ -7,28 +7,11 @@ import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf } from "../domain/session.ts";
 import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import {
-  adopted,
-  createSession,
-  forkOf,
-  newSession,
-  promptCommand,
-  refuseOpen,
-  refuseOtherIdentity,
-  type Beginning,
-} from "./verbs/beginnings.ts";
+import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { decisionOf, withinPlaces } from "./verbs/decision.ts";
-import {
-  checkDecision,
-  checkGiven,
-  checkMode,
-  checkOptions,
-  checkSession,
-  isBarred,
-  startsWork,
-  type Gate,
-} from "./gate.ts";
+import { checkDecision, checkGiven, checkMode, checkOptions, isBarred, startsWork, type Gate } from "./gate.ts";
+import { checkIdentity, checkPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
@@ -62,7 +45,7 @@ class Node implements Engine {
   constructor(options: EngineOptions) {
     this.#options = options;
     const mayRun = async (record: SessionRecord) =>
-      this.#checkPrompt(record).then(
+      checkPrompt(this.#options, this.#ownership, record).then(
         () => true,
         () => false,
       );
@@ -92,7 +75,7 @@ class Node implements Engine {
   async fork(principal: Principal, sessionId: string, request: PromptRequest) {
     const source = await this.get(principal, sessionId);
     await this.#checkStart(principal, optionsOf(source.spec, source.state));
-    await this.#checkIdentity(source);
+    await checkIdentity(this.#options, source);
     const { resumeAt: _, ...prompt } = request;
     return this.#begin(principal, forkOf(source, request), prompt);
   }
@@ -264,7 +247,7 @@ class Node implements Engine {
   async #command(command: Command, record: SessionRecord): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();
-      await this.#checkPrompt(record);
+      await checkPrompt(this.#options, this.#ownership, record);
     }
     const reply = await this.#ownership.command(command, record);
     if (reply.ok) return reply;
@@ -274,33 +257,5 @@ class Node implements Engine {
   #refuseWhileStopping(): void {
     if (!this.#stopping) return;
     throw new AppError("INTERNAL", "The server is shutting down and begins nothing more. Try again in a moment.");
-  }
-
-  async #checkPrompt(record: SessionRecord): Promise<void> {
-    const { backend, gate, runtime } = this.#options;
-    const { process } = record.state;
-    // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
-    const options = optionsOf(record.spec, record.state);
-    checkSession(gate, record);
-    await runtime.check(record.principal, options);
-    const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
-    if (isForeign || process.phase !== "none") return;
-    await this.#checkIdentity(record);
-    // What a dead owner left may just be ending.
-    await this.#ownership.settled(record.id);
-    const { processCount, transcriptId = record.id } = record.state;
-    if (processCount === 0) return;
-    const open = await runtime.openIn(record.principal, transcriptId, options);
-    // It can be our own, which another prompt has started meanwhile.
-    const now = open && (await backend.get(record.id));
-    if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
-  }
-
-  /** A session that would go on under another configuration or another's money is not resumed unseen. */
-  async #checkIdentity({ id, principal, spec, state }: SessionRecord): Promise<void> {
-    const { identity: before } = state;
-    if (!before || state.process.phase !== "none") return;
-    const now = await this.#options.runtime.identify(principal, spec);
-    refuseOtherIdentity(id, before, now);
   }
 }

@@ -3,7 +3,7 @@ import type { Command } from "../../domain/command.ts";
 import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
-import { initialState, optionsOf, type SessionState, type Identity } from "../../domain/session.ts";
+import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
 import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from "../ports.ts";
 
@@ -71,15 +71,6 @@ export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
   const advice = "Close it there, or branch off with forkSession: true.";
   const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
   throw new AppError("SESSION_BUSY", problem, { sessionId });
-}
-
-/** A session that would go on under another configuration or another's money is not resumed unseen. */
-export function refuseOtherIdentity(sessionId: string, before: Identity, now: Identity): void {
-  if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
-  const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
-  const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;
-  const advice = "Reply through a server with the same environment, or start a new session.";
-  throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId });
 }
 
 interface Created {
