@@ -37,8 +37,10 @@ interface Client {
   open: number;
   /** ms since the epoch. */
   usedAt: number;
-  /** Runs while a call was left by its client. */
-  broken: NodeJS.Timeout | undefined;
+  /** The connection of a call was closed before its answer. */
+  hasLeft: boolean;
+  /** Runs while nobody hears of such a call. */
+  giveUp: NodeJS.Timeout | undefined;
 }
 
 export class Clients {
@@ -88,7 +90,16 @@ export class Clients {
       retryInterval: RETRY_MS,
     });
     const server = this.#make(entry);
-    const client: Client = { id, principal, transport, server, open: 0, usedAt: Date.now(), broken: undefined };
+    const client: Client = {
+      id,
+      principal,
+      transport,
+      server,
+      open: 0,
+      usedAt: Date.now(),
+      hasLeft: false,
+      giveUp: undefined,
+    };
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
     transport.onerror = (error) => this.#log.debug("a request of a client", { error: error.message });
     await server.connect(transport);
@@ -105,7 +116,7 @@ export class Clients {
   }
 
   async #forget(client: Client): Promise<void> {
-    clearTimeout(client.broken);
+    clearTimeout(client.giveUp);
     this.#clients.delete(client.id);
     this.#replay.forget(client.id);
     await client.server.close().catch((error: unknown) => this.#log.warn("closing a client", { error: String(error) }));
@@ -124,19 +135,21 @@ export class Clients {
     const { body } = response;
     if (body === null || !isStream(response)) return response;
     client.open += 1;
-    // Whoever comes back has given nothing up.
-    clearTimeout(client.broken);
+    clearTimeout(client.giveUp);
+    // Whoever asks for the rest of a call has not given it up.
+    if (request.headers.has("last-event-id")) client.hasLeft = false;
     const ended = (early: boolean): void => {
       client.open -= 1;
       client.usedAt = Date.now();
+      client.hasLeft ||= early && request.method === "POST";
       // Where nobody reads any more, nobody waits for what its calls come to.
-      if (early && client.open === 0 && request.method === "POST") this.#expect(client);
+      if (client.hasLeft && client.open === 0) this.#giveUpLater(client);
     };
     return new Response(watched(body, ended), response);
   }
 
-  #expect(client: Client): void {
-    client.broken = setTimeout(() => {
+  #giveUpLater(client: Client): void {
+    client.giveUp = setTimeout(() => {
       this.#log.debug("a client left its call and did not come back", { principal: client.principal });
       void this.#forget(client);
     }, BREAK_MS).unref();
@@ -146,15 +159,24 @@ export class Clients {
 /** `onEnd` learns once whether the reader left before the end. */
 function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
+  let isOver = false;
+  const end = (early: boolean): void => {
+    if (!isOver) onEnd(early);
+    isOver = true;
+  };
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        end(true);
+        throw error;
+      });
       if (!done) return controller.enqueue(value);
-      onEnd(false);
-      controller.close();
+      // A reader that has left has closed it.
+      if (!isOver) controller.close();
+      end(false);
     },
     async cancel(reason) {
-      onEnd(true);
+      end(true);
       await reader.cancel(reason);
     },
   });

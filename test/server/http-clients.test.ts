@@ -151,6 +151,28 @@ describe("a call over HTTP", () => {
     expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
   });
 
+  it("of a client of 2025 that dies with its stream for what comes unasked ends its turn as well", async () => {
+    const server = await world.http({ args: ["--toolsets", "agent,query"] });
+    const headers = await headersOf(server, "legacy", "");
+    const gone = new AbortController();
+    const unasked = await server.fetch("/mcp", {
+      headers: { ...headers, accept: "text/event-stream" },
+      signal: gone.signal,
+    });
+    expect(unasked.status).toBe(200);
+    const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
+    const query = { prompt: scriptTag([{ tools: [forever] }]), cwd: world.folder(), allowedTools: ["Bash"] };
+    const params = { name: "claude_code_query", arguments: query };
+    const before = world.model.requests.at(-1)?.seq ?? 0;
+    const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
+    const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
+    const { sessionId = "" } = await world.model.waitForRequest(({ seq }) => seq > before);
+    gone.abort();
+    await expect(left).rejects.toThrow("aborted");
+    const client = await server.connect();
+    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  });
+
   it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
     const server = await world.http();
     const client = await server.connect();
