@@ -4,7 +4,8 @@ export default defineConfig({
   test: {
     reporters: ["default", "./test/closing-line.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    // Some tests wait for real time: a third one works meanwhile.
+    maxWorkers: 3,
     // Far above what is ever waited for: a slow machine is no failure.
     expect: { poll: { timeout: 15_000 } },
     projects: [
