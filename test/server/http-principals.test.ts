@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -14,6 +14,8 @@ import { createWorld, type World } from "./world.ts";
 const ALL = { scopes: ["read", "run", "approve", "admin"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL, eve: { scopes: ["read", "run", "approve"] } });
 const SAID = "the-tide-is-low";
+/** What is asked stays open for as long as the tests take. */
+const PATIENT = { permissionRequestTimeoutMs: 3_600_000, waitMs: 40_000 };
 
 let world: World;
 let server: HttpServer;
@@ -30,12 +32,16 @@ beforeAll(async () => {
   const cwd = world.folder();
   const touch = { name: "Bash", input: { command: `touch ${SAID}` } };
   const start = async (script: Parameters<typeof scriptTag>[0]) =>
-    ada.call("claude_code", { prompt: scriptTag(script), cwd, advanced: { title: SAID }, waitMs: 40_000 });
+    ada.call("claude_code", { prompt: scriptTag(script), cwd, advanced: { title: SAID }, ...PATIENT });
   const waiting = await start([{ text: SAID, tools: [touch] }, { text: SAID }]);
   const [action] = (await ada.news(waiting.sessionId)).actions;
   const idle = await start([{ text: SAID }]);
   const closed = await start([{ text: SAID }]);
   await ada.call("claude_code_session", { action: "close", sessionId: closed.sessionId });
+  // Its Claude Code ends behind the answer, which is the last that happens by itself to any of them.
+  const metrics = async () => (await server.fetch("/metrics")).text();
+  const ended = async () => expect(await metrics()).toMatch(/exits_total\{expected="true"\} 1\b/);
+  await vi.waitFor(ended, { timeout: 30_000 });
   const { requestId } = action!;
   sessions = [waiting, idle, closed].map(({ sessionId: id }) => ({ id, requestId }));
 });
