@@ -99,8 +99,8 @@ function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
   const ofKnown = rateLimit(limits.rateLimit);
   const open = new OpenRequests(limits.maxStreams);
   return async (context, needs) => {
-    const { incoming, outgoing } = context.env;
-    const address = incoming.socket.remoteAddress ?? "";
+    const { outgoing } = context.env;
+    const address = addressOf(context);
     const refused = (reason: Reason, response: Response, principal = ""): Response => {
       metrics.refused(reason);
       audit?.({ principal, reason, address });
@@ -123,6 +123,10 @@ function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
   };
 }
 
+function addressOf({ env }: Context<Env>): string {
+  return env.incoming.socket.remoteAddress ?? "";
+}
+
 /** Whoever came in by a token hears nothing more when it has run out. `at`: ms since the epoch. */
 function endAt(outgoing: Bindings["outgoing"], at: number): void {
   const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), LONGEST_MS)).unref();
@@ -142,6 +146,7 @@ async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOption
   const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
   if (missing !== undefined) {
     options.metrics.refused("scope");
+    options.audit?.({ principal: caller.principal, reason: "scope", address: addressOf(context) });
     return options.auth.insufficientScope(missing);
   }
   return options.mcp(context.req.raw, { caller, body });

@@ -2,8 +2,8 @@ import { Client } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { z } from "zod";
 
-/** The v2 client in both protocol eras, and the v1 client. */
-export type ClientKind = "modern" | "legacy" | "v1";
+/** The v2 client as it finds out the era, in the older one, and held to one revision; and the v1 client. */
+export type ClientKind = "modern" | "legacy" | "v1" | "2026-07-28" | "2025-11-25";
 export const CLIENT_KINDS: ClientKind[] = ["modern", "legacy", "v1"];
 
 const Action = z.looseObject({
@@ -46,6 +46,11 @@ const Answer = z.looseObject({
 });
 export type Answer = z.infer<typeof Answer>;
 
+/** What a tool has answered in words, as a client without structuredContent takes it. */
+export function answerIn(text: string): Answer {
+  return Answer.parse(JSON.parse(text));
+}
+
 const Envelope = z.looseObject({
   isError: z.boolean().optional(),
   content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
@@ -82,7 +87,10 @@ export interface Connection {
 export function newClient(kind: ClientKind): Client | V1Client {
   const info = { name: `test-${kind}`, version: "1.0.0" };
   if (kind === "v1") return new V1Client(info);
-  return kind === "modern" ? new Client(info, { versionNegotiation: { mode: "auto" } }) : new Client(info);
+  if (kind === "legacy") return new Client(info);
+  // Only the later era is pinned by a probe; of the older one a client offers what it has.
+  if (kind === "2025-11-25") return new Client(info, { supportedProtocolVersions: [kind] });
+  return new Client(info, { versionNegotiation: { mode: kind === "modern" ? "auto" : { pin: kind } } });
 }
 
 /** What tests do with a client once it is connected. */

@@ -19,11 +19,16 @@ interface Start {
   main?: string;
 }
 
-export async function connect(kind: ClientKind, start: Start): Promise<Server> {
+export async function connect(kind: ClientKind, { args, env, main = "dist/cli/main.js" }: Start): Promise<Server> {
+  return connectTo(kind, [main, "serve", ...args], env);
+}
+
+/** To any program for Node that speaks MCP over stdio. */
+export async function connectTo(kind: ClientKind, args: string[], env: Record<string, string>): Promise<Server> {
   const parameters = {
     command: process.execPath,
-    args: [start.main ?? "dist/cli/main.js", "serve", ...start.args],
-    env: { PATH: process.env["PATH"] ?? "", ...start.env },
+    args,
+    env: { PATH: process.env["PATH"] ?? "", ...env },
     stderr: "pipe" as const,
   };
   const transport = kind === "v1" ? new V1Transport(parameters) : new StdioClientTransport(parameters);
