@@ -37,6 +37,8 @@ interface Means {
   readonly backend: SessionBackend;
   /** Told of each change of a session that this server has written; undefined where nobody counts. */
   readonly onAppended: OnAppended | undefined;
+  /** Where this server is reached over HTTP; * stands for any text. */
+  readonly ownUrls: readonly string[];
   readonly log: Logger;
   readonly masker: Masker;
   readonly bypass: BypassSwitch;
@@ -44,7 +46,7 @@ interface Means {
 }
 
 export function startEngine(settings: EngineSettings, means: Means): Running {
-  const { backend, bypass, log, masker, onAppended } = means;
+  const { backend, bypass, log, masker, onAppended, ownUrls } = means;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
   const store = onAppended ? observed(backend, onAppended) : backend;
@@ -53,6 +55,7 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
     depth,
     mayNest: depth + 1 < config.maxDepth,
     ownCommands,
+    ownUrls,
     confine,
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",

@@ -22,8 +22,8 @@ export interface HttpParts {
   /** What is served. */
   readonly factory: ServerFactory;
   readonly environment: NodeJS.ProcessEnv;
-  /** Starts what runs sessions; `observer` is told of all that is written. */
-  readonly start: (observer: OnAppended) => Promise<Running | undefined>;
+  /** Starts what runs sessions. `onAppended` is told of all that is written; `ownUrls` are those of this server. */
+  readonly start: (onAppended: OnAppended, ownUrls: readonly string[]) => Promise<Running | undefined>;
   readonly version: string;
   readonly scopeMissing: DoorOptions["scopeMissing"];
   readonly audit: Audit | undefined;
@@ -82,7 +82,8 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   origin = listening.url;
   const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
-  running = await parts.start((sessionId, change) => metrics.onAppended(sessionId, change));
+  const onAppended: OnAppended = (sessionId, change) => metrics.onAppended(sessionId, change);
+  running = await parts.start(onAppended, urlsOf(names, origin, publicUrl()));
   if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,
@@ -108,6 +109,12 @@ const tell = (text: string): void => void process.stderr.write(text);
 
 function cannotListen(error: unknown): never {
   throw new ConfigError(`--http: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
+}
+
+/** Every URL under which a session of this server could come back to it. */
+function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
+  const { port } = new URL(origin);
+  return [`${publicUrl.replace(/\/+$/, "")}/*`, ...[...hosts].map((host) => `http://${host}:${port}/*`)];
 }
 
 /** host:port, or a port alone on loopback. Throws ConfigError. */

@@ -84,13 +84,16 @@ export function createApp(settings: AppSettings): App {
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   let running: Promise<Running> | undefined;
-  let onAppended: OnAppended | undefined;
+  let overHttp: { onAppended: OnAppended | undefined; ownUrls: readonly string[] } = {
+    onAppended: undefined,
+    ownUrls: [],
+  };
   let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
     const { startEngine } = await import("./app-engine.ts");
     running = connectStore(settings, log).then((backend) =>
-      startEngine(settings, { backend, onAppended, log, masker, bypass, callersAnswer }),
+      startEngine(settings, { backend, ...overHttp, log, masker, bypass, callersAnswer }),
     );
     const { engine } = await running;
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
@@ -108,8 +111,8 @@ export function createApp(settings: AppSettings): App {
   };
   const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
-    const start: HttpParts["start"] = async (observer) => {
-      onAppended = observer;
+    const start: HttpParts["start"] = async (onAppended, ownUrls) => {
+      overHttp = { onAppended, ownUrls };
       await serverOptions.deps();
       return running;
     };

@@ -105,10 +105,11 @@ function withShell(environment: Record<string, string>): { environment: Record<s
 }
 
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
-function ownServer({ ownCommands }: ClaudeSettings) {
+function ownServer({ ownCommands, ownUrls }: ClaudeSettings) {
   return [
     { serverName: "claude-code-mcp" },
     ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+    ...ownUrls.map((serverUrl) => ({ serverUrl })),
   ];
 }
 

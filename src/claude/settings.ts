@@ -12,6 +12,8 @@ export interface ClaudeSettings {
   mayNest: boolean;
   /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
   ownCommands: readonly (readonly [string, ...string[]])[];
+  /** Where this server is reached over HTTP, for the same reason; * stands for any text. */
+  ownUrls: readonly string[];
   /** What the sessions of each principal may use. */
   confine: Confine;
   claudePath: string | undefined;

@@ -10,7 +10,8 @@ export async function serve(argv: string[]): Promise<void> {
     config,
     environment: process.env,
     depth: readDepth(process.env),
-    ownCommands: ownCommands(name, process.argv),
+    // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
+    ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },
   });
   for (const problem of unknownVariables(process.env)) app.log.warn(problem);

@@ -38,6 +38,25 @@ describe("no recursion by accident", () => {
     expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
   });
 
+  it("nor is one over HTTP, under whatever name; and its flags are in no process of a session", async () => {
+    const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64) } });
+    const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
+    const headers = { Authorization: `Bearer ${server.token}` };
+    const { port } = new URL(server.url);
+    const urls = [server.url, `http://localhost:${port}/mcp`];
+    const named = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }]);
+    configure({ mcpServers: Object.fromEntries(named) as Record<string, object> });
+    const client = await server.connect();
+    const prompt = scriptTag([{ gateBefore: "looked", text: "hi" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    const { tools = [] } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    expect(tools.length).toBeGreaterThan(3);
+    expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
+    expect(world.processes().filter(({ command }) => command.includes("a".repeat(64)))).toEqual([]);
+    world.model.release("looked");
+    await client.end(sessionId);
+  });
+
   it("under another name it starts, and refuses to start a session one deeper", async () => {
     configure({
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },

@@ -11,6 +11,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     depth: 0,
     mayNest: false,
     ownCommands: [],
+    ownUrls: [],
     confine: (principal) => (principal === "ann" ? { ...free, ...confinement } : undefined),
     claudePath: process.execPath,
     forceReaper: false,
