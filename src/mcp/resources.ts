@@ -61,7 +61,7 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
       const caller = callerOf(context);
       await requireReading(uri, caller, options);
       const found = find(library, uri);
-      if (!found) throw new ResourceNotFoundError(uri, nothingAt(uri, library));
+      if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), nothingAt(uri, library));
       return read(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
     },
   };
@@ -113,6 +113,9 @@ function refusal(uri: string, { code, message }: AppError): ProtocolError {
     code,
   });
 }
+
+/** No URI of ours is so long, in characters. */
+const URI_SHOWN = 1_000;
 
 function nothingAt(uri: string, { documents, pages }: Library): string {
   const there = [...pages.map((page) => page.uri), ...documents.map(({ uriTemplate }) => uriTemplate)];

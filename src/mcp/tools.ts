@@ -34,7 +34,7 @@ export function toolAnswers(
     },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
-      if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name} not found`);
+      if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
       const { call, settled } = openCall(context, capabilitiesOfClient());
       const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
       await settled();

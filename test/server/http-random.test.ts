@@ -1,0 +1,135 @@
+import { readFileSync } from "node:fs";
+import fc, { type Arbitrary } from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { anyCall, type Call, type ListedTool } from "./random/calls.ts";
+import { Cast } from "./random/cast.ts";
+import { faultsOf } from "./random/judge.ts";
+import { Line } from "./random/send.ts";
+import { createWorld, type World } from "./world.ts";
+
+/**
+ * Ten thousand calls made up from the schemas and beside them. What failed is printed with its seed and made as small as
+ * it goes. RANDOM_SEED=n makes the same calls again, RANDOM_CALLS=n makes more of them.
+ */
+
+const CALLS = Number(process.env["RANDOM_CALLS"] ?? 10_000);
+const SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Math.random() * 2 ** 31));
+const LANES = 16;
+/** After so many calls, what they have ended is made anew. */
+const ROUND = 2_000;
+/** So long is looked for the smallest call that fails in the same way, ms. */
+const SHRINK_MS = 30_000;
+const KINDS_MOST = 5;
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, tell nothing of others`, async () => {
+  const cast = await Cast.start(world);
+  const trial = new Trial(cast);
+  const call = anyCall(await cast.tools<ListedTool[]>());
+  const calls = fc.sample(call, { seed: SEED, numRuns: CALLS });
+  const found: Found[] = [];
+  let warm = 0;
+  for (let from = 0; from < calls.length && found.length === 0; from += ROUND) {
+    await cast.gather();
+    found.push(...(await trial.all(calls.slice(from, from + ROUND), from)));
+    warm ||= residentBytes(cast.server.pid);
+  }
+  expect(await reported(found, call, trial)).toEqual([]);
+  expect((await cast.server.fetch("/healthz")).status).toBe(200);
+  expect(residentBytes(cast.server.pid)).toBeLessThan(2 * warm);
+  trial.close();
+  await world.closeServers();
+  await world.quiet(15_000);
+  expect(entriesOfFaults(cast.server.stderr())).toEqual([]);
+  for (const secret of cast.secrets) expect(cast.server.stderr()).not.toContain(secret);
+}, 180_000);
+
+interface Found {
+  readonly index: number;
+  readonly faults: readonly string[];
+}
+
+/** Sends calls and judges what they are answered with. */
+class Trial {
+  readonly #cast: Cast;
+  readonly #line = new Line(LANES);
+  #id = 1_000;
+
+  constructor(cast: Cast) {
+    this.#cast = cast;
+  }
+
+  async faults(call: Call): Promise<string[]> {
+    this.#id += 1;
+    try {
+      const { answer, sent } = await this.#line.send(call, this.#cast.target(call.caller), this.#id);
+      if (call.era === "legacy" && answer.status === 404) await this.#cast.returned(call.caller);
+      return faultsOf(sent, answer, this.#cast.forbidden(call.caller));
+    } catch (error) {
+      return [`no answer: ${String(error)}`];
+    }
+  }
+
+  async all(calls: readonly Call[], from: number): Promise<Found[]> {
+    const found: Found[] = [];
+    const left = calls.entries();
+    const lane = async (): Promise<void> => {
+      for (const [index, call] of left) {
+        const faults = await this.faults(call);
+        if (faults.length > 0) found.push({ index: from + index, faults });
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+    return found;
+  }
+
+  close(): void {
+    this.#line.close();
+  }
+}
+
+/** Of each kind of fault the smallest call that has it. */
+async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
+  const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
+  const reports: string[] = [];
+  for (const fault of [...kinds].slice(0, KINDS_MOST)) {
+    const having = found.filter(({ faults }) => faults[0] === fault).map(({ index }) => index);
+    const smallest = (await smallestWith(fault, having, { call, trial })) ?? "none of them fails when it is sent again";
+    reports.push(`${fault} (calls ${having.join(", ")} of seed ${String(SEED)}): ${smallest}`);
+  }
+  return reports;
+}
+
+/** When one call holds the server up, those that are under way with it fail too: they do not when they are sent alone. */
+async function smallestWith(
+  fault: string,
+  having: readonly number[],
+  { call, trial }: { call: Arbitrary<Call>; trial: Trial },
+): Promise<string | undefined> {
+  const fails = fc.asyncProperty(call, async (each) => !(await trial.faults(each)).includes(fault));
+  for (const index of having.slice(0, LANES)) {
+    const again = { seed: SEED, path: String(index), numRuns: 1, interruptAfterTimeLimit: SHRINK_MS };
+    const { counterexample } = await fc.check(fails, again);
+    if (counterexample) return fc.stringify(counterexample[0]);
+  }
+  return undefined;
+}
+
+/** Bytes of memory that the process holds. */
+function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1_024;
+}
+
+/** Lines of the log that tell of a fault of the server's own. */
+function entriesOfFaults(log: string): string[] {
+  const fault =
+    /uncaught|unhandled|a tool failed|a resource failed|a request failed|the engine did not start|"level":(?:50|60)/i;
+  return log.split("\n").filter((line) => fault.test(line));
+}
