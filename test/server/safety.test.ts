@@ -49,7 +49,7 @@ describe("no recursion by accident", () => {
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "looked", text: "hi" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
-    const { tools = [] } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
     expect(tools.length).toBeGreaterThan(3);
     expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
     expect(world.processes().filter(({ command }) => command.includes("a".repeat(64)))).toEqual([]);
