@@ -48,7 +48,7 @@ it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang now
   await world.quiet(15_000);
   expect(entriesOfFaults(cast.server.stderr())).toEqual([]);
   for (const secret of cast.secrets) expect(cast.server.stderr()).not.toContain(secret);
-}, 180_000);
+}, 300_000);
 
 interface Found {
   readonly index: number;
