@@ -5,7 +5,7 @@ import { PermissionUpdate } from "../../../src/domain/permission.ts";
 import { SessionOptions } from "../../../src/domain/options.ts";
 import { AttachmentSource } from "../../../src/domain/prompt.ts";
 import { PollOptions } from "../../../src/tools/check/request.ts";
-import { odd, oddText, spoilt, valid, type Schema } from "./values.ts";
+import { ending, odd, oddText, spoilt, valid, type Schema } from "./values.ts";
 
 /** Calls of this server as they might come from anybody: right, nearly right, and nothing of the kind. */
 
@@ -66,14 +66,15 @@ interface Asked {
   readonly params: unknown;
 }
 
+const ENDING = new Set(["claude_session_close", "claude_chat_interrupt"]);
 /** The tools that have the most behind them are called the most. */
-const WEIGHTS: Readonly<Record<string, number>> = { claude_code_check: 6, claude_code_session: 6, claude_code: 3 };
+const WEIGHTS: Readonly<Record<string, number>> = { claude_code_check: 12, claude_code_session: 9, claude_code: 3 };
 
 function toolCall(tools: readonly ListedTool[]): Arbitrary<Asked> {
   const of = (tool: ListedTool): Arbitrary<Asked> => {
-    const right = valid(whole(tool));
+    const right = valid(ENDING.has(tool.name) ? ending(whole(tool)) : whole(tool));
     const args = fc.oneof(
-      { weight: 5, arbitrary: right },
+      { weight: 7, arbitrary: right },
       { weight: 5, arbitrary: spoilt(right) },
       { weight: 1, arbitrary: odd },
     );

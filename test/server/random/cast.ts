@@ -105,6 +105,11 @@ export class Cast {
     return { ever: this.secrets, others };
   }
 
+  /** Whether there stands in it what only the caller may hear. */
+  isOwn(caller: CallerName, text: string): boolean {
+    return caller !== "reader" && text.includes(WORDS[caller]);
+  }
+
   get secrets(): string[] {
     return [...Object.values(SECRETS), ...Object.values(TOKENS)];
   }

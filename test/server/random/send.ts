@@ -25,7 +25,7 @@ export interface Target {
 }
 
 /** Nothing that is called here takes so long; what does hangs. */
-const HANG_MS = 20_000;
+const HANG_MS = 30_000;
 
 export class Line {
   readonly #agent: Agent;

@@ -127,7 +127,19 @@ const nearName = (name: string): Arbitrary<string> =>
 
 const word = fc.constantFrom("Read", "Bash(git *)", "opus", "one", "a b", "mcp__x__y");
 
-const SESSIONS = ["«asking»", "«idle»", "«closed»", "«theirs»", "00000000-0000-4000-8000-000000000000", "nothing"];
+const NOT_OWN = ["«theirs»", "00000000-0000-4000-8000-000000000000", "nothing"];
+const SESSIONS = ["«asking»", "«idle»", "«closed»", ...NOT_OWN];
+/** For what ends a session or its turn: seldom an own one, or there would soon be none left to call about. */
+const ENDED: Schema = {
+  enum: [...Array.from({ length: 12 }, () => ["«closed»", ...NOT_OWN]).flat(), "«asking»", "«idle»"],
+};
+const ENDING = new Set(["cancel", "close", "delete", "interrupt", "respond_permission", "answer_question"]);
+
+/** The same for a tool that does nothing else. */
+export const ending = (schema: Schema): Schema => ({
+  ...schema,
+  properties: { ...schema.properties, sessionId: ENDED },
+});
 
 /** What a value of this name usually is; without, nearly every call would end at the first look at it. */
 const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
@@ -153,12 +165,12 @@ const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
 
 /** A value that goes by its schema; by an empty one, anything. */
 export function valid(schema: Schema, name = ""): Arbitrary<unknown> {
+  const words = wordsOf(schema);
+  if (words.length > 0) return fc.constantFrom(...words);
   const usual = Object.hasOwn(BY_NAME, name) ? BY_NAME[name] : undefined;
   if (usual) return usual;
   const forms = schema.anyOf ?? schema.oneOf;
   if (forms) return fc.oneof(...forms.map((form) => valid(form)));
-  const words = wordsOf(schema);
-  if (words.length > 0) return fc.constantFrom(...words);
   switch (schema.type ?? "anything") {
     case "object":
       return validObject(schema);
@@ -212,12 +224,11 @@ function validObject(schema: Schema): Arbitrary<Record<string, unknown>> {
   );
   return chosen.chain(([some, more, action]) => {
     const needed = GOES_WITH[String(action)] ?? [];
-    const present = new Set(
-      [...required, ...some, ...more, ...needed].filter((name) => Object.hasOwn(properties, name)),
-    );
+    const known = ENDING.has(String(action)) ? (ending(schema).properties ?? {}) : properties;
+    const present = new Set([...required, ...some, ...more, ...needed].filter((name) => Object.hasOwn(known, name)));
     const fields = [...present].map((name) => [
       name,
-      name === "action" ? fc.constant(action) : valid(properties[name] ?? {}, name),
+      name === "action" ? fc.constant(action) : valid(known[name] ?? {}, name),
     ]);
     return fc.record(Object.fromEntries(fields) as Record<string, Arbitrary<unknown>>, { noNullPrototype: true });
   });
