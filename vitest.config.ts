@@ -4,7 +4,8 @@ export default defineConfig({
   test: {
     reporters: ["default", "./test/closing-line.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    // Some tests wait for real time: a third one works meanwhile.
+    maxWorkers: 3,
     // Far above what is ever waited for: a slow machine is no failure.
     expect: { poll: { timeout: 15_000 } },
     projects: [
@@ -21,6 +22,10 @@ export default defineConfig({
       {
         extends: true,
         test: { name: "faults", include: ["test/faults/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 },
+      },
+      {
+        extends: true,
+        test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], hookTimeout: 300_000 },
       },
     ],
     coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },

@@ -1,3 +1,6 @@
+import { join } from "node:path";
+
+import { observe, sharedNow } from "./observer.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
@@ -16,20 +19,29 @@ export const waiting = {
   name: "waiting",
   about: "from an event to the answer of the check that waits for it, in the owner's server and in another one",
   rows: KINDS.flatMap(([kind, title]) =>
-    ["own", "foreign"].map((whose) => {
-      return { row: `${whose} session: ${title}`, of: `${whose} ${kind}`, base: BASE, unit: "ms", atMostAlone: 5 };
+    ["own", "foreign"].flatMap((whose) => {
+      const row = `${whose} session: ${title}`;
+      // It holds the commit as well: no bound.
+      const decided = { row: `${row}, since it was decided`, of: `${whose} ${kind}, decided`, unit: "ms" };
+      return [{ row, of: `${whose} ${kind}`, base: BASE, unit: "ms", atMostAlone: 5 }, decided];
     }),
   ),
   async run({ figures, progress, rounds, world }) {
-    const owner = await startServer(world);
-    const other = await startServer(world);
+    const store = join(world.home, "store.db");
+    const owner = await startServer(world, ["--store", store]);
+    const other = await startServer(world, ["--store", store]);
     const talk = await owner.begin(prompt({ text: "hi" }));
     const ask = await owner.begin(prompt({ text: "hi" }));
     for (const id of [talk, ask]) await owner.end(id);
+    const observer = await observe(store);
     for (let round = 1; round <= rounds; round++) {
       progress(`round ${String(round)} of ${String(rounds)}`);
       for (const [whose, watcher] of Object.entries({ own: owner, foreign: other })) {
-        const note = (kind, ms) => figures.note(`${whose} ${kind}`, ms);
+        const note = async (kind, { at, decidedMs, event, sessionId }) => {
+          const durable = await observer.durableSince(sessionId, event.id);
+          figures.note(`${whose} ${kind}`, at - durable);
+          figures.note(`${whose} ${kind}, decided`, decidedMs);
+        };
         await hear(owner, watcher, talk, note);
         await beAsked(owner, watcher, ask, note);
         await figures.timed(BASE, () =>
@@ -37,6 +49,7 @@ export const waiting = {
         );
       }
     }
+    await observer.close();
     await other.close();
     await owner.close();
   },
@@ -52,8 +65,8 @@ async function begin(owner, sessionId, command) {
 async function hear(owner, watcher, sessionId, note) {
   let cursor = await begin(owner, sessionId, "true");
   for (let status = "running"; status === "running";) {
-    const answer = await waitFor(watcher, { sessionId, cursor, until: "event" }, ({ ms, type }) =>
-      note(type === "result" ? "ended" : "message", ms),
+    const answer = await waitFor(watcher, { sessionId, cursor, until: "event" }, (woken) =>
+      note(woken.event.type === "result" ? "ended" : "message", woken),
     );
     ({ nextCursor: cursor, status } = answer);
   }
@@ -62,8 +75,8 @@ async function hear(owner, watcher, sessionId, note) {
 async function beAsked(owner, watcher, sessionId, note) {
   let cursor = await begin(owner, sessionId, "touch file");
   for (;;) {
-    const answer = await waitFor(watcher, { sessionId, cursor, until: "news" }, ({ ms, type }) => {
-      if (type === "permission_request") note("asked", ms);
+    const answer = await waitFor(watcher, { sessionId, cursor, until: "news" }, async (woken) => {
+      if (woken.event.type === "permission_request") await note("asked", woken);
     });
     const [action] = answer.actions ?? [];
     if (!action) return;
@@ -77,9 +90,10 @@ async function beAsked(owner, watcher, sessionId, note) {
 async function waitFor(watcher, request, tell) {
   const sent = Date.now();
   const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...request });
+  const at = sharedNow();
   const now = performance.timeOrigin + performance.now();
   const event = answer.events.at(request.until === "event" ? 0 : -1);
-  const at = Date.parse(event?.timestamp);
-  if (at > sent) tell({ type: event.type, ms: now - at });
+  const decided = Date.parse(event?.timestamp);
+  if (decided > sent) await tell({ at, decidedMs: now - decided, event, sessionId: request.sessionId });
   return answer;
 }

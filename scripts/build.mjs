@@ -22,7 +22,8 @@ const CHUNKS = [
   { name: "config/version", test: /src\/config\/version\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
-  { name: "engine/engine", test: /src\/(engine\/engine|engine\/clock|claude\/runtime|store\/open)\.ts$/ },
+  { name: "engine/engine", test: /src\/(app-engine|engine\/clock|store\/open)\.ts$/ },
+  { name: "http/server", test: /src\/app-http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));

@@ -33,6 +33,9 @@ const PARTS = [
   ),
   { file: "docs/tools.md", name: "advanced options", render: advancedTable },
   { file: "docs/tools.md", name: "error codes", render: errorTable },
+  { file: "docs/conformance.md", name: "what passes", render: conformanceTable },
+  { file: "docs/conformance.md", name: "what is not ours", render: notOursTable },
+  { file: "docs/observability.md", name: "metrics", render: metricsTable },
 ];
 
 const MEND = "node scripts/generate-docs.mjs";
@@ -40,8 +43,25 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
 const MODULES = ["config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
-const { AdvancedOptions, Config, ERRORS, SETTINGS, code, querySettings, rowsOf, table, toolsOf, wordsOf, z } =
-  await fromSource([...MODULES, "tools/toolsets"]);
+const source = await fromSource(
+  [...MODULES, "tools/toolsets", "http/metrics/instruments"].map((module) => `src/${module}`),
+);
+const {
+  AdvancedOptions,
+  Config,
+  ERRORS,
+  Registry,
+  SETTINGS,
+  code,
+  instruments,
+  querySettings,
+  rowsOf,
+  table,
+  toolsOf,
+  wordsOf,
+  z,
+} = source;
+const { NOT_OURS, REVISIONS, scenariosOf } = await fromSource(["test/conformance/listed"]);
 
 function settingsTable() {
   const rows = SETTINGS.map(({ flag, placeholder, variable, key, inFile, allowed, fallback, meaning, reading }) => [
@@ -68,6 +88,39 @@ function errorTable() {
   return table(["Code", "When", "What to do"], rows);
 }
 
+/** The two that the suite runs on, in the order of the columns. */
+const SUBJECTS = { fixtures: "fixtures behind our HTTP layer", server: "built server" };
+
+/** The tests hold all of these numbers: a scenario fails where it is listed and nowhere else. */
+function conformanceTable() {
+  const passed = (on, revision, scenarios) => {
+    const entries = NOT_OURS.filter((each) => each.on === on && each.revision === revision);
+    return String(scenarios.length - entries.flatMap((each) => each.scenarios).length);
+  };
+  const rows = REVISIONS.map((revision) => {
+    const scenarios = scenariosOf(revision);
+    const columns = Object.keys(SUBJECTS).map((on) => passed(on, revision, scenarios));
+    return [revision, String(scenarios.length), ...columns];
+  });
+  return table(["Revision", "Scenarios", ...Object.values(SUBJECTS).map((name) => `Passed by the ${name}`)], rows);
+}
+
+function notOursTable() {
+  const list = (names) => names.map((name) => code(name)).join(", ");
+  const rows = NOT_OURS.map(({ on, revision, scenarios, checks = [], reason }) => {
+    const which = checks.length > 0 ? `${list(scenarios)}: only ${list(checks)}` : list(scenarios);
+    return [`${on}, ${revision}`, which, reason];
+  });
+  return table(["On", "Scenarios", "Why"], rows);
+}
+
+function metricsTable() {
+  const rows = Object.values(instruments(new Registry())).map(({ constructor, help, labelNames, name }) => {
+    return [code(name), constructor.name.toLowerCase(), labelNames.map(code).join(", "), help];
+  });
+  return table(["Metric", "Type", "Labels", "Meaning"], rows);
+}
+
 const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
@@ -81,12 +134,14 @@ function schemaTable(tool, schema) {
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
 
-/** All that these modules of src/ export, bundled into one file that is gone again. */
+/** All that these modules export, bundled into one file that is gone again. */
 async function fromSource(modules) {
-  const lines = [...modules.map((module) => `export * from "/src/${module}.ts";`), 'export { z } from "zod";'];
+  const lines = [...modules.map((module) => `export * from "/${module}.ts";`), 'export { z } from "zod";'];
+  lines.push('export { Registry } from "prom-client";');
   const entry = {
     name: "entry",
-    resolveId: (id) => (id === "docs" ? join(root, "docs.mjs") : id.startsWith("/src/") ? join(root, id) : undefined),
+    resolveId: (id) =>
+      id === "docs" ? join(root, "docs.mjs") : /^\/(src|test)\//.test(id) ? join(root, id) : undefined,
     load: (id) => (id === join(root, "docs.mjs") ? lines.join("\n") : undefined),
   };
   const folder = mkdtempSync(join(tmpdir(), "ccm-docs-"));

@@ -1,13 +1,16 @@
-import { availableParallelism, totalmem } from "node:os";
+import type { Running } from "./app-engine.ts";
+import type { HttpParts, HttpServing } from "./app-http.ts";
 import type { Config } from "./config/schema.ts";
-import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
-import type { Offer } from "./mcp/options.ts";
+import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
+import type { ServerFactory } from "./mcp/http.ts";
+import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
+import type { OnAppended } from "./store/observed.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { namesOf, streams, type ToolName } from "./tools/listed.ts";
@@ -32,6 +35,8 @@ export interface App {
   readonly log: Logger;
   /** Serves one MCP client on stdin and stdout. `onClose` is called when the client is gone. */
   serveStdio(onClose: () => void): void;
+  /** Serves MCP over HTTP as configured, with our tools unless there is a `factory`. Throws ConfigError. */
+  serveHttp(factory?: ServerFactory): Promise<Pick<HttpServing, "url" | "notify">>;
   /** Drains: what runs is recorded as interrupted, then all processes are ended. Safe to call again. */
   close(): Promise<void>;
 }
@@ -74,59 +79,97 @@ export function createApp(settings: AppSettings): App {
   const masker = createMasker(environment);
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
-  const query = querySettings(config);
-  const toolNames = namesOf(config.toolsets, query);
+  const toolNames = namesOf(config.toolsets, querySettings(config));
   const callersAnswer = toolNames.includes(ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
-  let engine: Promise<Engine> | undefined;
+  let running: Promise<Running> | undefined;
+  let overHttp: { onAppended: OnAppended | undefined; ownUrls: readonly string[] } = {
+    onAppended: undefined,
+    ownUrls: [],
+  };
+  let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
-    engine ??= startEngine(settings, { log, masker, bypass, callersAnswer }).catch((error: unknown) => {
-      engine = undefined;
-      throw error;
-    });
-    return {
-      engine: await engine,
-      defaults: { cwd: process.cwd() },
-      limits: { maxWaitMs: config.maxWaitMs },
-      diskResume: {
-        allowed: config.allowDiskResume,
-        secret: resumeSecret(environment),
-      },
-      allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
-      bypass,
-      callersAnswer,
-      audit,
-      mask: (fields) => masker.fields(fields),
-      reported,
-      now: () => Date.now(),
-      log,
+    const { startEngine } = await import("./app-engine.ts");
+    running = connectStore(settings, log).then((backend) =>
+      startEngine(settings, { backend, ...overHttp, log, masker, bypass, callersAnswer }),
+    );
+    const { engine } = await running;
+    const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
+    return { ...toolSettings(settings), engine, bypass, callersAnswer, audit, mask, reported, log };
+  };
+  const serverOptions: ServerOptions = {
+    toolNames,
+    offer: onceReady(async () => offerOf(config)),
+    reported,
+    deps: onceReady(deps),
+    info: settings.info,
+    limits: config,
+    logs: toolNames.some((name) => streams(name)),
+    log,
+  };
+  const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
+    const { serveOverHttp } = await import("./app-http.ts");
+    const start: HttpParts["start"] = async (onAppended, ownUrls) => {
+      overHttp = { onAppended, ownUrls };
+      await serverOptions.deps();
+      return running;
     };
+    const scopeMissing = scopeMissingIn(serverOptions);
+    const { version } = settings.info;
+    const serving = await serveOverHttp({ config, environment, version, audit, factory, log, scopeMissing, start });
+    reported?.onChange(() => serving.notify.toolsChanged());
+    return serving;
   };
   const close = async () => {
-    if (engine) await (await engine).drain();
+    const [serving, started] = await Promise.all([http?.catch(() => undefined), running?.catch(() => undefined)]);
+    if (serving) await leave(serving, started?.engine, config);
+    await started?.engine.drain();
   };
   return {
     log,
-    serveStdio(onClose) {
-      const { info } = settings;
-      const logs = toolNames.some((name) => streams(name));
-      const offer = async (): Promise<Offer> => {
-        const [{ toolsOf }, { LIBRARY }] = await Promise.all([
-          import("./tools/toolsets.ts"),
-          import("./tools/resources/library.ts"),
-        ]);
-        return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY };
-      };
-      serveOverStdio({ toolNames, offer, reported, deps, info, limits: config, logs, log, onClose });
-    },
+    serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
+    serveHttp: async (factory) => (http ??= serveHttp(factory)),
     close: async () => (closed ??= close()),
   };
 }
 
-/** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */
-const UNATTENDED_MS = 5_000;
+/** What tools learn of the configuration. */
+function toolSettings({
+  config,
+  environment,
+}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits" | "now"> {
+  return {
+    now: () => Date.now(),
+    defaults: { cwd: process.cwd() },
+    limits: { maxWaitMs: config.maxWaitMs },
+    diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
+    allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+  };
+}
+
+function scopeMissingIn({ offer }: ServerOptions): HttpParts["scopeMissing"] {
+  return async (caller, body) => {
+    const [{ scopeMissing }, { tools }] = await Promise.all([import("./mcp/tools.ts"), offer()]);
+    return scopeMissing(tools, caller, body);
+  };
+}
+
+async function offerOf(config: Config): Promise<Offer> {
+  const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+    import("./tools/toolsets.ts"),
+    import("./tools/resources/library.ts"),
+  ]);
+  return { tools: toolsOf(config.toolsets, { query: querySettings(config) }), library: LIBRARY };
+}
+
+/** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */
+async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
+  serving.refuseNew();
+  await engine?.stop(drainMs);
+  await serving.close();
+}
 
 /** The tool with which callers answer requests. */
 const ANSWERING: ToolName = "claude_code_check";
@@ -147,77 +190,3 @@ function auditTo(file: string | undefined, log: Logger, masker: Masker): Audit |
   const onFault = (error: unknown) => log.error("the audit log cannot be written", { file, error: String(error) });
   return createAuditLog({ file, masker, onFault });
 }
-
-interface Tools {
-  log: Logger;
-  masker: Masker;
-  bypass: BypassSwitch;
-  callersAnswer: boolean;
-}
-
-async function startEngine(settings: AppSettings, { bypass, callersAnswer, log, masker }: Tools): Promise<Engine> {
-  const [{ claudeRuntime }, { createEngine }, { systemClock }] = await Promise.all([
-    import("./claude/runtime.ts"),
-    import("./engine/engine.ts"),
-    import("./engine/clock.ts"),
-  ]);
-  const { config, depth, environment, ownCommands } = settings;
-  return createEngine({
-    backend: await connectStore(settings, log),
-    runtime: claudeRuntime({
-      environment,
-      depth,
-      mayNest: depth + 1 < config.maxDepth,
-      ownCommands,
-      allowDirs: config.allowDirs,
-      trustDirs: config.trustDirs,
-      claudePath: config.claudePath,
-      forceReaper: config.reaper === "always",
-      spares: config.spares,
-      spareIdleMs: config.idleProcessMs,
-      mask: (text) => masker.text(text),
-      log,
-    }),
-    clock: systemClock,
-    log,
-    mask: (event) => masker.event(event),
-    initMs: INIT_MS,
-    limits: {
-      askDeliveredMs: config.permissionTimeoutMs,
-      askMaxMs: config.permissionMaxMs,
-      askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),
-      turnMaxMs: config.turnMaxMs,
-      inactivityMs: config.inactivityMs,
-      idleProcessMs: config.idleProcessMs,
-      stopGraceMs: STOP_GRACE_MS,
-    },
-    retention: {
-      maxAgeMs: config.retentionDays * DAY_MS,
-      maxBytes: config.retentionMegabytes * 1_000_000,
-      everyMs: config.cleanupIntervalMs,
-    },
-    places: placesOf(config),
-    gate: { allowsBypass: () => bypass.isAllowed(), depth, maxDepth: config.maxDepth },
-  });
-}
-
-function placesOf({ maxBackground, maxLive = livesInMemory() }: Config): Places {
-  const maxStarting = Math.max(2, availableParallelism());
-  return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
-}
-
-/** What a Claude Code at work takes of the memory, bytes. */
-const LIFE_BYTES = 110_000_000;
-
-/** Half of the memory is for others. */
-function livesInMemory(): number {
-  return Math.max(4, Math.floor(totalmem() / 2 / LIFE_BYTES));
-}
-
-const DAY_MS = 86_400_000;
-
-/** Default of sessionInitTimeoutMs, ms. */
-const INIT_MS = 10_000;
-
-/** An interrupt takes 250 ms at most, 1,500 with a shell running: who has not obeyed by then does not listen. */
-const STOP_GRACE_MS = 10_000;

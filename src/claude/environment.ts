@@ -31,6 +31,8 @@ export interface Child {
   depth: number;
   /** The mark of the process, see PROCESS_VARIABLE. */
   mark: string;
+  /** The Claude configuration folder, if not the server's own. */
+  configDir?: string | undefined;
   /** What the caller adds. */
   added?: Record<string, string>;
 }
@@ -39,7 +41,10 @@ export interface Child {
  * The environment of a Claude Code process: the server's own, without what belongs to the server (an agent's shell
  * must not read our secrets) or to an outer session, and with `added` on top.
  */
-export function childEnvironment(own: NodeJS.ProcessEnv, { added, depth, mark }: Child): Record<string, string> {
+export function childEnvironment(
+  own: NodeJS.ProcessEnv,
+  { added, configDir, depth, mark }: Child,
+): Record<string, string> {
   const kept = Object.entries(own).filter(
     (entry): entry is [string, string] =>
       entry[1] !== undefined && !DROPPED.has(entry[0]) && !entry[0].startsWith("CLAUDE_CODE_MCP_"),
@@ -48,6 +53,7 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, depth, mark }:
     // A stdio MCP server that never answers would hold up the first turn for 30 s.
     MCP_TIMEOUT: "10000",
     ...Object.fromEntries(kept),
+    ...(configDir !== undefined && { CLAUDE_CONFIG_DIR: configDir }),
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),
     [PROCESS_VARIABLE]: mark,

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { WorkTree } from "../engine/ports.ts";
+import { through } from "./supervise/wrapper.ts";
 
 const run = promisify(execFile);
 
@@ -12,12 +13,17 @@ const QUIET = ["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "
 
 /**
  * How the folder, and nothing outside it, stands against the last commit; undefined where there is no git or no repository.
- * `environment` is that of a Claude Code: what a repository might get to run sees no secret of the server.
+ * `environment` and `wrapper` are those of a Claude Code: what a repository might get to run sees no secret of the server.
  */
-export async function workTreeOf(cwd: string, environment: Record<string, string>): Promise<WorkTree | undefined> {
+export async function workTreeOf(
+  cwd: string,
+  environment: Record<string, string>,
+  wrapper: readonly string[],
+): Promise<WorkTree | undefined> {
   const env = { ...environment, GIT_OPTIONAL_LOCKS: "0", GIT_TERMINAL_PROMPT: "0" };
   const options = { cwd, env, maxBuffer: DIFF_MAX, timeout: GIT_MS };
-  const plain = async (...args: string[]) => (await run("git", [...QUIET, ...args], options)).stdout;
+  const plain = async (...args: string[]) =>
+    (await run(...through(wrapper, "git", [...QUIET, ...args]), options)).stdout;
   const commit = await plain("rev-parse", "--verify", "HEAD").catch(() => undefined);
   if (commit === undefined) return undefined;
   const filters = withoutFilters(await plain("config", "--name-only", "--get-regexp", "^filter\\.").catch(() => ""));

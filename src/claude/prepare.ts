@@ -1,15 +1,17 @@
+import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
 import { onlyBundledClaude } from "./binary.ts";
+import { checkPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { beginningOf } from "./folder/beginning.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
 import { openCold, type Launch } from "./process/launch.ts";
-import type { ClaudeSettings } from "./settings.ts";
+import { confinementOf, type ClaudeSettings } from "./settings.ts";
 import { recipeOf, type Recipe } from "./spares/recipe.ts";
 import type { Spares } from "./spares/spares.ts";
 import type { Spawner } from "./supervise/spawn.ts";
@@ -22,16 +24,21 @@ interface Base {
   readonly notices: Notice[];
 }
 
-async function baseOf(options: SessionOptions, mark: string, config: ClaudeSettings): Promise<Base> {
+async function baseOf(
+  options: SessionOptions,
+  mark: string,
+  config: ClaudeSettings,
+  confinement: Confinement,
+): Promise<Base> {
   const { depth } = config;
-  const added = options.env ?? {};
-  const { environment, notices } = withShell(childEnvironment(config.environment, { depth, mark, added }));
+  const child = { depth, mark, configDir: confinement.configDir, added: options.env ?? {} };
+  const { environment, notices } = withShell(childEnvironment(config.environment, child));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
-  const trusted = !usesProject || (await isTrusted(options.cwd, config.trustDirs, environment));
+  const trusted = !usesProject || (await isTrusted(options.cwd, confinement, environment));
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
-    notices: trusted ? notices : [...untrustedNotices(options.cwd), ...notices],
+    notices: trusted ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
@@ -47,8 +54,9 @@ export async function recipeFor(
   { options, principal }: Pick<AgentStart, "options" | "principal">,
   config: ClaudeSettings,
 ): Promise<Recipe | undefined> {
-  const base = await baseOf(options, "", config);
-  return (await recipeOf(principal, base.options))?.recipe;
+  const confinement = confinementOf(config, principal);
+  const base = await baseOf(options, "", config, confinement);
+  return (await recipeOf({ principal, wrapper: confinement.spawnWrapper }, base.options))?.recipe;
 }
 
 export async function prepare(
@@ -57,14 +65,22 @@ export async function prepare(
   { spares, spawner }: { spares: Spares; spawner: Spawner },
 ): Promise<Launch> {
   await request.admitted;
-  const { mark, options, origin, principal } = request;
-  const base = await baseOf(options, mark, config);
+  const { mark, origin, principal } = request;
+  const confinement = confinementOf(config, principal);
+  // Once more, and as late as can be: a link may lead elsewhere by now.
+  const options = await checkPlaces(request.options, confinement.allowDirs);
+  const base = await baseOf(options, mark, config, confinement);
   const { env } = base.options;
   const beginning = await beginningOf(request, configFolder(env));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
   const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
-  const cold = openCold(query, { ...base.options, ...beginning.options, env: { ...env, ...again } }, spawner);
-  const split = spares.has(mark) ? await recipeOf(principal, base.options) : undefined;
+  const { spawnWrapper: wrapper } = confinement;
+  const cold = openCold(
+    query,
+    { ...base.options, ...beginning.options, env: { ...env, ...again } },
+    (process, onSpawned) => spawner.spawn(process, onSpawned, wrapper),
+  );
+  const split = spares.has(mark) ? await recipeOf({ principal, wrapper }, base.options) : undefined;
   return {
     // Taken no sooner than it is used: until then the session can be given up.
     open: async (bound) => {
@@ -89,17 +105,20 @@ function withShell(environment: Record<string, string>): { environment: Record<s
 }
 
 /** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
-function ownServer({ ownCommands }: ClaudeSettings) {
+function ownServer({ ownCommands, ownUrls }: ClaudeSettings) {
   return [
     { serverName: "claude-code-mcp" },
     ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+    ...ownUrls.map((serverUrl) => ({ serverUrl })),
   ];
 }
 
-function untrustedNotices(cwd: string): Notice[] {
+function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Notice[] {
   const files = whatWouldRun(cwd);
   if (files.length === 0) return [];
-  const advice = "Trust it by opening it once in Claude Code, or start the server with --trust-dir.";
+  const advice = trustsRecord
+    ? "Trust it by opening it once in Claude Code, or start the server with --trust-dir."
+    : "The operator of the server can trust it, with --trust-dir or trustDirs of the user.";
   const message = `${cwd} is not trusted: its settings, hooks and MCP servers are off; CLAUDE.md is read. ${advice}`;
   return [{ type: "notice", kind: "untrusted_directory", message, details: { files } }];
 }

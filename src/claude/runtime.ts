@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
-import { checkFile, checkFolder, checkInside } from "./check/folders.ts";
+import { checkFolder, checkOrigin, checkPlaces } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { workTreeOf } from "./git.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { identify } from "./identity.ts";
 import { prepare, recipeFor } from "./prepare.ts";
-import type { ClaudeSettings } from "./settings.ts";
+import { confinementOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import { Spares } from "./spares/spares.ts";
 import { endLeftover } from "./supervise/leftover.ts";
@@ -31,12 +31,21 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   };
   return {
     spares,
-    check: async (options) => check(options, config),
-    attach: async (sources, { cwd }) =>
-      readImages(sources, cwd, async (field, path) => checkInside(field, path, config.allowDirs)),
-    find: async (sessionId, options) => findSession(sessionId, configFolder(plainEnvironment(config, options))),
-    openIn: async (sessionId, options) => openIn(sessionId, configFolder(plainEnvironment(config, options))),
-    workTree: async (options) => workTreeOf(options.cwd, plainEnvironment(config, options)),
+    check: async (principal, options) => check(principal, options, config),
+    attach: async (principal, sources, { cwd }) => readImages(sources, cwd, confinementOf(config, principal).allowDirs),
+    async find(principal, sessionId, options) {
+      const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
+      const { allowDirs } = confinementOf(config, principal);
+      if (found) await checkOrigin("sessionId", found.cwd, allowDirs);
+      return found;
+    },
+    openIn: async (principal, sessionId, options) =>
+      openIn(sessionId, configFolder(plainEnvironment(principal, options, config))),
+    async workTree(principal, options) {
+      const { allowDirs, spawnWrapper } = confinementOf(config, principal);
+      const cwd = await checkFolder("cwd", options.cwd, allowDirs);
+      return workTreeOf(cwd, plainEnvironment(principal, options, config), spawnWrapper);
+    },
     async reserve(principal, options) {
       const recipe = spares.parked > 0 ? await recipeFor({ principal, options }, config) : undefined;
       return (recipe && spares.promise(recipe.key)) ?? randomUUID();
@@ -57,7 +66,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       return agent;
     },
     endLeftover,
-    identify: async (options) => Promise.resolve(identify(plainEnvironment(config, options))),
+    identify: async (principal, options) => Promise.resolve(identify(plainEnvironment(principal, options, config))),
     drain: async () => {
       await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
     },
@@ -65,20 +74,13 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
 }
 
 /** What a process with these options would see of the configuration. */
-function plainEnvironment({ environment }: ClaudeSettings, { env = {} }: Pick<SessionOptions, "env">) {
-  return childEnvironment(environment, { depth: 0, mark: "", added: env });
+function plainEnvironment(principal: Principal, { env = {} }: Pick<SessionOptions, "env">, config: ClaudeSettings) {
+  const { configDir } = confinementOf(config, principal);
+  return childEnvironment(config.environment, { depth: 0, mark: "", configDir, added: env });
 }
 
-async function check(options: SessionOptions, config: ClaudeSettings): Promise<void> {
-  await checkFolder("cwd", options.cwd, config.allowDirs);
-  for (const [index, folder] of (options.additionalDirectories ?? []).entries()) {
-    // Claude Code takes a relative one from its own folder.
-    const path = resolve(options.cwd, folder);
-    await checkFolder(`additionalDirectories[${String(index)}]`, path, config.allowDirs);
-  }
-  if (options.debugFile !== undefined) {
-    await checkFile("debugFile", resolve(options.cwd, options.debugFile), config.allowDirs);
-  }
+async function check(principal: Principal, options: SessionOptions, config: ClaudeSettings): Promise<SessionOptions> {
+  const checked = await checkPlaces(options, confinementOf(config, principal).allowDirs);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
     throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
@@ -86,6 +88,7 @@ async function check(options: SessionOptions, config: ClaudeSettings): Promise<v
   if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
-  const environment = childEnvironment(config.environment, { depth: 0, mark: "", added: options.env ?? {} });
+  const environment = plainEnvironment(principal, options, config);
   checkShell({ platform: process.platform, environment, exists: existsSync });
+  return checked;
 }

@@ -7,8 +7,9 @@ import { didYouMean } from "../domain/suggest.ts";
 
 const COMMANDS = {
   serve: "Speaks MCP on stdin and stdout. The default when no command is given.",
-  sessions: "Lists, shows, exports and deletes the sessions that are kept, with or without a running server.",
+  sessions: "Lists, shows, counts, exports and deletes kept sessions, with or without a running server.",
   demo: "Runs a session of Claude Code against a scripted model inside this program: no account, no cost.",
+  token: "Makes a token for a client of a server over HTTP, and prints it once. It is stored nowhere.",
   help: "Prints this text, or that of one command.",
   version: "Prints the version.",
 };
@@ -17,19 +18,22 @@ const DEMO_FLAGS = {
   "--json": "Writes JSON lines, for programs.",
   "--keep": "Keeps the folder that the session worked in.",
 };
+const TOKEN_FLAGS = { "--json": "Writes JSON, for programs." };
 const SESSIONS_VERBS = {
   list: "Lists sessions, newest first.",
   "show ID": "Says what is known of one. The start of an id is enough, here and below.",
+  stats: "Counts, times, error rates and costs over all of them. Also: sessions --stats.",
   "export ID": "Writes its whole log.",
   "delete ID...": "Deletes sessions in which nothing runs, with their logs. It asks before it does.",
 };
 const SESSIONS_FLAGS = {
   "list --status <status>": "Only of this status, such as running or idle. May be given several times.",
-  "list --cwd <dir>": "Only those that work in this folder.",
+  "list --cwd, stats --cwd <dir>": "Only those that work in this folder.",
   "list --since <time>": "Only those changed since then: 12h, 7d, 2026-01-31.",
+  "stats --since <time>": "Only what has happened since then.",
   "list --text <text>": "Only those with this text in the title, the folder or the first prompt.",
   "list --limit <n>": "At most so many. Default: 50.",
-  "list --json, show --json": "Writes JSON, for programs.",
+  "list, show, stats --json": "Writes JSON, for programs.",
   "export --format <format>": "jsonl (one event a line, as stored; the default) or markdown (to read).",
   "export --output <file>": "Writes to a new file and not to stdout.",
   "export --force": "Overwrites the file.",
@@ -52,6 +56,10 @@ export function helpText(command?: string): string {
   if (command === "serve") return page(`Usage: claude-code-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
   if (command === "demo")
     return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+  if (command === "token") {
+    const head = `Usage: claude-code-mcp token [--json]\n\n${COMMANDS.token}`;
+    return page(head, entries("Flags", TOKEN_FLAGS), "Where it goes: docs/http.md.");
+  }
   if (command === "sessions") {
     const head = `Usage: claude-code-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
     return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
@@ -73,7 +81,7 @@ function usage(): string {
   return [
     "Usage: claude-code-mcp [serve] [flags]",
     "       claude-code-mcp sessions <verb> [flags]",
-    "       claude-code-mcp demo | help [command] | version",
+    "       claude-code-mcp demo | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

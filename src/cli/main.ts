@@ -19,6 +19,11 @@ async function run(argv: string[]): Promise<number | undefined> {
   const rest = named ? argv.slice(1) : argv;
   if (argv.includes("--help") || argv.includes("-h")) return help(named ? command : undefined);
   if (argv.includes("--version") || argv.includes("-V")) return version();
+  return perform(command, rest);
+}
+
+/** Resolves to the exit code; to undefined when the command goes on by itself. */
+async function perform(command: string, rest: string[]): Promise<number | undefined> {
   switch (command) {
     case "serve": {
       keepCompiled();
@@ -33,6 +38,10 @@ async function run(argv: string[]): Promise<number | undefined> {
     case "sessions": {
       const { sessions } = await import("./sessions.ts");
       return sessions(rest);
+    }
+    case "token": {
+      const { token } = await import("./token.ts");
+      return token(rest);
     }
     case "help":
       return help(rest[0]);

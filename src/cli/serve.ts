@@ -10,7 +10,8 @@ export async function serve(argv: string[]): Promise<void> {
     config,
     environment: process.env,
     depth: readDepth(process.env),
-    ownCommands: ownCommands(name, process.argv),
+    // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
+    ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },
   });
   for (const problem of unknownVariables(process.env)) app.log.warn(problem);
@@ -31,8 +32,9 @@ export async function serve(argv: string[]): Promise<void> {
     app.log.error("uncaught exception", { error: error.stack ?? error.message });
     end("uncaught exception", 1);
   });
-  app.serveStdio(() => end("the client is gone", 0));
-  return Promise.resolve();
+  if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
+  await app.serveHttp();
+  if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
 }
 
 /** The spellings under which a configuration of Claude Code may start this very server. */

@@ -5,10 +5,11 @@ import { remove } from "./sessions/delete.ts";
 import { exportLog } from "./sessions/export.ts";
 import { list } from "./sessions/list.ts";
 import { show } from "./sessions/show.ts";
+import { stats } from "./sessions/stats.ts";
 
 /** `claude-code-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
-  const [verb = "", ...rest] = argv;
+  const [verb = "", ...rest] = spelled(argv);
   const run = VERBS.get(verb);
   if (!run) throw unknownVerb(verb);
   process.stdout.on("error", leave);
@@ -24,9 +25,16 @@ export async function sessions(argv: string[]): Promise<number> {
 const VERBS: ReadonlyMap<string, (argv: string[]) => Promise<number>> = new Map([
   ["list", list],
   ["show", show],
+  ["stats", stats],
   ["export", exportLog],
   ["delete", remove],
 ]);
+
+/** `sessions --stats`, wherever it stands among flags, is `sessions stats`. */
+function spelled(argv: string[]): string[] {
+  const isVerbless = argv[0]?.startsWith("-") === true && argv.includes("--stats");
+  return isVerbless ? ["stats", ...argv.filter((word) => word !== "--stats")] : argv;
+}
 
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];

@@ -17,7 +17,7 @@ export interface Flag {
 /** Reads the arguments behind the command, in their order. Throws ConfigError. */
 export function readFlags(argv: readonly string[]): Flag[] {
   // Not strict: parseArgs only cuts the arguments up, since its own errors name neither a near match nor what is allowed.
-  const { tokens } = parseArgs({ args: [...argv], options: OPTIONS, strict: false, tokens: true });
+  const { tokens } = parseArgs({ args: withValues(argv), options: OPTIONS, strict: false, tokens: true });
   return tokens.flatMap((token) => {
     if (token.kind === "option-terminator") return [];
     if (token.kind === "positional") {
@@ -26,6 +26,15 @@ export function readFlags(argv: readonly string[]): Flag[] {
       );
     }
     return [readFlag(token)];
+  });
+}
+
+/** A flag that may stand alone, and does, with the value that this means. */
+function withValues(argv: readonly string[]): string[] {
+  return argv.map((arg, at) => {
+    const alone = SETTINGS.find(({ flag }) => arg === `--${flag}`)?.alone;
+    const next = argv[at + 1];
+    return alone !== undefined && (next === undefined || next.startsWith("-")) ? `${arg}=${alone}` : arg;
   });
 }
 

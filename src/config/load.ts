@@ -137,8 +137,18 @@ function fromText({ reading }: Setting, text: string): unknown {
       return absolute([text], process.cwd());
     case "words":
       return text.split(BETWEEN_WORDS).map((word) => word.trim());
+    case "json":
+      return fromJson(text);
     case "text":
       return text;
+  }
+}
+
+function fromJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
 }
 
@@ -160,7 +170,10 @@ function check(given: GivenByKey): Config {
   const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
-  throw refused(source, bad);
+  if (bad.reading !== "json") throw refused(source, bad);
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.slice(1).map(String).join(".") ?? "";
+  throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
 }
 
 /** A server without a tool is a mistake that nobody would see. */

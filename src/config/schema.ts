@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,
@@ -101,7 +102,8 @@ const fields = {
     flag: "allow-dir",
     variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
     group: "Directories",
-    meaning: "Sessions may use only cwd and additionalDirectories inside these, judged by real path.",
+    meaning:
+      "Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path.",
   }),
   trustDirs: directories("none", {
     flag: "trust-dir",
@@ -190,6 +192,7 @@ const fields = {
     },
   ),
   ...queryFields,
+  ...httpFields,
   toolsets: choices(["agent", "query", "chat", "configure", "all"], "agent", {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
-export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "Server";
+export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "HTTP" | "Server";
 
 /** What the table says of a setting beside its schema. */
 interface About {
@@ -17,7 +17,7 @@ interface About {
 export const LONGEST_MS = 2_147_483_647;
 
 /** How text from a flag or a variable becomes the value that a file would hold as JSON. */
-export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories";
+export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "json";
 
 export interface Setting extends About {
   /** The key in `Config` and in the file. */
@@ -30,6 +30,8 @@ export interface Setting extends About {
   readonly allowed: string;
   /** The default, in words. */
   readonly fallback: string;
+  /** The value of a flag that stands alone, where it may. */
+  readonly alone?: string | undefined;
 }
 
 type Details = Omit<Setting, "key" | "inFile">;
@@ -82,6 +84,24 @@ export function text(fallback: string, about: About) {
     .min(1)
     .optional()
     .register(details, { ...about, reading: "text", placeholder: "<text>", allowed: "a text, not empty", fallback });
+}
+
+/** `alone` is the value of the flag without one; undefined where it needs one. */
+export function optionalText(fallback: string, alone: string | undefined, about: About) {
+  const allowed = "a text, not empty";
+  const placeholder = alone === undefined ? "<text>" : "[<text>]";
+  return z
+    .string()
+    .min(1)
+    .optional()
+    .register(details, { ...about, reading: "text", placeholder, allowed, fallback, alone });
+}
+
+/** A value with an inside: JSON as text in a flag or a variable. */
+export function json<T extends z.ZodType>(schema: T, about: About): T {
+  const allowed = "a JSON object";
+  details.add(schema, { ...about, reading: "json", placeholder: "<json>", allowed, fallback: "none" });
+  return schema;
 }
 
 const LISTED = "(a list in a file, separated by commas elsewhere)";

@@ -1,7 +1,9 @@
 /** What somebody who wrote `word` most likely meant, or undefined when nothing is near. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(word.length / 3));
-  const ranked = known.map((name) => ({ name, distance: distance(word, name) })).toSorted(byDistance);
+  // Words come from callers and may be a megabyte: of one so much longer than a name it is known that it is not near.
+  const possible = known.filter((name) => Math.abs(word.length - name.length) <= most || name.startsWith(word));
+  const ranked = possible.map((name) => ({ name, distance: distance(word, name) })).toSorted(byDistance);
   return ranked[0] !== undefined && ranked[0].distance <= most ? ranked[0].name : undefined;
 }
 

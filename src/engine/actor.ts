@@ -88,6 +88,10 @@ export class SessionActor {
     return this.#trouble;
   }
 
+  get runsTurn(): boolean {
+    return this.#state.turn !== null;
+  }
+
   /** What Claude Code is writing just now. */
   get partial(): string {
     return this.#hands.partial;
@@ -179,7 +183,8 @@ export class SessionActor {
     if (events.length === 0 && effects.length === 0) return true;
     try {
       const masked = events.map((event) => this.#context.mask(event));
-      await this.#context.backend.append(this.#session.lease, { events: masked, at: this.#now(), state });
+      const acted = effects.some(({ type }) => type !== "reply");
+      await this.#context.backend.append(this.#session.lease, { events: masked, at: this.#now(), state, acted });
       this.#trouble = undefined;
       return true;
     } catch (error) {

@@ -4,16 +4,19 @@ import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AnsweredBy, PermissionUpdate } from "../domain/permission.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller, Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
-/** The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. */
+/**
+ * The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. Those that
+ * are given the options of a session want the whole caller: some options are not for everybody (PERMISSION_DENIED).
+ */
 export interface Engine {
   /** Makes a session in which nothing runs yet. */
-  create(principal: Principal, options: SessionOptions): Promise<{ sessionId: string }>;
+  create(caller: Caller, options: SessionOptions): Promise<{ sessionId: string }>;
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
-  open(principal: Principal, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
+  open(caller: Caller, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
   /**
    * Starts a session that begins with all that was said in another, or with what was said up to `resumeAt`. The other
    * stays as it is. Throws SESSION_BUSY while a turn runs there.
@@ -23,7 +26,7 @@ export interface Engine {
    * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND
    * when Claude Code has none of this id, SESSION_BUSY when another process has it open.
    */
-  adopt(principal: Principal, request: AdoptRequest): Promise<{ sessionId: string; cursor: number }>;
+  adopt(caller: Caller, request: AdoptRequest): Promise<{ sessionId: string; cursor: number }>;
   /** The next prompt. Throws SESSION_BUSY while a turn runs (see whenBusy), CANCELLED when the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /** Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one. */
@@ -63,6 +66,8 @@ export interface Engine {
    * waits in them is held, and their processes end with the running turn. Resolves with how many there are.
    */
   enforceGate(): Promise<number>;
+  /** Begins nothing more. Turns that run have `graceMs` to end, then they are recorded as interrupted by shutdown and stopped. */
+  stop(graceMs: number): Promise<void>;
   /** Ends all: running turns are recorded as interrupted by shutdown first, then their processes are stopped. */
   drain(): Promise<void>;
 }

@@ -3,31 +3,15 @@ import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf } from "../domain/session.ts";
 import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import {
-  adopted,
-  createSession,
-  forkOf,
-  newSession,
-  promptCommand,
-  refuseOpen,
-  type Beginning,
-} from "./verbs/beginnings.ts";
+import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
-import { decisionOf } from "./verbs/decision.ts";
-import {
-  addedDirectories,
-  checkDecision,
-  checkMode,
-  checkOptions,
-  checkSession,
-  isBarred,
-  startsWork,
-  type Gate,
-} from "./gate.ts";
+import { decisionOf, withinPlaces } from "./verbs/decision.ts";
+import { checkDecision, checkGiven, checkMode, checkOptions, isBarred, startsWork, type Gate } from "./gate.ts";
+import { checkIdentity, checkPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
@@ -56,11 +40,12 @@ class Node implements Engine {
   readonly #admission: Admission;
   readonly #ownership: Ownership;
   readonly #stopHousekeeping: () => Promise<void>;
+  #stopping = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
     const mayRun = async (record: SessionRecord) =>
-      this.#checkPrompt(record).then(
+      checkPrompt(this.#options, this.#ownership, record).then(
         () => true,
         () => false,
       );
@@ -71,36 +56,43 @@ class Node implements Engine {
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
 
-  async create(principal: Principal, options: SessionOptions) {
-    await this.#checkStart(options);
+  async create(caller: Caller, options: SessionOptions) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, options);
+    await this.#checkStart(principal, options);
     const beginning = await newSession(this.#options.runtime, principal, options);
     const { record } = await createSession(this.#options, principal, beginning, undefined);
     return { sessionId: record.id };
   }
 
-  async open(principal: Principal, { options, prompt }: OpenRequest) {
-    await this.#checkStart(options);
+  async open(caller: Caller, { options, prompt }: OpenRequest) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, options);
+    await this.#checkStart(principal, options);
     return this.#begin(principal, await newSession(this.#options.runtime, principal, options), prompt);
   }
 
   async fork(principal: Principal, sessionId: string, request: PromptRequest) {
     const source = await this.get(principal, sessionId);
-    await this.#checkStart(optionsOf(source.spec, source.state));
-    await this.#checkIdentity(source);
+    await this.#checkStart(principal, optionsOf(source.spec, source.state));
+    await checkIdentity(this.#options, source);
     const { resumeAt: _, ...prompt } = request;
     return this.#begin(principal, forkOf(source, request), prompt);
   }
 
-  async adopt(principal: Principal, request: AdoptRequest) {
-    const beginning = await adopted(this.#options.runtime, request);
-    await this.#checkStart(beginning.spec);
+  async adopt(caller: Caller, request: AdoptRequest) {
+    const { principal } = caller;
+    checkGiven(this.#options.gate, caller, request.options);
+    const beginning = await adopted(this.#options, principal, request);
+    await this.#checkStart(principal, beginning.spec);
     const { resumeAt: _, ...prompt } = request.prompt;
     return this.#begin(principal, beginning, prompt);
   }
 
-  async #checkStart(options: SessionOptions): Promise<void> {
+  async #checkStart(principal: Principal, options: SessionOptions): Promise<void> {
+    this.#refuseWhileStopping();
     checkOptions(this.#options.gate, options);
-    await this.#options.runtime.check(options);
+    await this.#options.runtime.check(principal, options);
     await this.#ownership.beAlive();
   }
 
@@ -148,8 +140,7 @@ class Node implements Engine {
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
     const { spec } = await this.get(principal, sessionId);
-    await this.#options.runtime.check(spec);
-    return this.#options.runtime.workTree(spec);
+    return this.#options.runtime.workTree(principal, spec);
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
@@ -169,10 +160,9 @@ class Node implements Engine {
     const record = await this.get(principal, sessionId);
     const { by, requestId } = request;
     const forSession = request.decision === "allow_for_session";
-    const decision = await decisionOf(this.#options.backend, record, request);
-    checkDecision(this.#options.gate, decision);
-    const additionalDirectories = addedDirectories(decision);
-    if (additionalDirectories.length > 0) await this.#options.runtime.check({ ...record.spec, additionalDirectories });
+    const meant = await decisionOf(this.#options.backend, record, request);
+    checkDecision(this.#options.gate, meant);
+    const decision = await withinPlaces(this.#options.runtime, record, meant);
     const data = { requestId, decision, by, forSession };
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
   }
@@ -198,9 +188,13 @@ class Node implements Engine {
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
     const record = await this.#options.backend.get(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
+    this.#refuseTrouble(sessionId);
+    return isAbandoned(record) ? this.#ownership.recover(record) : record;
+  }
+
+  #refuseTrouble(sessionId: string): void {
     const trouble = this.#ownership.trouble(sessionId);
     if (trouble) throw new AppError(trouble.code, trouble.message, { sessionId });
-    return isAbandoned(record) ? this.#ownership.recover(record) : record;
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
@@ -209,8 +203,11 @@ class Node implements Engine {
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
-    await this.get(principal, sessionId);
-    return this.#options.backend.read(sessionId, from, limit);
+    const { backend } = this.#options;
+    // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
+    if ((await backend.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
+    this.#refuseTrouble(sessionId);
+    return backend.read(sessionId, from, limit);
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
@@ -230,9 +227,15 @@ class Node implements Engine {
     return this.#ownership.restWhere((record) => isBarred(this.#options.gate, record), "barred");
   }
 
-  async drain(): Promise<void> {
+  async stop(graceMs: number): Promise<void> {
+    this.#stopping = true;
+    await this.#ownership.quiet(graceMs);
     await this.#stopHousekeeping();
     await this.#ownership.drain();
+  }
+
+  async drain(): Promise<void> {
+    await this.stop(0);
     await this.#options.runtime.drain();
     await this.#options.backend.close();
   }
@@ -242,41 +245,17 @@ class Node implements Engine {
   }
 
   async #command(command: Command, record: SessionRecord): Promise<Done> {
-    if (startsWork(command, record)) await this.#checkPrompt(record);
+    if (startsWork(command, record)) {
+      this.#refuseWhileStopping();
+      await checkPrompt(this.#options, this.#ownership, record);
+    }
     const reply = await this.#ownership.command(command, record);
     if (reply.ok) return reply;
     throw new AppError(reply.refusal.code, reply.refusal.message, { sessionId: record.id });
   }
 
-  async #checkPrompt(record: SessionRecord): Promise<void> {
-    const { backend, gate, runtime } = this.#options;
-    const { process } = record.state;
-    // The server that takes the prompt answers for it, whoever started the session, and whatever its folders are by now.
-    const options = optionsOf(record.spec, record.state);
-    checkSession(gate, record);
-    await runtime.check(options);
-    const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
-    if (isForeign || process.phase !== "none") return;
-    await this.#checkIdentity(record);
-    // What a dead owner left may just be ending.
-    await this.#ownership.settled(record.id);
-    const { processCount, transcriptId = record.id } = record.state;
-    if (processCount === 0) return;
-    const open = await runtime.openIn(transcriptId, options);
-    // It can be our own, which another prompt has started meanwhile.
-    const now = open && (await backend.get(record.id));
-    if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
-  }
-
-  /** A session that would go on under another configuration or another's money is not resumed unseen. */
-  async #checkIdentity({ id, spec, state }: SessionRecord): Promise<void> {
-    const { identity: before } = state;
-    if (!before || state.process.phase !== "none") return;
-    const now = await this.#options.runtime.identify(spec);
-    if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
-    const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
-    const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;
-    const advice = "Reply through a server with the same environment, or start a new session.";
-    throw new AppError("PERMISSION_DENIED", `${problem}; ${present}. ${advice}`, { sessionId: id });
+  #refuseWhileStopping(): void {
+    if (!this.#stopping) return;
+    throw new AppError("INTERNAL", "The server is shutting down and begins nothing more. Try again in a moment.");
   }
 }

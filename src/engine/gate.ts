@@ -3,6 +3,7 @@ import type { ControlRequest } from "../domain/control.ts";
 import { AppError } from "../domain/error.ts";
 import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Caller, Principal } from "../domain/principal.ts";
 import { optionsOf } from "../domain/session.ts";
 import type { SessionRecord } from "./ports.ts";
 
@@ -12,6 +13,40 @@ export interface Gate {
   /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
   readonly depth: number;
   readonly maxDepth: number;
+  /** Whether the principal may use what is for the operator, whatever his scopes. */
+  grantsOperatorOptions(principal: Principal): boolean;
+}
+
+/** Options by which a session reaches beyond the folders that it is confined to, and why. */
+const OPERATOR_OPTIONS = {
+  env: "it changes what Claude Code runs and who pays",
+  pathToClaudeCodeExecutable: "it names a program of the server's machine to run",
+  mcpServers: "it starts programs and connections of the caller's choice",
+  sandbox: "it can undo the isolation that the operator has set",
+  debug: "it writes into the configuration folder",
+  debugFile: "it writes a file that no permission is asked for",
+  betas: "it changes what the operator pays for",
+} as const satisfies Partial<Record<keyof SessionOptions, string>>;
+
+/**
+ * Refuses options that only the operator, a caller with scope admin, and whom the operator names may use. Asked where they
+ * are given: a session goes on with what it was started with, whoever of its principal's tokens the next prompt comes by.
+ */
+export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: Partial<SessionOptions>): void {
+  if (scopes.includes("admin") || gate.grantsOperatorOptions(principal)) return;
+  for (const [name, why] of Object.entries(OPERATOR_OPTIONS)) {
+    if (Object.hasOwn(options, name)) refuseOption(name, why);
+  }
+  for (const [name, { mcpServers = [] }] of Object.entries(options.agents ?? {})) {
+    // By name they are the operator's own.
+    const isOwn = mcpServers.some((server) => typeof server !== "string");
+    if (isOwn) refuseOption(`agents.${name.slice(0, 60)}.mcpServers`, OPERATOR_OPTIONS.mcpServers);
+  }
+}
+
+function refuseOption(name: string, why: string): never {
+  const advice = "Leave it out, or use a token with the scope admin.";
+  throw new AppError("PERMISSION_DENIED", `${name}: is for the operator of this server, since ${why}. ${advice}`);
 }
 
 /** Every road to bypassPermissions passes here. */
@@ -24,12 +59,6 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
 export function checkDecision(gate: Gate, decision: Decision): void {
   const updates = decision.behavior === "allow" ? (decision.updatedPermissions ?? []) : [];
   for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
-}
-
-/** Folders that a decision would open to Claude Code: the operator confines them like those of the start. */
-export function addedDirectories(decision: Decision): string[] {
-  const updates = decision.behavior === "allow" ? (decision.updatedPermissions ?? []) : [];
-  return updates.flatMap((update) => (update.type === "addDirectories" ? update.directories : []));
 }
 
 /** Refuses a session that the operator does not want: before it is made, and at each prompt. */

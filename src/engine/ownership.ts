@@ -15,6 +15,8 @@ const RENEW_AGAIN_MS = 2_000;
 /** How long a command to another node's session is tried, and a single try of it, ms. */
 const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
+/** How often it is looked whether the last turn has ended, while a server stops. */
+const QUIET_LOOK_MS = 100;
 /** Sessions that a sweep takes over at a time. */
 const SWEEP = 50;
 
@@ -62,6 +64,15 @@ export class Ownership {
     const answered = actor && (await actor.command(command));
     // An actor that has just retired leaves the session to whoever asks next.
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
+  }
+
+  /** Resolves when no turn runs in any session of this node, or after `ms`. */
+  async quiet(ms: number): Promise<void> {
+    const { clock } = this.#options;
+    const deadline = clock.now() + ms;
+    while (clock.now() < deadline && [...this.#actors.values()].some((actor) => actor.runsTurn)) {
+      await new Promise<void>((resolve) => clock.at(clock.now() + QUIET_LOOK_MS, resolve));
+    }
   }
 
   /** Records what runs as interrupted and gives all sessions up. */

@@ -36,6 +36,8 @@ const CREDENTIALS = new RegExp(
     /-----BEGIN [A-Z ]*PRIVATE KEY-----[^]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/,
     /sk-ant-[\w-]{4,}/,
     /(\bBearer\s+)[\w.~+/-]{4,}=*/,
+    // Of this server over HTTP.
+    /\bccm_[\w-]{20,}/,
     /\bgh[pousr]_\w{20,}/,
     /\bAKIA[A-Z0-9]{16}\b/,
     /\bxox[a-z]-[\w-]{10,}/,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
-import type { Principal } from "../domain/principal.ts";
+import { callerOf } from "./caller.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -18,15 +18,11 @@ interface OpenedCall {
   readonly settled: () => Promise<void>;
 }
 
-interface Caller {
-  readonly principal: Principal;
-  /** What the client said of itself at initialize; in the modern era every request says it again. */
-  readonly capabilities: unknown;
-}
-
-export function openCall({ mcpReq }: ServerContext, caller: Caller): OpenedCall {
+/** `capabilities` is what the client said of itself at initialize; in the modern era every request says it again. */
+export function openCall(context: ServerContext, capabilities: unknown): OpenedCall {
+  const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
-  const capabilities = envelope[CLIENT_CAPABILITIES_META_KEY] ?? caller.capabilities;
+  const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
@@ -43,11 +39,11 @@ export function openCall({ mcpReq }: ServerContext, caller: Caller): OpenedCall 
     await sent;
   };
   const call: ToolCall = {
-    principal: caller.principal,
+    ...callerOf(context),
     signal: mcpReq.signal,
     client: {
-      elicitation: takesForms(at(capabilities, "elicitation")),
-      tasks: at(at(capabilities, "extensions"), TASKS_EXTENSION) !== undefined,
+      elicitation: takesForms(at(client, "elicitation")),
+      tasks: at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       ...(progressToken !== undefined && { progress }),
     },

@@ -1,4 +1,3 @@
-import type { Principal } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
@@ -27,5 +26,18 @@ export interface ServerOptions {
   readonly deps: () => Promise<ToolDeps>;
   readonly info: { readonly name: string; readonly version: string };
   readonly log: Pick<Logger, "error" | "warn">;
-  readonly principal: Principal;
+}
+
+/** Made by the first call that needs it; made again by the next one when it failed. */
+export function onceReady<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return async () => {
+    made ??= make();
+    try {
+      return await made;
+    } catch (error) {
+      made = undefined;
+      throw error;
+    }
+  };
 }

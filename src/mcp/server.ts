@@ -47,10 +47,12 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
     const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);
     return resourceAnswers(library, options);
   };
-  server.setRequestHandler("tools/list", async () => (await tools()).list());
+  server.setRequestHandler("tools/list", async (_, context) => (await tools()).list(context));
   server.setRequestHandler("tools/call", async ({ params }, context) => (await tools()).call(params, context));
-  server.setRequestHandler("resources/list", async () => (await resources()).list());
-  server.setRequestHandler("resources/templates/list", async () => (await resources()).listTemplates());
+  server.setRequestHandler("resources/list", async (_, context) => (await resources()).list(context));
+  server.setRequestHandler("resources/templates/list", async (_, context) =>
+    (await resources()).listTemplates(context),
+  );
   server.setRequestHandler("resources/read", async ({ params }, context) => (await resources()).read(params, context));
 }
 

@@ -1,6 +1,5 @@
 import { pipeline, type Readable, type Writable } from "node:stream";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import { LOCAL_PRINCIPAL } from "../domain/principal.ts";
 import { LineGuard, type LongLine } from "./line-guard.ts";
 import type { ServerOptions } from "./options.ts";
 import { createMcpServer } from "./server.ts";
@@ -13,7 +12,7 @@ const MESSAGE_MAX = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
 
-export interface StdioOptions extends Omit<ServerOptions, "principal"> {
+export interface StdioOptions extends ServerOptions {
   /** The client is gone: its end of stdin or stdout is closed. Not called after `close`. */
   readonly onClose: () => void;
   readonly streams?: { readonly stdin: Readable; readonly stdout: Writable };
@@ -37,10 +36,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     if (!closing) onClose();
   };
   const transport = new ClientTransport(guard, stdout, onEnd);
-  const deps = onceReady(options.deps);
-  const offer = onceReady(options.offer);
-  const serverOptions = { ...options, deps, offer, principal: LOCAL_PRINCIPAL };
-  const handle = serveStdio(() => createMcpServer(serverOptions), { transport, onerror: onError });
+  const handle = serveStdio(() => createMcpServer(options), { transport, onerror: onError });
   pipeline(stdin, guard, () => undefined);
   return {
     close: async () => {
@@ -74,18 +70,4 @@ class ClientTransport extends StdioServerTransport {
 function tooLong(id: string | number, { bytes }: LongLine) {
   const message = `The message has ${String(bytes)} bytes; at most ${String(MESSAGE_MAX)} are taken. Send less at once.`;
   return { jsonrpc: "2.0" as const, id, error: { code: INVALID_REQUEST, message } };
-}
-
-/** Made by the first call that needs it; made again by the next one when it failed. */
-function onceReady<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return async () => {
-    made ??= make();
-    try {
-      return await made;
-    } catch (error) {
-      made = undefined;
-      throw error;
-    }
-  };
 }

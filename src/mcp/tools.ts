@@ -1,4 +1,5 @@
 import {
+  isSpecType,
   ProtocolError,
   ProtocolErrorCode,
   type CallToolRequest,
@@ -6,13 +7,16 @@ import {
   type ListToolsResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import type { Caller, Scope } from "../domain/principal.ts";
 import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
+import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
 import { openCall } from "./call.ts";
+import { callerOf } from "./caller.ts";
 import type { ServerOptions } from "./options.ts";
 
 interface ToolAnswers {
-  list(): ListToolsResult;
+  list(context: ServerContext): ListToolsResult;
   call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult>;
 }
 
@@ -23,12 +27,15 @@ export function toolAnswers(
   options: ServerOptions,
 ): ToolAnswers {
   return {
-    list: () => ({ tools: tools.map((tool) => listed(tool, options)) }),
+    // What a caller cannot use would only take up its context.
+    list: (context) => {
+      const caller = callerOf(context);
+      return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listed(tool, options)) };
+    },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
-      if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name} not found`);
-      const caller = { principal: options.principal, capabilities: capabilitiesOfClient() };
-      const { call, settled } = openCall(context, caller);
+      if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
+      const { call, settled } = openCall(context, capabilitiesOfClient());
       const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
       await settled();
       const { text, more = [], structured, isError } = reply;
@@ -59,4 +66,14 @@ async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => P
     return replyWithError(error, (fault, cause) => log.error("the engine did not start", { fault, error: cause }));
   }
   return run(ready);
+}
+
+/** A scope that calls in a body need and their caller has not. */
+export function scopeMissing(tools: readonly Tool[], { scopes }: Caller, body: unknown): Scope | undefined {
+  const calls = [body].flat().filter((message) => isSpecType.CallToolRequest(message));
+  const needed = calls.flatMap(({ params }) => {
+    const tool = tools.find(({ name }) => name === params.name);
+    return tool ? [scopeOf(tool, params.arguments)] : [];
+  });
+  return needed.find((scope) => !scopes.includes(scope));
 }

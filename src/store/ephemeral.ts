@@ -1,5 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
-import type { Clock, SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { Clock, SessionBackend, SessionCounts, SessionRecord } from "../engine/ports.ts";
 import { newestFirst } from "./newest-first.ts";
 
 const CLOSED_KEPT_MS = 3_600_000;
@@ -33,6 +33,7 @@ export function withEphemeral(
       return done;
     },
     get: async (id) => of(id).get(id),
+    principalOf: async (id) => of(id).principalOf(id),
     update: async (id, rev, patch) => of(id).update(id, rev, patch),
     list: async (query) => {
       const kept = await behind.list(query);
@@ -43,12 +44,13 @@ export function withEphemeral(
     claim: async (id) => of(id).claim(id),
     release: async (lease) => of(lease.sessionId).release(lease),
     append: async (lease, change) => of(lease.sessionId).append(lease, change),
-    read: async (id, from, limit) => of(id).read(id, from, limit),
+    read: async (id, from, limit, types) => of(id).read(id, from, limit, types),
     tail: (id, from, signal) => of(id).tail(id, from, signal),
     send: async (id, command, timeoutMs) => of(id).send(id, command, timeoutMs),
     inbox: (lease, signal) => of(lease.sessionId).inbox(lease, signal),
     size: async () => behind.size(),
     atWork: async () => [...(await behind.atWork()), ...(await memory.atWork())],
+    count: async () => added(await behind.count(), await memory.count()),
     abandoned: async (limit) => behind.abandoned(limit),
     purge: async (query) => {
       const kept = await behind.purge(query);
@@ -63,4 +65,10 @@ export function withEphemeral(
       await behind.close();
     },
   };
+}
+
+function added(one: SessionCounts, other: SessionCounts): SessionCounts {
+  const sums: Record<string, number> = { ...one };
+  for (const [status, number] of Object.entries(other)) sums[status] = (sums[status] ?? 0) + number;
+  return sums;
 }

@@ -1,4 +1,4 @@
-import type { StoredEvent } from "../domain/event.ts";
+import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
 import {
@@ -18,7 +18,7 @@ import { newestFirst } from "./newest-first.ts";
 /** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
 export class MemorySession {
   readonly id: string;
-  readonly #principal: string;
+  readonly principal: string;
   readonly #createdAt: number;
   /** Rings for whatever a reader of this session can wait for: events, commands, a change of owner, its end. */
   readonly bell = new Bell();
@@ -39,7 +39,7 @@ export class MemorySession {
 
   constructor(session: NewSession) {
     this.id = session.id;
-    this.#principal = session.principal;
+    this.principal = session.principal;
     this.#createdAt = session.at;
     this.#updatedAt = session.at;
     this.#spec = new JsonText(session.spec);
@@ -77,7 +77,7 @@ export class MemorySession {
   record(owner: SessionRecord["owner"]): SessionRecord {
     return {
       id: this.id,
-      principal: this.#principal,
+      principal: this.principal,
       spec: this.#spec.read(),
       state: this.#state.read(),
       title: this.#title,
@@ -90,7 +90,7 @@ export class MemorySession {
 
   matches({ principal, statuses, cwd, since, text, before }: SessionQuery): boolean {
     return (
-      principal === this.#principal &&
+      principal === this.principal &&
       (statuses === undefined || statuses.includes(this.#status)) &&
       (cwd === undefined || cwd === this.#cwd) &&
       (since === undefined || this.#updatedAt >= since) &&
@@ -140,9 +140,11 @@ export class MemorySession {
     this.bell.ring();
   }
 
-  read(from: number, limit: number): StoredEvent[] {
+  read(from: number, limit: number, types?: readonly EventType[]): StoredEvent[] {
     const start = Math.max(from, 1) - 1;
-    return this.#log.slice(start, start + limit).map((event) => event.read());
+    const end = types ? this.#log.length : start + limit;
+    const events = this.#log.slice(start, end).map((event) => event.read());
+    return types ? events.filter(({ type }) => types.includes(type)).slice(0, limit) : events;
   }
 
   /** Ends all that waits for this session. */

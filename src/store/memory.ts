@@ -1,6 +1,7 @@
 import type { Command, CommandReply } from "../domain/command.ts";
-import type { StoredEvent } from "../domain/event.ts";
+import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { Principal } from "../domain/principal.ts";
 import {
   type Append,
   ConflictError,
@@ -11,6 +12,7 @@ import {
   NoAnswerError,
   type PurgeQuery,
   type SessionBackend,
+  type SessionCounts,
   type SessionQuery,
   type SessionRecord,
 } from "../engine/ports.ts";
@@ -78,6 +80,10 @@ class MemoryBackend implements SessionBackend {
     });
   }
 
+  principalOf(id: string): Promise<Principal | undefined> {
+    return this.#transaction(() => this.#tables.sessions.get(id)?.principal);
+  }
+
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
     return this.#transaction(() => {
       const session = this.#tables.sessions.get(id);
@@ -97,6 +103,14 @@ class MemoryBackend implements SessionBackend {
 
   size(): Promise<number> {
     return this.#transaction(() => [...this.#tables.sessions.values()].reduce((sum, { size }) => sum + size, 0));
+  }
+
+  count(): Promise<SessionCounts> {
+    return this.#transaction(() => {
+      const counts: Record<string, number> = {};
+      for (const { status } of this.#tables.sessions.values()) counts[status] = (counts[status] ?? 0) + 1;
+      return counts;
+    });
   }
 
   abandoned(limit: number): Promise<SessionRecord[]> {
@@ -139,8 +153,8 @@ class MemoryBackend implements SessionBackend {
     });
   }
 
-  read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
-    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit) ?? []);
+  read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
+    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit, types) ?? []);
   }
 
   async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {

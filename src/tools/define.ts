@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
@@ -9,6 +9,7 @@ import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
+import { requireScope, scopeOf, type ToolScope } from "./scope.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
 export interface Annotations {
@@ -56,8 +57,7 @@ export interface ToolDeps {
 }
 
 /** One call: who makes it, and what the client at the other end can take while it runs. */
-export interface ToolCall {
-  readonly principal: Principal;
+export interface ToolCall extends Caller {
   /** Ends the wait, never the turn. */
   readonly signal: AbortSignal;
   readonly client: {
@@ -88,6 +88,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   /** Offered in place of what would be derived from `input`, by name. */
   readonly advertised?: Readonly<Record<string, JsonObject>>;
   readonly annotations: Annotations;
+  /** What a caller needs for it; of a tool with actions, for each of them. */
+  readonly scope: Scope | (z.output<I> extends { action: infer A extends string } ? Readonly<Record<A, Scope>> : never);
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
@@ -99,6 +101,7 @@ export interface Tool {
   readonly title: string;
   readonly description: string;
   readonly annotations: Annotations;
+  readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
@@ -107,13 +110,14 @@ export interface Tool {
 }
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
-  const { name, title, description, annotations, meta, input } = definition;
+  const { name, title, description, annotations, scope, meta, input } = definition;
   const { unlisted = [], advertised = {} } = definition;
   return {
     name,
     title,
     description,
     annotations,
+    scope,
     meta,
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
@@ -124,7 +128,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
 /** Runs one call to its reply, which is taken down before it is sent. */
 export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
   const reply = await replyTo(tool, raw, call, deps);
-  const entry = entryOf({ principal: call.principal, raw, tool: tool.name }, reply);
+  const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, reply);
   if (entry) deps.audit?.(entry);
   return reply;
 }
@@ -132,6 +136,8 @@ export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: To
 /** Whatever is thrown becomes an error that the caller can read. */
 async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
   try {
+    // Before anything else: what a caller may not do is not even looked at.
+    requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
     return replyWith(await tool.invoke(raw, call, deps));
   } catch (error) {
     // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.
@@ -145,4 +151,11 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
 function sessionIdOf(raw: unknown): string | undefined {
   const named = typeof raw === "object" && raw !== null && "sessionId" in raw ? raw.sessionId : undefined;
   return typeof named === "string" && named.length <= 100 ? named : undefined;
+}
+
+/** The tool, and the action of it that was named where there is such a one. */
+function whatOf({ name, scope }: Tool, raw: unknown): string {
+  const action = typeof raw === "object" && raw !== null && "action" in raw ? raw.action : undefined;
+  const isKnown = typeof scope === "object" && typeof action === "string" && Object.hasOwn(scope, action);
+  return isKnown ? `${name} (${action})` : name;
 }

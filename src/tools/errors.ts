@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
+import { cutText } from "./present/size.ts";
 
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
 export interface ToolReply {
@@ -38,8 +39,14 @@ export function replyWithError(error: unknown, report: ReportFault, sessionId?: 
 }
 
 export function asAppError(error: unknown, report: ReportFault): AppError {
-  return error instanceof AppError ? error : fault(error, report);
+  if (!(error instanceof AppError)) return fault(error, report);
+  const { code, message, sessionId } = error;
+  const told = cutText(message, MESSAGE_BYTES);
+  return told === message ? error : new AppError(code, told, { ...(sessionId !== undefined && { sessionId }) });
 }
+
+/** What is wrong is often said with the words of the caller, of which a message may hold a megabyte. */
+const MESSAGE_BYTES = 8_192;
 
 function fault(error: unknown, report: ReportFault): AppError {
   const id = randomBytes(4).toString("hex");

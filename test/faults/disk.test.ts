@@ -7,7 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Server } from "../server/server.ts";
+import type { Answer } from "../server/connection.ts";
+import type { Server } from "../server/server.ts";
 import { createWorld, type World } from "../server/world.ts";
 import { report } from "./figures.ts";
 import { countLost, expectUsable, Watcher } from "./watcher.ts";

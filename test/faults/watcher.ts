@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 
 import { expect } from "vitest";
 
-import type { Answer, Server } from "../server/server.ts";
+import type { Answer } from "../server/connection.ts";
+import type { Server } from "../server/server.ts";
 
 /** In which an event is told the same whenever it is read. */
 const responseMode = "delta_compact";

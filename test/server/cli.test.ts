@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
@@ -7,6 +8,7 @@ import { build } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
+import { PrincipalTerms } from "../../src/config/principals.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Logger } from "../../src/engine/ports.ts";
 import { createLogger } from "../../src/log/logger.ts";
@@ -44,12 +46,36 @@ describe("help", () => {
     },
   );
 
-  it.each(["demo", "version"])("of %s is short", (command) => {
+  it.each(["demo", "token", "version"])("of %s is short", (command) => {
     const { status, stdout } = run(["help", command]);
     expect(stdout).toMatch(new RegExp(`^Usage: claude-code-mcp ${command}`));
     expect(stdout.split("\n").length).toBeLessThan(12);
     expect(status).toBe(0);
     expect(run([command, "--help"]).stdout).toBe(stdout);
+  });
+});
+
+describe("token", () => {
+  const Made = z.object({ token: z.string(), sha256: z.string(), principals: z.object({ NAME: PrincipalTerms }) });
+
+  it("makes another one each time, and says what goes into the configuration", () => {
+    const said = [run(["token", "--json"]), run(["token", "--json"])];
+    const made = said.map(({ stdout }) => Made.parse(JSON.parse(stdout)));
+    for (const { principals, sha256, token } of made) {
+      expect(token).toMatch(/^ccm_[\w-]{43}$/);
+      expect(sha256).toBe(createHash("sha256").update(token).digest("hex"));
+      expect(principals.NAME.tokenSha256).toBe(sha256);
+    }
+    expect(made[0]?.token).not.toBe(made[1]?.token);
+    expect(said[0]).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("tells people the same in words", () => {
+    const { status, stdout, stderr } = run(["token"]);
+    const [, token = "", sha256 = ""] = /^Token: +(\S+)\nSHA-256: +(\S+)\n/.exec(stdout) ?? [];
+    expect(sha256).toBe(createHash("sha256").update(token).digest("hex"));
+    expect(stdout).toContain(`"tokenSha256": "${sha256}"`);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 });
 
@@ -63,6 +89,7 @@ describe("a command line that cannot be used: one line on stderr, nothing on std
       ["--log-levle", "warn"],
       'Unknown flag --log-levle. Did you mean --log-level? "claude-code-mcp help" lists all flags.',
     ],
+    [["token", "--name"], "token: Unknown option '--name'. It takes --json, and nothing else."],
     [["serve", "--reaper=no"], '--reaper is "no": must be one of auto, always.'],
     [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
   ])("%j", (args, line) => {

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { ErrorCode } from "../../src/domain/error.ts";
-import type { Failure, Server } from "./server.ts";
+import type { Failure } from "./connection.ts";
+import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;

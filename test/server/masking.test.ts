@@ -7,7 +7,8 @@ import type { Script } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { createMasker } from "../../src/log/mask.ts";
-import type { Answer, Server } from "./server.ts";
+import type { Answer } from "./connection.ts";
+import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
 const TOKEN = "tok-12345-very-secret";

@@ -1,6 +1,7 @@
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Server } from "./server.ts";
+import type { Answer } from "./connection.ts";
+import type { Server } from "./server.ts";
 import type { World } from "./world.ts";
 
 type Script = Parameters<typeof scriptTag>[0];

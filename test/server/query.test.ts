@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Server } from "./server.ts";
+import { CLIENT_KINDS } from "./connection.ts";
+import type { Server } from "./server.ts";
 import { stream } from "./streaming.ts";
 import { createWorld, type World } from "./world.ts";
 

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Server } from "./server.ts";
+import type { Answer } from "./connection.ts";
+import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;

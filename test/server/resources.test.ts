@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Server } from "./server.ts";
+import { CLIENT_KINDS } from "./connection.ts";
+import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;

@@ -1,9 +1,10 @@
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { hostile } from "./hostile.ts";
 import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -37,6 +38,25 @@ describe("no recursion by accident", () => {
     expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
   });
 
+  it("nor is one over HTTP, under whatever name; and its flags are in no process of a session", async () => {
+    const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64) } });
+    const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
+    const headers = { Authorization: `Bearer ${server.token}` };
+    const { port } = new URL(server.url);
+    const urls = [server.url, `http://localhost:${port}/mcp`];
+    const named = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }]);
+    configure({ mcpServers: Object.fromEntries(named) as Record<string, object> });
+    const client = await server.connect();
+    const prompt = scriptTag([{ gateBefore: "looked", text: "hi" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    expect(tools.length).toBeGreaterThan(3);
+    expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
+    expect(world.processes().filter(({ command }) => command.includes("a".repeat(64)))).toEqual([]);
+    world.model.release("looked");
+    await client.end(sessionId);
+  });
+
   it("under another name it starts, and refuses to start a session one deeper", async () => {
     configure({
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
@@ -65,27 +85,11 @@ describe("no recursion by accident", () => {
 });
 
 describe("a directory that nobody trusts", () => {
-  /** A repository whose settings run commands; returns what ran. */
-  function hostile(): { cwd: string; ran: () => string[] } {
-    const cwd = world.folder();
-    const traces = world.folder();
-    const hook = (name: string) => ({
-      hooks: { SessionStart: [{ hooks: [{ type: "command", command: `touch ${join(traces, name)}` }] }] },
-      enableAllProjectMcpServers: true,
-    });
-    mkdirSync(join(cwd, ".claude"));
-    writeFileSync(join(cwd, ".claude/settings.json"), JSON.stringify(hook("project-hook")));
-    writeFileSync(join(cwd, ".claude/settings.local.json"), JSON.stringify(hook("local-hook")));
-    const evil = { command: "sh", args: ["-c", `touch ${join(traces, "mcp-server")}; cat`] };
-    writeFileSync(join(cwd, ".mcp.json"), JSON.stringify({ mcpServers: { evil } }));
-    writeFileSync(join(cwd, "CLAUDE.md"), "The password is SWORDFISH.");
-    return { cwd, ran: () => readdirSync(traces).toSorted() };
-  }
   const quick = { env: { MCP_TIMEOUT: "1000" } };
 
   it("runs no hook and no server of .mcp.json, says so, and still reads CLAUDE.md", async () => {
     const server = await world.server(quick);
-    const { cwd, ran } = hostile();
+    const { cwd, ran } = hostile(world);
     const answer = await run(server, cwd);
     expect(answer.result?.result).toBe("hi");
     expect(ran()).toEqual([]);
@@ -95,7 +99,7 @@ describe("a directory that nobody trusts", () => {
   });
 
   it("runs them when the operator names it", async () => {
-    const { cwd, ran } = hostile();
+    const { cwd, ran } = hostile(world);
     const server = await world.server({ ...quick, args: ["--trust-dir", cwd] });
     const answer = await run(server, cwd);
     expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
@@ -103,7 +107,7 @@ describe("a directory that nobody trusts", () => {
   });
 
   it("runs them when Claude Code's own record trusts it", async () => {
-    const { cwd, ran } = hostile();
+    const { cwd, ran } = hostile(world);
     // Every Claude Code that ends writes the record anew, as it knew it.
     await world.closeServers();
     await world.quiet(10_000);

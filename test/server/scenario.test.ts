@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Answer, type Server } from "./server.ts";
+import { CLIENT_KINDS, type Answer, type Connection } from "./connection.ts";
+import type { HttpServer } from "./http-server.ts";
 import { stream } from "./streaming.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -93,7 +94,7 @@ function learnInvocations(learned: Learned, invocations: unknown): void {
 const SHORT = { responseMode: "delta_compact" };
 
 /** Answers what is asked with claude_code_check, whichever tool has started the turn, until nothing runs. */
-async function answerAll(server: Server, asked: Answer, learned: Learned): Promise<Answer> {
+async function answerAll(server: Connection, asked: Answer, learned: Learned): Promise<Answer> {
   let now = asked;
   for (let cursor = asked.nextCursor; now.actions.length > 0; cursor = now.nextCursor) {
     const [{ requestId, type } = { requestId: "", type: "" }] = now.actions;
@@ -123,7 +124,7 @@ function factsOf({ result, status }: Answer, learned: Learned): Facts {
   };
 }
 
-type Drive = (server: Server, start: { prompt: string; cwd: string }) => Promise<Facts>;
+type Drive = (server: Connection, start: { prompt: string; cwd: string }) => Promise<Facts>;
 const ALLOWED = ["Read", "Bash"];
 
 const drives: Record<string, Drive> = {
@@ -153,9 +154,25 @@ const drives: Record<string, Drive> = {
 /** As the first of them told it. */
 let cost: number | undefined;
 
-describe.each(CLIENT_KINDS)("the same task with each toolset, %s client", (client) => {
+const ARGS = ["--toolsets", "agent,query,chat"];
+
+/** Over HTTP one server serves all of them. */
+let overHttp: Promise<HttpServer> | undefined;
+
+const connections: [string, () => Promise<Connection>][] = [
+  ...CLIENT_KINDS.map((client): [string, () => Promise<Connection>] => [
+    `${client} client`,
+    async () => world.server({ client, args: ARGS }),
+  ]),
+  ...(["modern", "legacy"] as const).map((client): [string, () => Promise<Connection>] => [
+    `${client} client over HTTP`,
+    async () => (await (overHttp ??= world.http({ args: ARGS }))).connect(client),
+  ]),
+];
+
+describe.each(connections)("the same task with each toolset, %s", (_, connect) => {
   it.each(Object.keys(drives))("%s tells the same facts", async (toolset) => {
-    const server = await world.server({ client, args: ["--toolsets", "agent,query,chat"] });
+    const server = await connect();
     const cwd = world.folder();
     writeFileSync(join(cwd, "in.txt"), "content");
     const facts = await drives[toolset]?.(server, { prompt: scenario(cwd), cwd });

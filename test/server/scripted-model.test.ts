@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
 import { type ScriptedModel, startScriptedModel } from "../../src/demo/model/server.ts";
+import { SHORT_LIVED } from "./world.ts";
 
 let model: ScriptedModel;
 beforeAll(async () => {
@@ -38,6 +39,7 @@ async function startClaude(options: Partial<Options> = {}): Promise<Claude> {
         PATH: process.env["PATH"],
         CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
         ...model.environment(join(home, ".claude-config")),
+        ...SHORT_LIVED,
       },
       settingSources: [],
       canUseTool: async (_tool, input) => Promise.resolve({ behavior: "allow", updatedInput: input }),

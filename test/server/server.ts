@@ -2,86 +2,14 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { z } from "zod";
+import { connectionOf, newClient, type ClientKind, type Connection } from "./connection.ts";
 
-/** The v2 client in both protocol eras, and the v1 client. */
-export type ClientKind = "modern" | "legacy" | "v1";
-export const CLIENT_KINDS: ClientKind[] = ["modern", "legacy", "v1"];
-
-const Action = z.looseObject({
-  type: z.string(),
-  requestId: z.string(),
-  toolName: z.string(),
-  input: z.looseObject({}),
-  summary: z.string(),
-  toolUseID: z.string(),
-  agentID: z.string().optional(),
-  createdAt: z.union([z.string(), z.number()]),
-  expiresAt: z.union([z.string(), z.number()]),
-  remainingMs: z.number(),
-});
-
-const Result = z.looseObject({
-  sessionId: z.string(),
-  result: z.string(),
-  isError: z.boolean(),
-  durationMs: z.number(),
-  numTurns: z.number(),
-  totalCostUsd: z.number(),
-  sessionTotalTurns: z.number(),
-  sessionTotalCostUsd: z.number(),
-  errorSubtype: z.string().optional(),
-});
-
-const Answer = z.looseObject({
-  sessionId: z.string().default(""),
-  status: z.string().default(""),
-  nextCursor: z.number().default(0),
-  pollInterval: z.number().optional(),
-  events: z
-    .array(z.looseObject({ id: z.number(), type: z.string(), data: z.looseObject({}), timestamp: z.string() }))
-    .default([]),
-  actions: z.array(Action).default([]),
-  background: z.array(z.looseObject({ id: z.string(), type: z.string(), description: z.string() })).default([]),
-  result: Result.optional(),
-  sessions: z.array(z.looseObject({ sessionId: z.string(), status: z.string() })).default([]),
-});
-export type Answer = z.infer<typeof Answer>;
-
-const Envelope = z.looseObject({
-  isError: z.boolean().optional(),
-  content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
-  structuredContent: z.looseObject({}).optional(),
-});
-
-export interface Failure {
-  code: string;
-  text: string;
-}
-
-export interface Server {
+/** A server of its own for one client, over stdio. */
+export interface Server extends Connection {
   readonly pid: number;
   readonly transport: StdioClientTransport | V1Transport;
-  readonly client: Client | V1Client;
   /** What the server has written to stderr so far. */
   stderr(): string;
-  /** Resolves when the connection to the server is gone. */
-  readonly gone: Promise<void>;
-  /** Throws when the answer is an error. Checks that text and structuredContent say the same. */
-  call(
-    tool: string,
-    args: Record<string, unknown>,
-    options?: { signal?: AbortSignal; onprogress?: () => void },
-  ): Promise<Answer>;
-  /** The same, with what the answer costs whoever reads it: bytes of its text or its data, whichever is more. */
-  measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
-  /** The error that the call is answered with; throws when it succeeds. */
-  refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
-  /** Waits until no turn runs. Throws when something is asked meanwhile. */
-  end(sessionId: string, cursor?: number): Promise<Answer>;
-  /** Waits until something is asked or the turn ends. */
-  news(sessionId: string, cursor?: number): Promise<Answer>;
-  close(): Promise<void>;
 }
 
 interface Start {
@@ -91,11 +19,16 @@ interface Start {
   main?: string;
 }
 
-export async function connect(kind: ClientKind, start: Start): Promise<Server> {
+export async function connect(kind: ClientKind, { args, env, main = "dist/cli/main.js" }: Start): Promise<Server> {
+  return connectTo(kind, [main, "serve", ...args], env);
+}
+
+/** To any program for Node that speaks MCP over stdio. */
+export async function connectTo(kind: ClientKind, args: string[], env: Record<string, string>): Promise<Server> {
   const parameters = {
     command: process.execPath,
-    args: [start.main ?? "dist/cli/main.js", "serve", ...start.args],
-    env: { PATH: process.env["PATH"] ?? "", ...start.env },
+    args,
+    env: { PATH: process.env["PATH"] ?? "", ...env },
     stderr: "pipe" as const,
   };
   const transport = kind === "v1" ? new V1Transport(parameters) : new StdioClientTransport(parameters);
@@ -103,71 +36,9 @@ export async function connect(kind: ClientKind, start: Start): Promise<Server> {
   transport.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
   const client = newClient(kind);
   await connectClient(client, transport);
-  const gone = new Promise<void>((resolve) => {
-    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
-    client.onclose = () => resolve();
-  });
   const pid = transport.pid;
   if (pid === null) throw new Error("the server did not start");
-
-  const raw = async (tool: string, args: Record<string, unknown>, options: object = {}) => {
-    const request = { name: tool, arguments: args };
-    const settings = { timeout: 120_000, ...options };
-    const answer =
-      client instanceof V1Client
-        ? await client.callTool(request, undefined, settings)
-        : await client.callTool(request, settings);
-    return Envelope.parse(answer);
-  };
-  const answered = async (tool: string, args: Record<string, unknown>, options?: object) => {
-    const answer = await raw(tool, args, options);
-    const text = answer.content[0]?.text ?? "";
-    if (answer.isError) throw new Error(`${tool}: ${text}`);
-    const data = JSON.stringify(answer.structuredContent);
-    if (JSON.stringify(JSON.parse(text)) !== data) throw new Error(`text and structuredContent differ: ${text}`);
-    const bytes = Math.max(Buffer.byteLength(text), Buffer.byteLength(data));
-    return { answer: Answer.parse(answer.structuredContent), bytes };
-  };
-  const server: Server = {
-    pid,
-    transport,
-    client,
-    stderr: () => stderr,
-    gone,
-    call: async (tool, args, options) => (await answered(tool, args, options)).answer,
-    measured: answered,
-    async refusal(tool, args) {
-      const answer = await raw(tool, args);
-      const text = answer.content[0]?.text ?? "";
-      if (!answer.isError) throw new Error(`${tool} was not refused: ${text.slice(0, 500)}`);
-      const { code } = z
-        .looseObject({ isError: z.literal(true), error: z.string(), code: z.string() })
-        .parse(answer.structuredContent);
-      return { code, text };
-    },
-    async news(sessionId, cursor) {
-      return server.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
-    },
-    async end(sessionId, cursor) {
-      const answer = await server.call("claude_code_check", {
-        action: "poll",
-        sessionId,
-        cursor,
-        waitMs: 40_000,
-        until: "end",
-      });
-      if (answer.actions.length > 0) throw new Error(`asked: ${JSON.stringify(answer.actions)}`);
-      return answer;
-    },
-    close: async () => client.close(),
-  };
-  return server;
-}
-
-function newClient(kind: ClientKind): Client | V1Client {
-  const info = { name: `test-${kind}`, version: "1.0.0" };
-  if (kind === "v1") return new V1Client(info);
-  return kind === "modern" ? new Client(info, { versionNegotiation: { mode: "auto" } }) : new Client(info);
+  return { ...connectionOf(client), pid, transport, stderr: () => stderr };
 }
 
 async function connectClient(client: Client | V1Client, transport: StdioClientTransport | V1Transport): Promise<void> {

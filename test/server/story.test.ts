@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./server.ts";
+import { CLIENT_KINDS } from "./connection.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;

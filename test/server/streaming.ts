@@ -1,7 +1,7 @@
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { z } from "zod";
-import type { Server } from "./server.ts";
+import type { Connection } from "./connection.ts";
 
 export interface Log {
   level: string;
@@ -38,7 +38,7 @@ export interface StreamOptions {
 
 /** One call at a time: notifications do not say which call they belong to. */
 export async function stream(
-  { client }: Server,
+  { client }: Pick<Connection, "client">,
   tool: string,
   args: Record<string, unknown>,
   { onLog, onProgress, signal, wantsLogs = true }: StreamOptions = {},

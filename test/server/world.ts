@@ -1,10 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
-import { connect, type ClientKind, type Server } from "./server.ts";
+import type { ClientKind } from "./connection.ts";
+import { startHttp, type HttpServer } from "./http-server.ts";
+import { connect, type Server } from "./server.ts";
 
 /** What a group of tests lives in: a scripted model, an own Claude configuration, and the servers it starts. */
 export interface World {
@@ -16,6 +18,8 @@ export interface World {
   folder(): string;
   /** Starts the built server as an MCP client does. */
   server(options?: { client?: ClientKind; args?: string[]; env?: Record<string, string> }): Promise<Server>;
+  /** Starts the built server as an operator does, on a free port; `token` has every scope. */
+  http(options?: { args?: string[]; env?: Record<string, string>; token?: string }): Promise<HttpServer>;
   /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
   processes(): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
@@ -24,11 +28,25 @@ export interface World {
   close(): Promise<void>;
 }
 
+/**
+ * Claude Code does the same without the second tier of its compiler, which is for programs that live longer than a test:
+ * a start and a turn take a third less of the processor.
+ */
+export const SHORT_LIVED = { BUN_JSC_useDFGJIT: "0" };
+
+const LOUD = ["--log-level", "debug"];
+
+/** What whoever runs the servers of these tests knows. */
+const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
+
 export async function createWorld(): Promise<World> {
   const model = await startScriptedModel();
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
-  const servers: Server[] = [];
+  const servers: Pick<Server, "pid" | "close">[] = [];
+  // Without spares, unless a test asks for them: most count processes, or have but one session.
+  const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
+  const environment = { ...model.environment(configFolder), HOME: root, ...quiet, ...SHORT_LIVED };
   const world: World = {
     model,
     configFolder,
@@ -40,10 +58,15 @@ export async function createWorld(): Promise<World> {
     },
     folder: () => mkdtempSync(join(root, "work-")),
     async server({ client = "modern", args = [], env = {} } = {}) {
-      // Without spares, unless a test asks for them: most count processes, or have but one session.
-      const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
-      const environment = { ...model.environment(configFolder), HOME: root, ...quiet, ...env };
-      const server = await connect(client, { args: ["--log-level", "debug", ...args], env: environment });
+      const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env } });
+      servers.push(server);
+      return server;
+    },
+    async http({ args = [], env = {}, token = TOKEN } = {}) {
+      const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
+      writeFileSync(tokenFile, token, { mode: 0o600 });
+      const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
+      const server = await startHttp({ args: [...LOUD, ...flags, ...args], env: { ...environment, ...env }, token });
       servers.push(server);
       return server;
     },

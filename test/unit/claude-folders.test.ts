@@ -1,9 +1,9 @@
+import type { Confinement } from "../../src/domain/principal.ts";
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { claudeRuntime } from "../../src/claude/runtime.ts";
-import type { ClaudeSettings } from "../../src/claude/settings.ts";
+import { runtimeFor } from "./claude-confined.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 
@@ -32,23 +32,8 @@ function link(path: string, target: string): string {
 }
 
 describe("a start is refused beforehand", () => {
-  async function check(options: Partial<SessionOptions>, config: Partial<ClaudeSettings> = {}): Promise<void> {
-    const runtime = claudeRuntime({
-      environment: {},
-      depth: 0,
-      mayNest: false,
-      ownCommands: [],
-      allowDirs: [],
-      trustDirs: [],
-      claudePath: process.execPath,
-      forceReaper: false,
-      spares: 0,
-      spareIdleMs: 1_000,
-      mask: (text) => text,
-      log: { debug: () => undefined },
-      ...config,
-    });
-    await runtime.check({ cwd: root, ...options });
+  async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
+    await runtimeFor(confinement).check("ann", { cwd: root, ...options });
   }
   const refusal = (field: string, problem: string) => ({
     code: "INVALID_ARGUMENT",
@@ -114,7 +99,8 @@ describe("a start is refused beforehand", () => {
 describe("a folder is trusted", () => {
   const environment = () => ({ CLAUDE_CONFIG_DIR: folder("config") });
   const record = (projects: unknown, text = JSON.stringify({ projects })) => file("config/.claude.json", text);
-  const trusted = async (cwd: string, trustDirs: string[] = []) => isTrusted(cwd, trustDirs, environment());
+  const trusted = async (cwd: string, trustDirs: string[] = [], trustsRecord = true) =>
+    isTrusted(cwd, { trustDirs, trustsRecord }, environment());
 
   it("when Claude Code has recorded so, of itself or of a folder above it", async () => {
     record({ [at("repo")]: { hasTrustDialogAccepted: true, other: 1 } });
@@ -122,6 +108,12 @@ describe("a folder is trusted", () => {
     expect(await trusted(folder("repo", "a", "b"))).toBe(true);
     expect(await trusted(folder("repo-b"))).toBe(false);
     expect(await trusted(root)).toBe(false);
+  });
+
+  it("never by that record where it is not to count", async () => {
+    record({ [at("repo")]: { hasTrustDialogAccepted: true } });
+    expect(await trusted(folder("repo"), [], false)).toBe(false);
+    expect(await trusted(at("repo"), [at("repo")], false)).toBe(true);
   });
 
   it.each([
@@ -135,7 +127,9 @@ describe("a folder is trusted", () => {
     record({}, text.replace("HERE", cwd.replaceAll("\\", "\\\\")));
     expect(await trusted(cwd)).toBe(false);
     rmSync(at("config"), { recursive: true });
-    expect(await isTrusted(cwd, [], { CLAUDE_CONFIG_DIR: at("config") })).toBe(false);
+    expect(await isTrusted(cwd, { trustDirs: [], trustsRecord: true }, { CLAUDE_CONFIG_DIR: at("config") })).toBe(
+      false,
+    );
   });
 
   it("when the operator says so, by whatever way one comes there", async () => {

@@ -68,6 +68,18 @@ describe("the settings", () => {
       queryAllowedTools: [],
       queryMaxExecutionMs: 300_000,
       queryMaxBytes: 262_144,
+      stdio: false,
+      allowHosts: [],
+      allowOrigins: [],
+      auth: true,
+      principals: {},
+      rateLimit: 600,
+      maxStreams: 256,
+      maxBodyBytes: 33_554_432,
+      receiveMs: 60_000,
+      sendMs: 30_000,
+      idleClientMs: 3_600_000,
+      drainMs: 10_000,
     });
   });
 

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { type Between, Gate, gatedAppend, OPTIONS, twoNodes, type World } from "./step-two-nodes.ts";
 
 const LEASE_MS = 30_000;
@@ -150,7 +151,7 @@ describe("an owner whose store fails", () => {
         heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs)),
       }),
     });
-    await expect(a.engine.open("local", { options: OPTIONS, prompt: { text: "x" } })).rejects.toThrow("locked");
+    await expect(a.engine.open(LOCAL_CALLER, { options: OPTIONS, prompt: { text: "x" } })).rejects.toThrow("locked");
     failing = false;
     await expect(a.open()).resolves.toEqual(expect.any(String));
   });

@@ -20,6 +20,7 @@ describe("masking", () => {
     ["a short value", "short", "short"],
     ["an author and a locale", "Ada Lovelace en_GB.UTF-8", "Ada Lovelace en_GB.UTF-8"],
     ["a key of Anthropic", "key sk-ant-api03-AbC_d-9 end", "key [masked] end"],
+    ["a token of a server over HTTP", `"ccm_${"a-_Z0".repeat(5)}" ccm_short`, '"[masked]" ccm_short'],
     ["a bearer", "Authorization: Bearer eyJh.bG-ci_O/i==", "Authorization: Bearer [masked]"],
     ["a private key", `a ${key} b`, "a [masked] b"],
     ["a private key inside a JSON text", JSON.stringify([key]), '["[masked]"]'],

@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
+import { onceReady } from "../../src/mcp/options.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
@@ -46,10 +47,10 @@ export class Wire {
       logs: false,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
-      deps: () => {
+      deps: onceReady(() => {
         this.depsMade += 1;
         return Promise.resolve(this.deps);
-      },
+      }),
       info: { name: "claude-code-mcp", version: "1.2.3" },
       log: {
         error: (_, fields) => void this.warnings.push(fields ?? {}),

@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { ControlRequest } from "../../src/domain/control.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
+import { AppError } from "../../src/domain/error.ts";
+import { LOCAL_CALLER, LOCAL_PRINCIPAL } from "../../src/domain/principal.ts";
 import type { Identity } from "../../src/domain/session.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { Engine } from "../../src/engine/api.ts";
@@ -16,6 +18,7 @@ import type {
 } from "../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
+import { Moments } from "./step-moments.ts";
 import { ManualClock } from "./step-clock.ts";
 import { askOf, POLICY, resultSignal } from "./step-walk.ts";
 
@@ -25,27 +28,6 @@ import { askOf, POLICY, resultSignal } from "./step-walk.ts";
 export const SWEEP_MS = 3_600_000;
 
 export const OPTIONS = { cwd: "/repo" };
-
-/** Something that a test waits for: resolves once `condition` holds, looked at after every `ring`. */
-class Moments {
-  readonly #waiting = new Set<() => void>();
-
-  ring(): void {
-    for (const look of this.#waiting) look();
-  }
-
-  async until(condition: () => boolean): Promise<void> {
-    if (condition()) return;
-    await new Promise<void>((resolve) => {
-      const look = (): void => {
-        if (!condition()) return;
-        this.#waiting.delete(look);
-        resolve();
-      };
-      this.#waiting.add(look);
-    });
-  }
-}
 
 export class ScriptedProcess implements AgentProcess {
   readonly calls: string[] = [];
@@ -122,11 +104,16 @@ export class ScriptedRuntime implements AgentRuntime {
 
   readonly found = new Map<string, FoundSession>();
 
-  check = async (): Promise<void> => Promise.resolve();
+  /** Whose sessions this server does not know. */
+  readonly unknown = new Set<string>();
+  check = async (principal: string, options: SessionOptions): Promise<SessionOptions> => {
+    if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
+    return Promise.resolve(options);
+  };
   openIn = async () => Promise.resolve(undefined);
   workTree = async () => Promise.resolve(undefined);
   attach = async (): Promise<[]> => Promise.resolve([]);
-  find = async (id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
+  find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
   identify = async (): Promise<Identity> => Promise.resolve(this.identity);
   endLeftover = async (leftover: Leftover): Promise<void> => {
     this.leftovers.push(leftover);
@@ -180,7 +167,7 @@ export class TestNode {
       initMs: POLICY.initMs,
       places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
-      gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1 },
+      gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1, grantsOperatorOptions: () => false },
     });
   }
 
@@ -189,12 +176,17 @@ export class TestNode {
     this.#dead = true;
   }
 
-  async open(prompt = "begin", idempotencyKey?: string, over: Partial<SessionOptions> = {}): Promise<string> {
+  async open(
+    prompt = "begin",
+    idempotencyKey?: string,
+    over: Partial<SessionOptions> = {},
+    principal = LOCAL_PRINCIPAL,
+  ): Promise<string> {
     const request = {
       options: { ...OPTIONS, ...over },
       prompt: { text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) },
     };
-    return (await this.engine.open("local", request)).sessionId;
+    return (await this.engine.open({ ...LOCAL_CALLER, principal }, request)).sessionId;
   }
 
   /** A session of this node that has called a tool and asks whether it may. */

@@ -2,12 +2,14 @@ import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { SessionEvent } from "../../src/domain/event.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { defaultStorePath, openStore } from "../../src/store/open.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
+import { urgencyOf } from "../../src/store/sqlite/events.ts";
 import { StoreFile } from "./store-files.ts";
 import { storeSuite } from "./store-suite.ts";
-import { claimed, command, notice, numbers, session, SHORT, T0, TTL, write } from "./store-world.ts";
+import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "./store-world.ts";
 
 /** A grouped write waits no longer, ms: the writer's GROUP_MS. */
 const LONGEST_GROUP_MS = 50;
@@ -188,6 +190,19 @@ describe("store: sqlite file", () => {
       await sleep(LONGEST_GROUP_MS + 10);
     }
     expect(await node.read(id, 1, 9)).toHaveLength(5);
+  });
+});
+
+describe("how soon a change is on the disk", () => {
+  const said: SessionEvent = { type: "message", data: { message: {} } };
+  it.each([
+    ["nothing but the state, for a caller", [], false, "prompt"],
+    ["nothing but the state, and it is acted upon", [], true, "barrier"],
+    ["what Claude Code says", [said, notice("1")], false, "grouped"],
+    ["what Claude Code says, and it is acted upon", [said], true, "barrier"],
+    ["a prompt", [said, prompt("hi")], false, "barrier"],
+  ] as const)("%s", (_, events, acted, urgency) => {
+    expect(urgencyOf({ acted, events })).toBe(urgency);
   });
 });
 

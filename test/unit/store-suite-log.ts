@@ -55,6 +55,18 @@ export function logTests(world: () => World): void {
     expect(await Promise.all(readers)).toEqual(starts.map((from) => log.slice(from - 1)));
   });
 
+  it("reads the events of some types, in pages, and passes over the others", async () => {
+    const { a, b, owned } = world();
+    const { id, lease } = await owned();
+    await write(a, lease, [prompt("1"), ...notices(2, 4), prompt("5"), notice("6"), prompt("7")]);
+    const ids = async (...asked: Parameters<typeof b.read>) => (await b.read(...asked)).map((event) => event.id);
+    expect(await ids(id, 1, 2, ["prompt.queued"])).toEqual([1, 5]);
+    expect(await ids(id, 6, 2, ["prompt.queued"])).toEqual([7]);
+    expect(await ids(id, 0, 9, ["prompt.queued", "notice"])).toEqual(numbers(1, 7));
+    expect(await ids(id, 1, 9, ["message"])).toEqual([]);
+    expect(await ids(id, 1, 9, [])).toEqual([]);
+  });
+
   it("throws when state and log disagree about the last event, and changes nothing", async () => {
     const { a, owned, seen } = world();
     const { id, lease } = await owned();

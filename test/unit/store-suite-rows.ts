@@ -24,6 +24,7 @@ export function rowTests(world: () => World): void {
     expect(answers.map((answer) => answer.record)).toEqual([record, record, record]);
     expect(await b.create({ ...made, spec: { cwd: "/y" }, at: T0 })).toEqual({ record, created: false });
     expect([await b.get(made.id), await b.get(randomUUID())]).toEqual([record, undefined]);
+    expect([await b.principalOf(made.id), await b.principalOf(randomUUID())]).toEqual(["ann", undefined]);
   });
 
   it("keeps idempotency keys per principal", async () => {
@@ -159,6 +160,17 @@ export function rowTests(world: () => World): void {
     expect(await b.abandoned(2)).toHaveLength(2);
     for (const id of ids) await b.claim(id);
     expect(await b.abandoned(9)).toEqual([]);
+  });
+
+  it("counts sessions by status, whoever opened them", async () => {
+    const { a, b, store } = world();
+    expect(await a.count()).toEqual({});
+    await a.create(session());
+    for (const principal of ["local", "ann"]) await a.create(session({ principal, state: failed }));
+    expect(await b.count()).toEqual({ idle: 1, error: 2 });
+    await store.advance(1);
+    expect(await b.purge({ before: T0 + 1, statuses: ["error"], limit: 1 })).toBe(1);
+    expect(await a.count()).toEqual({ idle: 1, error: 1 });
   });
 
   it("knows its size: more with each event, less after a purge", async () => {

@@ -227,3 +227,24 @@ describe("what is odd but text comes through", () => {
     expect(engine.opened[0]?.prompt.text === prompt).toBe(true);
   });
 });
+
+describe("what a caller has written at length", () => {
+  const long = "n".repeat(1_000_000);
+  it.each<[string, readonly [string, unknown]]>([
+    ["an unknown name", start({ [long]: 1 })],
+    ["an unknown name deeper down", start({ advanced: { thinking: { type: "enabled", [long]: 1 } } })],
+    [
+      "a hundred thousand unknown names",
+      start(Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`n${String(n)}`, n]))),
+    ],
+    ["a hundred thousand wrong entries", start({ allowedTools: Array.from({ length: 100_000 }, () => 5) })],
+    ["a name around half a character", start({ advanced: { env: { [long]: "\ud800" } } })],
+    ["a name around too much nesting", start({ advanced: { [long]: deep(200) } })],
+    ["a word that is none of those allowed", start({ permissionMode: long })],
+  ])("is neither repeated nor searched for at length: %s", async (_, [name, args]) => {
+    const began = performance.now();
+    expect(Buffer.byteLength(await textOf(name, args))).toBeLessThan(9_000);
+    // Before, minutes: all else stood still while it was looked what a megabyte might have been meant for.
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+});

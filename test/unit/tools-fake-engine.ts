@@ -1,5 +1,6 @@
 import type { Delivered } from "../../src/domain/command.ts";
 import { AppError, sessionNotFound } from "../../src/domain/error.ts";
+import { LOCAL_CALLER, type Caller } from "../../src/domain/principal.ts";
 import type {
   AdoptRequest,
   AnswerRequest,
@@ -46,11 +47,11 @@ export class FakeEngine implements Engine {
     return Promise.resolve(0);
   }
 
-  create(_: string, options: SessionOptions) {
+  create(_: Caller, options: SessionOptions) {
     return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id });
   }
 
-  open(_: string, request: OpenRequest) {
+  open(_: Caller, request: OpenRequest) {
     this.opened.push(request);
     const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
     session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
@@ -98,11 +99,11 @@ export class FakeEngine implements Engine {
 
   async fork(principal: string, sessionId: string, request: PromptRequest) {
     const { spec } = this.#session(sessionId).record();
-    return this.open(principal, { options: spec, prompt: request });
+    return this.open({ ...LOCAL_CALLER, principal }, { options: spec, prompt: request });
   }
 
-  async adopt(principal: string, { options, prompt }: AdoptRequest) {
-    return this.open(principal, { options: { cwd: "/default", ...options }, prompt });
+  async adopt(caller: Caller, { options, prompt }: AdoptRequest) {
+    return this.open(caller, { options: { cwd: "/default", ...options }, prompt });
   }
 
   interrupt() {
@@ -180,6 +181,8 @@ export class FakeEngine implements Engine {
     }
   }
 
+  stop = async (): Promise<void> => this.drain();
+
   drain() {
     return Promise.resolve();
   }
@@ -216,5 +219,5 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
 }
 
 export function callOf(signal: AbortSignal = new AbortController().signal): ToolCall {
-  return { principal: "local", signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  return { ...LOCAL_CALLER, signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
 }

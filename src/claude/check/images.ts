@@ -1,7 +1,9 @@
-import { readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { lstat, open, readlink, realpath, stat, type FileHandle } from "node:fs/promises";
 import { resolve } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
+import { checkInside, isAllowed } from "./folders.ts";
 
 /** What the API takes of one image, bytes. */
 const IMAGE_MAX = 5 * 1024 * 1024;
@@ -15,17 +17,17 @@ const BEGINNINGS: readonly (readonly [MediaType, readonly string[]])[] = [
   ["image/gif", ["GIF87a", "GIF89a"]],
 ];
 
-/** Reads what goes with a prompt. `check` says whether a file may be read. Throws INVALID_ARGUMENT naming the field. */
+/** Reads what goes with a prompt, from inside `roots` ([] is anywhere). Throws INVALID_ARGUMENT naming the field. */
 export async function readImages(
   sources: readonly AttachmentSource[],
   cwd: string,
-  check: (field: string, path: string) => Promise<void>,
+  roots: readonly string[],
 ): Promise<Attachment[]> {
   const images: Attachment[] = [];
   for (const [index, source] of sources.entries()) {
     const field = `attachments[${String(index)}]`;
     const bytes =
-      "path" in source ? await readImage(`${field}.path`, resolve(cwd, source.path), check) : decode(source);
+      "path" in source ? await readImage(`${field}.path`, resolve(cwd, source.path), roots) : decode(source);
     if (bytes.length > IMAGE_MAX)
       throw invalidArgument(field, `is larger than ${String(IMAGE_MAX)} bytes. Make it smaller.`);
     const mediaType = typeOf(bytes);
@@ -42,19 +44,37 @@ function decode({ data }: Extract<AttachmentSource, { data: string }>): Buffer {
   return Buffer.from(data, "base64");
 }
 
-async function readImage(
-  field: string,
-  path: string,
-  check: (field: string, path: string) => Promise<void>,
-): Promise<Buffer> {
-  const found = await stat(path).catch(() => undefined);
+async function readImage(field: string, path: string, roots: readonly string[]): Promise<Buffer> {
+  const place = await checkInside(field, path, roots);
+  const found = await stat(place).catch(() => undefined);
   if (!found?.isFile()) throw invalidArgument(field, `${path} is no file on the server's machine.`);
-  await check(field, path);
-  // Nothing is read that would be refused for its size.
-  if (found.size > IMAGE_MAX) throw invalidArgument(field, `${path} is larger than ${String(IMAGE_MAX)} bytes.`);
-  return readFile(path).catch(() => {
+  const file = await open(place, READ).catch(() => {
     throw invalidArgument(field, `${path} cannot be read.`);
   });
+  try {
+    if (roots.length > 0) await checkOpened(field, place, file, roots);
+    // Nothing is read that would be refused for its size.
+    const { size } = await file.stat();
+    if (size > IMAGE_MAX) throw invalidArgument(field, `${path} is larger than ${String(IMAGE_MAX)} bytes.`);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
+}
+
+/** A pipe that has come into the place of a file must not keep anybody waiting. */
+const READ = constants.O_RDONLY | (process.platform === "win32" ? 0 : constants.O_NONBLOCK);
+
+/** On the way to it a folder can have become a link: what was opened must be what lies inside. */
+async function checkOpened(field: string, place: string, file: FileHandle, roots: readonly string[]): Promise<void> {
+  const opened = await file.stat({ bigint: true });
+  // Linux tells where it is that was opened; elsewhere the path is looked at once more, which can be raced again.
+  const real =
+    process.platform === "linux" ? await readlink(`/proc/self/fd/${String(file.fd)}`) : await realpath(place);
+  const there = process.platform === "linux" ? opened : await lstat(real, { bigint: true });
+  const isSame = opened.isFile() && there.ino === opened.ino && there.dev === opened.dev;
+  if (isSame && (await isAllowed(real, roots))) return;
+  throw invalidArgument(field, `${place} has changed while it was read. Try again.`);
 }
 
 function typeOf(bytes: Buffer): MediaType | undefined {

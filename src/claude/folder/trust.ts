@@ -1,3 +1,4 @@
+import type { Confinement } from "../../domain/principal.ts";
 import { existsSync, realpathSync } from "node:fs";
 import { mkdir, readFile, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -17,8 +18,16 @@ const StateFile = z.looseObject({
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export async function isTrusted(cwd: string, trustDirs: readonly string[], environment: Environment): Promise<boolean> {
-  const trusted = new Set([...(await realPaths(trustDirs)), ...(await trustedByClaude(environment))]);
+/** Whose word counts: the operator's, and Claude Code's where he takes it. */
+type Trust = Pick<Confinement, "trustDirs" | "trustsRecord">;
+
+export async function isTrusted(
+  cwd: string,
+  { trustDirs, trustsRecord }: Trust,
+  environment: Environment,
+): Promise<boolean> {
+  const recorded = trustsRecord ? await trustedByClaude(environment) : [];
+  const trusted = new Set([...(await realPaths(trustDirs)), ...recorded]);
   return ancestors(await realpath(cwd)).some((folder) => trusted.has(folder));
 }
 

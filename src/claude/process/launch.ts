@@ -1,6 +1,7 @@
 import type { CanUseTool, Options, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import type { AgentSignal } from "../../engine/ports.ts";
-import type { Spawned, Spawner } from "../supervise/spawn.ts";
+import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
+import type { Spawned } from "../supervise/spawn.ts";
 
 /** What a process is started with, found out while its creator has already gone on. */
 export interface Launch {
@@ -26,10 +27,12 @@ export interface Bindings {
 
 type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Options }) => Query;
 
+type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => SpawnedProcess;
+
 /** Starts a process of its own for the session. */
-export function openCold(query: StartQuery, options: Options, spawner: Spawner): Launch["open"] {
+export function openCold(query: StartQuery, options: Options, spawn: Spawn): Launch["open"] {
   return async ({ ask, onSpawned, prompts }) => {
-    const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawner.spawn(request, onSpawned);
+    const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     return Promise.resolve(
       query({ prompt: prompts, options: { ...options, canUseTool: ask, spawnClaudeCodeProcess } }),
     );

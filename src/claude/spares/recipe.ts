@@ -11,6 +11,8 @@ export interface Recipe {
   readonly key: string;
   /** As of a session that asks everything, in no folder yet. */
   readonly options: Options;
+  /** Put before its command. */
+  readonly wrapper: readonly string[];
 }
 
 /** What a claim sets; the rest of the options is fixed at the start of the process. */
@@ -22,7 +24,7 @@ export type Claim = Pick<Options, "additionalDirectories" | "permissionMode" | "
  * file of the session's own must not come from a process that is nobody's yet.
  */
 export async function recipeOf(
-  principal: Principal,
+  { principal, wrapper }: { principal: Principal; wrapper: readonly string[] },
   all: Options,
 ): Promise<{ recipe: Recipe; claim: Claim } | undefined> {
   const { additionalDirectories, cwd, permissionMode = "default", title, ...fixed } = all;
@@ -32,7 +34,7 @@ export async function recipeOf(
   const { [PROCESS_VARIABLE]: __, ...kept } = env;
   const stamp = await configurationStamp(env);
   const key = createHash("sha256")
-    .update(JSON.stringify([principal, rest, kept, stamp]))
+    .update(JSON.stringify([principal, wrapper, rest, kept, stamp]))
     .digest("hex");
   const claim = {
     cwd,
@@ -40,7 +42,7 @@ export async function recipeOf(
     ...(additionalDirectories && { additionalDirectories }),
     ...(title !== undefined && { title }),
   };
-  return { recipe: { key, options: { ...rest, env, permissionMode: "default" } }, claim };
+  return { recipe: { key, wrapper, options: { ...rest, env, permissionMode: "default" } }, claim };
 }
 
 /** Of the user's configuration, what Claude Code reads while it starts. */

@@ -23,7 +23,7 @@ export class Spare {
   #ask: CanUseTool | undefined;
   #ended = false;
 
-  constructor({ key, options }: Recipe, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
+  constructor({ key, options, wrapper }: Recipe, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
     this.key = key;
     this.mark = firstMark(this.sessionId);
     this.#up = prewarm({
@@ -33,15 +33,16 @@ export class Spare {
         sessionId: this.sessionId,
         env: { ...options.env, [PROCESS_VARIABLE]: this.mark },
         canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
-        spawnClaudeCodeProcess: (request) =>
-          spawner.spawn(request, (spawned) => {
-            this.#spawned = spawned;
-            if (this.#ended) void this.end();
-          }),
+        spawnClaudeCodeProcess: (request) => spawner.spawn(request, (spawned) => this.#follow(spawned), wrapper),
       },
     });
     // Whoever waits for it is told.
     this.#up.catch(() => undefined);
+  }
+
+  #follow(spawned: Spawned): void {
+    this.#spawned = spawned;
+    if (this.#ended) void this.end();
   }
 
   /** Resolves when it waits for a session; rejects when it has not come up. */

@@ -3,6 +3,7 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { Reaper } from "./reaper.ts";
+import { through } from "./wrapper.ts";
 
 const STDERR_KEPT = 4096;
 
@@ -23,8 +24,9 @@ export class Spawner {
     this.#setpriv = options.forceReaper ? undefined : findSetpriv();
   }
 
-  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void): SpawnedProcess {
-    const [command, args] = this.#guarded(request);
+  /** `wrapper` stands before the command; the process that is followed is then the wrapper's, with the command below it. */
+  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, wrapper: readonly string[] = []): SpawnedProcess {
+    const [command, args] = this.#guarded(...through(wrapper, request.command, request.args));
     const { cwd, env } = request;
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
@@ -41,7 +43,7 @@ export class Spawner {
     return child;
   }
 
-  #guarded({ command, args }: SpawnOptions): [string, string[]] {
+  #guarded(command: string, args: string[]): [string, string[]] {
     if (this.#setpriv === undefined) return [command, args];
     return [this.#setpriv, ["--pdeathsig", "TERM", "--", command, ...args]];
   }

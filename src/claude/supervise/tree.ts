@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 
@@ -18,7 +19,7 @@ interface Entry {
 
 /** When the process began, in whatever unit the system counts; undefined when there is no such process. */
 export async function startTime(pid: number): Promise<string | undefined> {
-  if (process.platform === "linux") return (await statOf(pid))?.started;
+  if (process.platform === "linux") return statNow(pid)?.started;
   if (process.platform === "win32") return isAlive(pid) ? "unknown" : undefined;
   const { stdout } = await run("ps", ["-o", "lstart=", "-p", String(pid)]).catch(() => ({ stdout: "" }));
   return stdout.trim() || undefined;
@@ -99,10 +100,26 @@ async function listProcesses(): Promise<Entry[]> {
     .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent }] : []));
 }
 
-/** /proc/PID/stat: the fields after the name in parentheses; a zombie counts as gone. */
-async function statOf(pid: number): Promise<{ parent: number; started: string } | undefined> {
-  const text = await readFile(`/proc/${String(pid)}/stat`, "utf8").catch(() => undefined);
-  if (text === undefined) return undefined;
+interface Stat {
+  parent: number;
+  started: string;
+}
+
+async function statOf(pid: number): Promise<Stat | undefined> {
+  return parsedStat(await readFile(`/proc/${String(pid)}/stat`, "utf8").catch(() => ""));
+}
+
+/** At once: the kernel answers from memory, and each look at another server's session asks for it. */
+function statNow(pid: number): Stat | undefined {
+  try {
+    return parsedStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The fields after the name in parentheses; a zombie counts as gone. */
+function parsedStat(text: string): Stat | undefined {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state, parent] = fields;
   const started = fields[19];

@@ -63,8 +63,8 @@ export function exactUsd(sum: number): number {
   return Number(sum.toFixed(9));
 }
 
-export function count(number: number, word: string): string {
-  return `${String(number)} ${word}${number === 1 ? "" : "s"}`;
+export function count(number: number, word: string, plural = `${word}s`): string {
+  return `${String(number)} ${number === 1 ? word : plural}`;
 }
 
 export function isoTime(at: number): string {

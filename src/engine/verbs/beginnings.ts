@@ -45,11 +45,18 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
   return { id: randomUUID(), spec, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
-export async function adopted(runtime: AgentRuntime, request: AdoptRequest): Promise<Beginning> {
+export async function adopted(
+  { backend, runtime }: { backend: SessionBackend; runtime: AgentRuntime },
+  principal: Principal,
+  request: AdoptRequest,
+): Promise<Beginning> {
   const { fork, options, prompt, sessionId } = request;
-  const found = await runtime.find(sessionId, options);
+  // What belongs to somebody else here is not to be had by its transcript either.
+  const known = await backend.get(sessionId);
+  if (known && known.principal !== principal) throw sessionNotFound(sessionId);
+  const found = await runtime.find(principal, sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
-  const open = fork ? undefined : await runtime.openIn(sessionId, options);
+  const open = fork ? undefined : await runtime.openIn(principal, sessionId, options);
   if (open) refuseOpen(sessionId, open);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
@@ -80,7 +87,7 @@ export async function createSession(
   idempotencyKey: string | undefined,
 ): Promise<Created> {
   const at = clock.now();
-  const state = { ...initialState(at), identity: await runtime.identify(spec), ...inherited };
+  const state = { ...initialState(at), identity: await runtime.identify(principal, spec), ...inherited };
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
   return backend.create({ id, principal, spec, state, at, ...key });
 }
@@ -92,7 +99,7 @@ export async function promptCommand(
   { spec }: Pick<SessionRecord, "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
 ): Promise<Command> {
-  const attachments = await runtime.attach(sources, spec);
+  const attachments = await runtime.attach(principal, sources, spec);
   const images = attachments.length === 0 ? {} : { attachments };
   return { id: randomUUID(), principal, kind: "prompt", data: { promptId: randomUUID(), ...request, ...images } };
 }

@@ -1,6 +1,6 @@
 import { keptToSession, PermissionUpdate, type Decision } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../api.ts";
-import type { SessionBackend, SessionRecord } from "../ports.ts";
+import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** What a caller's answer means to Claude Code. */
 export async function decisionOf(
@@ -20,6 +20,28 @@ export async function decisionOf(
     ...(request.updatedInput && { updatedInput: request.updatedInput }),
     ...(updates.length > 0 && { updatedPermissions: updates }),
   };
+}
+
+/** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
+export async function withinPlaces(
+  runtime: Pick<AgentRuntime, "check">,
+  { principal, spec }: SessionRecord,
+  decision: Decision,
+): Promise<Decision> {
+  if (decision.behavior === "deny" || !decision.updatedPermissions) return decision;
+  const updatedPermissions: PermissionUpdate[] = [];
+  for (const update of decision.updatedPermissions) {
+    updatedPermissions.push(update.type === "addDirectories" ? await checked(update) : update);
+  }
+  return { ...decision, updatedPermissions };
+
+  async function checked(update: Extract<PermissionUpdate, { type: "addDirectories" }>): Promise<PermissionUpdate> {
+    const { additionalDirectories: directories = [] } = await runtime.check(principal, {
+      ...spec,
+      additionalDirectories: update.directories,
+    });
+    return { ...update, directories };
+  }
 }
 
 /**

@@ -54,7 +54,7 @@ interface Wait {
 
 /** True once the session has what was waited for, false when the signal aborted first. */
 async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
-  if (!(await backend.get(sessionId))) return true;
+  if ((await backend.principalOf(sessionId)) === undefined) return true;
   for await (const event of backend.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
     if (until === "news" && NEWS.has(event.type)) return true;

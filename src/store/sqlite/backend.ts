@@ -1,19 +1,37 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Command, CommandReply } from "../../domain/command.ts";
-import type { StoredEvent } from "../../domain/event.ts";
+import type { EventType, StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { Principal } from "../../domain/principal.ts";
 import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
-import type { Append, InboxItem, Lease, NewSession, SessionQuery, SessionRecord } from "../../engine/ports.ts";
+import type {
+  Append,
+  InboxItem,
+  Lease,
+  NewSession,
+  SessionCounts,
+  SessionQuery,
+  SessionRecord,
+} from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
 import { AtWork } from "./at-work.ts";
 import { Changes } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
-import { isBarrier, readEvents, toAppend } from "./events.ts";
+import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
 import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
-import { abandonedSessions, getSession, hasSession, listPart, toCreate, toUpdate } from "./sessions.ts";
+import {
+  abandonedSessions,
+  countSessions,
+  getSession,
+  hasSession,
+  listPart,
+  principalOf,
+  toCreate,
+  toUpdate,
+} from "./sessions.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -38,8 +56,8 @@ export class SqliteBackend implements SessionBackend {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
-    this.#writer = new Writer(access);
     this.#changes = new Changes(access);
+    this.#writer = new Writer(access, () => this.#changes.announce());
   }
 
   async heartbeat(ttlMs: number): Promise<void> {
@@ -56,6 +74,10 @@ export class SqliteBackend implements SessionBackend {
   async get(id: string): Promise<SessionRecord | undefined> {
     const row = await this.#read((db) => getSession(db, id));
     return row && this.#record(row);
+  }
+
+  async principalOf(id: string): Promise<Principal | undefined> {
+    return this.#read((db) => principalOf(db, id));
   }
 
   async update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
@@ -85,12 +107,14 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async append(lease: Lease, change: Append): Promise<void> {
-    const urgency = isBarrier(change.events) ? "barrier" : "grouped";
-    await this.#change(lease.sessionId, urgency, toAppend(lease, change), change.events.length);
+    this.#assertOpen();
+    await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
+    // It asks nobody for anything: who waits for commands and answers need not look.
+    this.#changes.ring(lease.sessionId, ["log"]);
   }
 
-  async read(id: string, from: number, limit: number): Promise<StoredEvent[]> {
-    return this.#read((db) => readEvents(db, id, from, limit));
+  async read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
+    return this.#read((db) => (types ? readTypes(db, id, types, { from, limit }) : readEvents(db, id, from, limit)));
   }
 
   async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
@@ -106,7 +130,7 @@ export class SqliteBackend implements SessionBackend {
       if (page?.length === TAIL_PAGE) await nextTurn();
       return page;
     };
-    yield* this.#changes.follow({ sessionId: id, signal, look });
+    yield* this.#changes.follow({ sessionId: id, topic: "log", signal, look });
   }
 
   async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
@@ -136,7 +160,7 @@ export class SqliteBackend implements SessionBackend {
         const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
         return next ? [next] : [];
       });
-    for await (const { command, id } of this.#changes.follow({ sessionId, signal, look })) {
+    for await (const { command, id } of this.#changes.follow({ sessionId, topic: "commands", signal, look })) {
       inHand.add(id);
       const ack = async (reply: CommandReply): Promise<void> => {
         const text = JSON.stringify(reply);
@@ -161,6 +185,10 @@ export class SqliteBackend implements SessionBackend {
 
   async size(): Promise<number> {
     return this.#read(usedBytes);
+  }
+
+  async count(): Promise<SessionCounts> {
+    return this.#read(countSessions);
   }
 
   async abandoned(limit: number): Promise<SessionRecord[]> {
@@ -195,9 +223,9 @@ export class SqliteBackend implements SessionBackend {
   }
 
   /** Writes, and wakes who waits for the session. */
-  async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T, events = 1): Promise<T> {
+  async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T): Promise<T> {
     this.#assertOpen();
-    const result = await this.#writer.write(urgency, work, events);
+    const result = await this.#writer.write(urgency, work);
     this.#changes.ring(sessionId);
     return result;
   }
@@ -214,7 +242,8 @@ export class SqliteBackend implements SessionBackend {
       return found ? [found] : [];
     };
     try {
-      for await (const found of this.#changes.follow({ sessionId, signal: timeout.signal, look })) return found;
+      const { signal } = timeout;
+      for await (const found of this.#changes.follow({ sessionId, topic: "commands", signal, look })) return found;
       return undefined;
     } finally {
       clearTimeout(timer);

@@ -1,21 +1,26 @@
-import { type FSWatcher, watch } from "node:fs";
+import { type FSWatcher, utimesSync, watch } from "node:fs";
 import { z } from "zod";
 import { Bell, follow } from "../follow.ts";
 import type { Access } from "./connect/access.ts";
 
 /**
  * What other processes write is found by asking SQLite, which knows in microseconds without a look at the data. That
- * the file changes is a hint to ask soon: it comes before the commit is done, or not at all.
+ * the log of the file changes is a hint to ask at once. What SQLite writes there comes before the commit is done; so
+ * each process touches it after its commits. A hint may be lost, and older servers give none behind a commit: so it is
+ * asked now and then, and soon after a hint.
  */
-const [FIRST_MS, LONGEST_MS] = [1, 50];
-/** Slowly at first: a commit that reaches the disk takes some milliseconds from the hint on. */
-const GROWTH = 1.25;
+const [FIRST_MS, LONGEST_MS, GROWTH] = [1, 50, 2];
+
+/** What a session can be watched for. */
+export type Topic = "commands" | "log";
+const TOPICS: readonly Topic[] = ["commands", "log"];
 
 const sql = { version: "PRAGMA data_version" } as const;
 const Version = z.object({ data_version: z.int() });
 
 export interface Watched<T> {
   readonly sessionId: string;
+  readonly topic: Topic;
   readonly signal: AbortSignal;
   /** As `Following.look`. */
   readonly look: () => Promise<readonly T[] | undefined>;
@@ -35,21 +40,32 @@ export class Changes {
     this.#access = access;
   }
 
-  /** All that `look` finds in a session, now and with each change, until `signal` aborts or the store is closed. */
-  async *follow<T>({ sessionId, signal, look }: Watched<T>): AsyncGenerator<T, void> {
-    const bell = this.#bells.get(sessionId) ?? new Bell();
-    this.#bells.set(sessionId, bell);
+  /** All that `look` finds in a session, now and with each change of what it is watched for, until `signal` aborts or the store is closed. */
+  async *follow<T>({ sessionId, topic, signal, look }: Watched<T>): AsyncGenerator<T, void> {
+    const name = nameOf(sessionId, topic);
+    const bell = this.#bells.get(name) ?? new Bell();
+    this.#bells.set(name, bell);
     void this.#ask();
     try {
       yield* follow({ bells: [bell, this.#closing], signal, look: () => this.#unlessClosed(look) });
     } finally {
-      if (bell.isSilent && this.#bells.get(sessionId) === bell) this.#bells.delete(sessionId);
+      if (bell.isSilent && this.#bells.get(name) === bell) this.#bells.delete(name);
     }
   }
 
   /** This process has changed the session. */
-  ring(sessionId: string): void {
-    this.#bells.get(sessionId)?.ring();
+  ring(sessionId: string, topics = TOPICS): void {
+    for (const topic of topics) this.#bells.get(nameOf(sessionId, topic))?.ring();
+  }
+
+  /** This process has done a commit: the others hear of it. */
+  announce(): void {
+    const now = new Date();
+    try {
+      utimesSync(this.#log, now, now);
+    } catch {
+      // It is not there without a write-ahead log, or not ours to touch: the others ask now and then.
+    }
   }
 
   close(): void {
@@ -91,9 +107,13 @@ export class Changes {
     return this.#access.use((db) => db.get(sql.version, Version)?.data_version).catch(() => undefined);
   }
 
+  get #log(): string {
+    return `${this.#access.file}-wal`;
+  }
+
   #watch(): FSWatcher | undefined {
     try {
-      const watcher = watch(`${this.#access.file}-wal`, { persistent: false }, () => this.#hurry());
+      const watcher = watch(this.#log, { persistent: false }, () => this.#hurry());
       watcher.on("error", () => watcher.close());
       return watcher;
     } catch {
@@ -105,14 +125,17 @@ export class Changes {
   /** Longer each time, until something happens. */
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
-      let timer = setTimeout(resolve, this.#delay).unref();
+      const timer = setTimeout(resolve, this.#delay).unref();
       this.#delay = Math.min(GROWTH * this.#delay, LONGEST_MS);
       this.#hurry = () => {
-        this.#hurry = () => undefined;
         this.#delay = FIRST_MS;
         clearTimeout(timer);
-        timer = setTimeout(resolve, FIRST_MS).unref();
+        resolve();
       };
     });
   }
+}
+
+function nameOf(sessionId: string, topic: Topic): string {
+  return `${topic} ${sessionId}`;
 }

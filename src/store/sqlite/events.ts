@@ -1,9 +1,10 @@
 import { z } from "zod";
-import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
+import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
 import { EventRow } from "./rows.ts";
 import { sought, stateColumns } from "./sessions.ts";
+import type { Urgency } from "./writer.ts";
 
 const sql = {
   advance: `UPDATE sessions SET state = $state, status = $status, at_work = $atWork, last_event = $last,
@@ -13,14 +14,22 @@ const sql = {
   insert: "INSERT INTO events(session_id, id, at, type, event) VALUES($sessionId, $id, $at, $type, $event)",
   firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
   read: `SELECT id, at, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
+  readTypes: `SELECT id, at, event FROM events
+    WHERE session_id = $sessionId AND id >= $from AND type IN (SELECT value FROM json_each($types)) ORDER BY id LIMIT $limit`,
 } as const;
 
 /** What a crash of the whole machine may take back: everything else is decided upon as soon as it is stored. */
 const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
 
-/** A change of the state alone is one as well. */
-export function isBarrier(events: readonly SessionEvent[]): boolean {
-  return events.length === 0 || events.some(({ type }) => !RELAXED.has(type));
+/**
+ * A change of the state alone that only a caller is told of (a request was shown, a process may rest) is not waited for
+ * until it is on the disk. Only a crash of the whole machine could take it back, which ends the turn, its requests and
+ * the process that it speaks of; and a loss holds what waits, whether it was released before or not. An interrupt has no
+ * event either, but what is lost may be run again: like all that is acted upon it must stand.
+ */
+export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
+  if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";
+  return events.length > 0 ? "grouped" : "prompt";
 }
 
 /** The texts are made now, whenever the work is done. The work throws FencedError. */
@@ -52,4 +61,15 @@ function refusal(db: Connection, to: { id: string; owner: string; epoch: number;
 
 export function readEvents(db: Connection, sessionId: string, from: number, limit: number): StoredEvent[] {
   return db.all(sql.read, EventRow, { sessionId, from: Math.max(from, 1), limit });
+}
+
+/** No index helps: the rows of the session are gone through, but what stands in the others is not read. */
+export function readTypes(
+  db: Connection,
+  sessionId: string,
+  types: readonly EventType[],
+  page: { readonly from: number; readonly limit: number },
+): StoredEvent[] {
+  const { from, limit } = page;
+  return db.all(sql.readTypes, EventRow, { sessionId, from: Math.max(from, 1), limit, types: JSON.stringify(types) });
 }

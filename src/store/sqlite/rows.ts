@@ -50,4 +50,6 @@ export const EventRow = z
   .object({ id: z.int(), at: z.int(), event: json<SessionEvent>() })
   .transform(({ at, event, id }): StoredEvent => ({ ...event, id, at }));
 
+export const PrincipalRow = z.object({ principal: json<string>() });
+
 export const ReplyRow = z.object({ reply: json<CommandReply>().nullable() });

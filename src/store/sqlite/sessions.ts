@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
-import { ConflictError, type NewSession, type SessionQuery } from "../../engine/ports.ts";
+import { ConflictError, type NewSession, type SessionCounts, type SessionQuery } from "../../engine/ports.ts";
 import { newestFirst, type Place } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
-import { SessionRow } from "./rows.ts";
+import { PrincipalRow, SessionRow } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
     d.spec, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
@@ -18,8 +18,10 @@ const sql = {
     WHERE principal = $principal AND (updated_at, id) < ($at, $id)
     ORDER BY updated_at DESC, id DESC LIMIT 1 OFFSET $part`,
   exists: "SELECT id FROM sessions WHERE id = $id",
+  principal: "SELECT principal FROM sessions WHERE id = $id",
   abandoned: `${select} WHERE s.at_work = 1 AND (s.owner IS NULL OR s.owner NOT IN (SELECT value FROM json_each($living)))
     ORDER BY s.updated_at LIMIT $limit`,
+  count: "SELECT status, count(*) AS number FROM sessions GROUP BY status",
   insert: `INSERT INTO sessions(id, principal, idempotency_key, cwd, state, status, at_work,
       last_event, rev, epoch, created_at, updated_at)
     VALUES($id, $principal, $key, $cwd, $state, $status, $atWork, 0, 1, 0, $at, $at)`,
@@ -54,6 +56,10 @@ export function getSession(db: Connection, id: string): SessionRow | undefined {
   return db.get(sql.byId, SessionRow, { id });
 }
 
+export function principalOf(db: Connection, id: string): string | undefined {
+  return db.get(sql.principal, PrincipalRow, { id })?.principal;
+}
+
 export function hasSession(db: Connection, id: string): boolean {
   return db.get(sql.exists, z.unknown(), { id }) !== undefined;
 }
@@ -61,6 +67,13 @@ export function hasSession(db: Connection, id: string): boolean {
 /** Those at work that none of the living nodes owns. */
 export function abandonedSessions(db: Connection, living: readonly string[], limit: number): SessionRow[] {
   return db.all(sql.abandoned, SessionRow, { living: JSON.stringify(living), limit });
+}
+
+const CountRow = z.object({ status: z.string(), number: z.int() });
+
+/** A status of a newer server's is counted as well. */
+export function countSessions(db: Connection): SessionCounts {
+  return Object.fromEntries(db.all(sql.count, CountRow, {}).map(({ number, status }) => [status, number]));
 }
 
 /** The text of a session is made now, whenever the work that is returned is done: the caller may go on to change it. */

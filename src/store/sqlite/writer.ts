@@ -26,6 +26,7 @@ interface Job {
 /** All writes of this process, in the order they were asked for, several to a transaction. */
 export class Writer {
   readonly #access: Access;
+  readonly #onCommit: () => void;
   readonly #queue: Job[] = [];
   #waitingEvents = 0;
   /** When the next grouped write need not wait. */
@@ -33,8 +34,10 @@ export class Writer {
   #timer: NodeJS.Timeout | undefined;
   #draining: Promise<void> | undefined;
 
-  constructor(access: Access) {
+  /** `onCommit` is called after each commit, before those are told who wait for it. */
+  constructor(access: Access, onCommit: () => void) {
     this.#access = access;
+    this.#onCommit = onCommit;
   }
 
   /**
@@ -88,6 +91,7 @@ export class Writer {
   async #commit(jobs: readonly Job[]): Promise<void> {
     try {
       const settled = await this.#access.use((db) => this.#transact(db, jobs));
+      this.#onCommit();
       for (const settle of settled) settle();
     } catch (error) {
       for (const { fail } of jobs) fail(error);

@@ -90,6 +90,7 @@ export const claudeCodeCheck = defineTool({
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+  scope: { poll: "read", respond_permission: "approve", answer_question: "approve" },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     if (args.action !== "poll") return { answer: await answerThenCheck(args, args.action, call, deps) };

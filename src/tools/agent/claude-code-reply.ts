@@ -54,6 +54,7 @@ export const claudeCodeReply = defineTool({
     },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const { sessionId, cursor } = await send(args, call, deps);
@@ -68,25 +69,22 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sess
   if (fork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
-  if (!(await isKnown(sessionId, call, deps))) {
-    checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
-    const chosen = diskOptions(args);
-    refuseNul(chosen);
-    return deps.engine.adopt(call.principal, { sessionId, fork, options: chosen, prompt });
+  try {
+    if (fork) return await deps.engine.fork(call.principal, sessionId, prompt);
+    const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+    return { sessionId, cursor };
+  } catch (error) {
+    if (!isUnknown(error, sessionId)) throw error;
   }
-  if (fork) return deps.engine.fork(call.principal, sessionId, prompt);
-  const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
-  return { sessionId, cursor };
+  checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
+  const chosen = diskOptions(args);
+  refuseNul(chosen);
+  return deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
 }
 
-async function isKnown(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<boolean> {
-  try {
-    await engine.get(principal, sessionId);
-    return true;
-  } catch (error) {
-    if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return false;
-    throw error;
-  }
+/** No session of this caller, as far as the store goes: Claude Code may have one. */
+function isUnknown(error: unknown, sessionId: string): boolean {
+  return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
 
 function promptOf(args: Input): PromptRequest {
@@ -94,6 +92,7 @@ function promptOf(args: Input): PromptRequest {
   const limits = { ...(turnMs !== undefined && { turnMs }), ...(askMs !== undefined && { askMs }) };
   return {
     text: args.prompt,
+    via: "claude_code_reply",
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),

@@ -37,6 +37,7 @@ export const claudeCodeSession = defineTool({
   input: argumentsOf(ACTIONS),
   advertised: { ...ADVERTISED_FILTERS, permissionMode: { type: "string", description: "for set_permission_mode" } },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope])),
   async handle({ action, ...given }, call, deps) {
     const chosen = ACTIONS.find(({ name }) => name === action);
     if (!chosen) throw invalidArgument("action", "is not known.");

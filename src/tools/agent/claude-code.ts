@@ -47,6 +47,7 @@ export const claudeCode = defineTool({
   unlisted: ADVANCED,
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
@@ -55,10 +56,11 @@ export const claudeCode = defineTool({
     const { attachments, idempotencyKey, prompt: text } = args;
     const prompt = {
       text,
+      via: "claude_code",
       ...(attachments && { attachments }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
-    const { sessionId, cursor } = await deps.engine.open(call.principal, { options: chosen, prompt });
+    const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
     const begun = { cursor, waitMs, warnings };
     return { answer: await answerTurn(viewSession(sessionId, call, deps), call, begun, deps.diskResume) };
   },

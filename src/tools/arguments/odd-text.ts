@@ -1,4 +1,5 @@
 import { invalidArgument } from "../../domain/error.ts";
+import { pathName } from "./problems.ts";
 
 type Path = readonly string[];
 
@@ -9,9 +10,9 @@ const DEPTH_MAX = 100;
 export function refuseOddText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
-  if (path.length > DEPTH_MAX) throw invalidArgument(path.slice(0, 2).join("."), "is nested too deeply.");
+  if (path.length > DEPTH_MAX) throw invalidArgument(pathName(path.slice(0, 2)), "is nested too deeply.");
   for (const [key, each] of Object.entries(value)) {
-    if (key === "__proto__") throw invalidArgument([...path, key].join("."), "is not a name that can be used.");
+    if (key === "__proto__") throw invalidArgument(pathName([...path, key]), "is not a name that can be used.");
     refuseHalfCharacter(key, [...path, "a name in it"]);
     refuseOddText(each, [...path, key]);
   }
@@ -20,7 +21,7 @@ export function refuseOddText(value: unknown, path: Path = []): void {
 /** NUL ends a string in the arguments, the environment and the paths of a process. */
 export function refuseNul(value: unknown, path: Path = []): void {
   if (typeof value === "string" && value.includes("\0")) {
-    throw invalidArgument(path.join("."), "must not hold a NUL character.");
+    throw invalidArgument(pathName(path), "must not hold a NUL character.");
   }
   if (typeof value !== "object" || value === null) return;
   for (const [key, each] of Object.entries(value)) {
@@ -33,5 +34,5 @@ function refuseHalfCharacter(text: string, path: Path): void {
   const found = /\p{Cs}/u.exec(text);
   if (!found) return;
   const problem = `has half of a surrogate pair at position ${String(found.index)}, which is no text.`;
-  throw invalidArgument(path.join("."), `${problem} Remove it, or replace it with U+FFFD.`);
+  throw invalidArgument(pathName(path), `${problem} Remove it, or replace it with U+FFFD.`);
 }

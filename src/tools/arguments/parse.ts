@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
-import { oneLine } from "../present/size.ts";
 import { refuseOddText } from "./odd-text.ts";
-import { problemsOf } from "./problems.ts";
+import { pathName, problemsOf } from "./problems.ts";
 
 /**
  * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,
@@ -20,17 +19,15 @@ export function parseArguments<I extends z.ZodObject>(
   refuseOddText(raw);
   const parsed = input.safeParse(raw ?? {}, { reportInput: true });
   if (parsed.success) return parsed.data;
-  const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
-  const offered = (path: readonly PropertyKey[]) =>
-    namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));
+  // The schema costs more than the parse: it is made for a name that is told to be unknown, and for nothing else.
+  const offered = (path: readonly PropertyKey[]) => {
+    const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
+    return namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));
+  };
   const problems = parsed.error.issues.flatMap((issue) => problemsOf(issue, [], offered));
-  const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text}`);
+  const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text()}`);
   const more = problems.length - told.length;
   throw new AppError("INVALID_ARGUMENT", told.join(" ") + (more > 0 ? ` And ${String(more)} more.` : ""));
-}
-
-function pathName(path: readonly PropertyKey[]): string {
-  return path.length === 0 ? "arguments" : oneLine(path.map(String).join("."), 120);
 }
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;

@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import { nearest } from "../../domain/suggest.ts";
+import { oneLine } from "../present/size.ts";
 
 /** From zod's findings to sentences that begin behind "field: ". */
 
@@ -8,21 +9,26 @@ type Path = readonly PropertyKey[];
 
 export interface Problem {
   readonly path: Path;
-  readonly text: string;
+  /** Called for those that are told: there may be as many as names in a message. */
+  readonly text: () => string;
 }
 
 /** The names that are allowed in the object at a path. */
 type Offered = (path: Path) => readonly string[];
 
+/** Names in it may be the caller's own, and as long as he likes. */
+export function pathName(path: Path): string {
+  return path.length === 0 ? "arguments" : oneLine(path.map(String).join("."), 120);
+}
+
 export function problemsOf(issue: Issue, base: Path, offered: Offered): Problem[] {
   const path = [...base, ...issue.path];
   if (issue.code === "unrecognized_keys") {
-    const names = offered(path);
-    return issue.keys.map((key) => ({ path: [...path, key], text: unknownName(key, names) }));
+    return issue.keys.map((key) => ({ path: [...path, key], text: () => unknownName(key, offered(path)) }));
   }
-  if (issue.code !== "invalid_union") return [{ path, text: problemOf(issue) }];
+  if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
   const meant = formMeant(issue.errors);
-  return meant ? meant.flatMap((each) => problemsOf(each, path, offered)) : [{ path, text: noForm(issue) }];
+  return meant ? meant.flatMap((each) => problemsOf(each, path, offered)) : [{ path, text: () => noForm(issue) }];
 }
 
 type Plain = Exclude<Issue, { code: "unrecognized_keys" | "invalid_union" }>;

@@ -9,6 +9,7 @@ export const claudeChatInterrupt = defineTool({
   description: "Interrupt what Claude Code is doing in a session. interrupted is false when nothing ran.",
   input: z.strictObject(ofSession),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: "run",
   async handle({ sessionId }, { principal }, { engine }) {
     const { state } = await engine.get(principal, sessionId);
     const interrupted = state.turn !== null;

@@ -9,6 +9,7 @@ export const claudeChatMode = defineTool({
   description: "Change the permission mode of a session.",
   input: z.strictObject({ ...ofSession, permissionMode: Mode }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  scope: "run",
   async handle({ permissionMode, sessionId }, call, { engine }) {
     await engine.control(call.principal, sessionId, { do: "configure", permissionMode }, BY);
     return { answer: { sessionId, permissionMode } };

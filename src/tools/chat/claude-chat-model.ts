@@ -11,6 +11,7 @@ export const claudeChatModel = defineTool({
     "Change the model of a session. resolvedModel is its real name, or null when Claude Code has not said it.",
   input: z.strictObject({ ...ofSession, model: Model }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  scope: "run",
   async handle({ model, sessionId }, call, deps) {
     await deps.engine.control(call.principal, sessionId, { do: "configure", model }, BY);
     const { state } = await deps.engine.get(call.principal, sessionId);

@@ -20,6 +20,7 @@ export const claudeChatQuery = defineTool({
     "Send a prompt to a session and wait for the reply; what Claude Code says and does is sent as log notifications.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
     const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME });
     const view = viewSession(sessionId, call, deps);

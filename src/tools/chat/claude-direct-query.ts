@@ -14,9 +14,10 @@ export const claudeDirectQuery = defineTool({
   description: "Send one prompt in a session of its own, wait for the reply, and close the session.",
   input: z.strictObject({ ...saying, ...beginning }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);
-    const { cursor, sessionId } = await deps.engine.open(call.principal, { options, prompt: { text, via: NAME } });
+    const { cursor, sessionId } = await deps.engine.open(call, { options, prompt: { text, via: NAME } });
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
     return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close }, call, deps);
   },

@@ -9,6 +9,7 @@ export const claudeSessionClose = defineTool({
   description: "Close a session for good and end its Claude Code. activeSessions: how many of yours still run.",
   input: z.strictObject(ofSession),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: "run",
   async handle({ sessionId }, call, deps) {
     await deps.engine.close(call.principal, sessionId, BY);
     return { answer: { sessionId, activeSessions: await activeSessions(call, deps) } };

@@ -19,6 +19,7 @@ export const claudeSessionCreate = defineTool({
   description: "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+  scope: "run",
   async handle(args, call, deps) {
     const sessionId = args.sessionId === undefined ? await create(args, call, deps) : known(args, args.sessionId);
     const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
@@ -36,7 +37,7 @@ export const claudeSessionCreate = defineTool({
 });
 
 async function create(args: Input, call: ToolCall, deps: ToolDeps): Promise<string> {
-  const { sessionId } = await deps.engine.create(call.principal, conversationOptions(args, deps));
+  const { sessionId } = await deps.engine.create(call, conversationOptions(args, deps));
   return sessionId;
 }
 

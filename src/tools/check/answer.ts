@@ -34,6 +34,8 @@ export async function answerCheck(
   deps: ToolDeps,
 ): Promise<JsonObject> {
   const reading = await Promise.all(request.targets.map(intoLog));
+  // Shown to somebody who may not answer, a request has not been delivered: its time does not run.
+  const canAnswer = call.scopes.includes("approve");
   const woke = await waitUntilShown(reading, request, call, deps);
   for (let look = 1; ; look += 1) {
     const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
@@ -43,7 +45,7 @@ export async function answerCheck(
       asks: (shown[index] ?? []).filter((each) => isNews(each, state)),
     }));
     const undelivered = news.filter(({ asks }) => asks.length > 0);
-    if (undelivered.length === 0 || look === LOOKS_MAX || call.signal.aborted) return answer;
+    if (undelivered.length === 0 || !canAnswer || look === LOOKS_MAX || call.signal.aborted) return answer;
     // The time of a request runs from here; the next look tells it as it is now.
     for (const { asks, id } of undelivered) await deps.engine.delivered(call.principal, id, asks);
   }

@@ -17,6 +17,7 @@ export const claudeCodeConfigure = defineTool({
     "Allow or refuse permissionMode bypassPermissions, in which tools run without asking, for this server; or tell how it stands.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: { get_config: "read", enable_bypass: "admin", disable_bypass: "admin" },
   async handle({ action }, call, { bypass, engine }) {
     if (action !== "get_config") bypass.set(action === "enable_bypass", call.principal);
     const barred = action === "disable_bypass" ? await engine.enforceGate() : 0;

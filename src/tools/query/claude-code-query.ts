@@ -39,13 +39,14 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
     description: `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings)}`,
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    scope: "run",
     async handle(args, call, deps) {
       const begun = deps.now();
       const { mode, note } = modeOf(args, settings, deps);
       const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
       refuseNul(options);
       const prompt = { text: args.prompt, limits: { turnMs: settings.maxExecutionMs }, via: NAME };
-      const { cursor, sessionId } = await deps.engine.open(call.principal, { options, prompt });
+      const { cursor, sessionId } = await deps.engine.open(call, { options, prompt });
 
       const view = viewSession(sessionId, call, deps);
       const { maxBytes } = settings;

@@ -1,4 +1,4 @@
-import type { Principal } from "../../domain/principal.ts";
+import type { Caller } from "../../domain/principal.ts";
 import type { ToolDeps, ToolLimits } from "../define.ts";
 
 /** What a model may read beside calling tools: pages that explain, and sessions as documents. No protocol in here. */
@@ -16,8 +16,7 @@ export interface Page extends Described {
   text(limits: ToolLimits): string;
 }
 
-export interface Reading {
-  readonly principal: Principal;
+export interface Reading extends Caller {
   readonly signal: AbortSignal;
 }
 

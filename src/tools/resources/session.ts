@@ -44,10 +44,10 @@ export const sessionEvents: SessionDocument = {
 async function eventsOf(
   sessionId: string,
   { cursor, limit }: { cursor: number; limit: number },
-  { principal, signal }: Reading,
+  reading: Reading,
   deps: ToolDeps,
 ) {
-  const call = { principal, signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  const call = { ...reading, client: { elicitation: false, tasks: false }, resumeState: undefined };
   const view = viewSession(sessionId, call, deps);
   const { state } = await view.record();
   const last = { eventId: null, result: undefined };

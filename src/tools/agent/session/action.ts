@@ -1,27 +1,35 @@
 import { z } from "zod";
 import { invalidArgument } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
+import type { Scope } from "../../../domain/principal.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
 
 /** One thing that claude_code_session does. The arguments of all actions lie side by side on the wire. */
 export interface SessionAction {
   readonly name: string;
+  /** What a caller needs for it. */
+  readonly scope: Scope;
   readonly fields: z.core.$ZodLooseShape;
   /** `given` is what the call has beside `action`, each value valid by itself. */
   run(given: JsonObject, call: ToolCall, deps: ToolDeps): Promise<JsonObject>;
 }
 
-interface Definition<F extends z.core.$ZodLooseShape> {
-  readonly name: string;
+interface Definition<F extends z.core.$ZodLooseShape> extends Pick<SessionAction, "name" | "scope"> {
   /** The arguments it takes. One that several actions take has the same schema in each. */
   readonly fields: F;
   readonly run: (args: z.output<z.ZodObject<F>>, call: ToolCall, deps: ToolDeps) => Promise<JsonObject>;
 }
 
-export function defineAction<F extends z.core.$ZodLooseShape>({ name, fields, run }: Definition<F>): SessionAction {
+export function defineAction<F extends z.core.$ZodLooseShape>({
+  name,
+  scope,
+  fields,
+  run,
+}: Definition<F>): SessionAction {
   const schema = z.strictObject(fields);
   return {
     name,
+    scope,
     fields,
     run: async (given, call, deps) => {
       const parsed = schema.safeParse(given);

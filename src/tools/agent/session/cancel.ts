@@ -6,6 +6,7 @@ import { publicView } from "./view.ts";
 
 export const cancel = defineAction({
   name: "cancel",
+  scope: "run",
   fields: { sessionId: SessionId },
   async run({ sessionId }, call, deps) {
     const message = await cancelOnce(sessionId, call, deps);

@@ -9,6 +9,7 @@ import { ANSWER_BYTES } from "./view.ts";
 /** What the session's own edits were, from the log, and how the folder stands in git. What its shells did, only git knows. */
 export const diff = defineAction({
   name: "diff",
+  scope: "read",
   fields: { sessionId: SessionId },
   async run({ sessionId }, call, deps) {
     const files = await filesOf(sessionId, call, deps);

@@ -8,6 +8,7 @@ const AROUND = 20;
 
 export const get = defineAction({
   name: "get",
+  scope: "read",
   fields: { sessionId: SessionId, includeSensitive: IncludeSensitive },
   async run({ sessionId, includeSensitive = false }, call, deps) {
     checkSensitive(deps, includeSensitive ? ["includeSensitive"] : []);

@@ -46,6 +46,7 @@ export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
 
 export const list = defineAction({
   name: "list",
+  scope: "read",
   fields,
   async run(args, call, deps) {
     const { cwd, includeSensitive = false, limit = LISTED, text } = args;

@@ -21,6 +21,7 @@ async function ask(sessionId: string, request: ControlRequest, { principal }: To
 
 export const setModel = defineAction({
   name: "set_model",
+  scope: "run",
   fields: { ...fields, model: z.string().min(1).max(200).describe("for set_model") },
   async run({ model, sessionId }, call, deps) {
     await ask(sessionId, { do: "configure", model }, call, deps);
@@ -31,6 +32,7 @@ export const setModel = defineAction({
 
 export const setPermissionMode = defineAction({
   name: "set_permission_mode",
+  scope: "run",
   fields: { ...fields, permissionMode: PermissionMode.describe("for set_permission_mode") },
   async run({ permissionMode, sessionId }, call, deps) {
     await ask(sessionId, { do: "configure", permissionMode }, call, deps);
@@ -41,6 +43,7 @@ export const setPermissionMode = defineAction({
 
 export const stopTask = defineAction({
   name: "stop_task",
+  scope: "run",
   fields: { ...fields, taskId },
   async run({ sessionId, taskId: id }, call, deps) {
     const { state } = await deps.engine.get(call.principal, sessionId);
@@ -56,6 +59,7 @@ export const stopTask = defineAction({
 
 export const taskOutput = defineAction({
   name: "task_output",
+  scope: "read",
   fields: { ...fields, taskId },
   async run({ sessionId, taskId: id }, call, deps) {
     const task = await ask(sessionId, { do: "task-output", taskId: id }, call, deps);
@@ -66,6 +70,7 @@ export const taskOutput = defineAction({
 
 export const usage = defineAction({
   name: "usage",
+  scope: "read",
   fields,
   async run({ sessionId }, call, deps) {
     const told = await ask(sessionId, { do: "usage" }, call, deps);
@@ -77,6 +82,7 @@ export const usage = defineAction({
 
 export const rewind = defineAction({
   name: "rewind",
+  scope: "run",
   fields: {
     ...fields,
     promptId: z.string().min(1).max(200).exactOptional().describe("for rewind. Default: the last prompt"),

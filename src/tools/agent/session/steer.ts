@@ -16,6 +16,7 @@ async function told(sessionId: string, message: string, call: ToolCall, { engine
 
 export const interrupt = defineAction({
   name: "interrupt",
+  scope: "run",
   fields,
   async run({ sessionId }, call, deps) {
     const { state } = await deps.engine.get(call.principal, sessionId);
@@ -28,6 +29,7 @@ export const interrupt = defineAction({
 
 export const close = defineAction({
   name: "close",
+  scope: "run",
   fields,
   async run({ sessionId }, call, deps) {
     const { state } = await deps.engine.get(call.principal, sessionId);
@@ -39,6 +41,7 @@ export const close = defineAction({
 
 export const remove = defineAction({
   name: "delete",
+  scope: "run",
   fields,
   async run({ sessionId }, call, deps) {
     await deps.engine.delete(call.principal, sessionId, BY);
@@ -49,6 +52,7 @@ export const remove = defineAction({
 
 export const rename = defineAction({
   name: "rename",
+  scope: "run",
   fields: { ...fields, title: z.string().trim().min(1).max(200).describe("for rename") },
   async run({ sessionId, title }, call, deps) {
     await deps.engine.rename(call.principal, sessionId, title);
@@ -58,6 +62,7 @@ export const rename = defineAction({
 
 export const releaseQueue = defineAction({
   name: "release_queue",
+  scope: "run",
   fields,
   async run({ sessionId }, call, deps) {
     await deps.engine.queue(call.principal, sessionId, { do: "release", by: BY });
@@ -67,6 +72,7 @@ export const releaseQueue = defineAction({
 
 export const dropQueue = defineAction({
   name: "drop_queue",
+  scope: "run",
   fields,
   async run({ sessionId }, call, deps) {
     await deps.engine.queue(call.principal, sessionId, { do: "drop", by: BY });

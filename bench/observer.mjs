@@ -1,0 +1,69 @@
+/**
+ * Tells since when an event is durable: an eye on the store's file, in a thread of its own. What a commit wrote is seen
+ * through another connection once the commit is done, and one that has to be on the disk is not done before.
+ */
+import { once } from "node:events";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
+
+/** Between two looks, ms. What is found has happened in between: the middle is wrong by half of that at most. */
+const PERIOD_MS = 0.25;
+
+/** Of the clock that all threads share, ms. */
+export function sharedNow() {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
+/** The store has to be there. */
+export async function observe(file) {
+  const ended = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(new URL(import.meta.url), { workerData: { ended, file } });
+  const seen = new Map();
+  const waiting = new Map();
+  worker.on("message", ({ name, at }) => {
+    seen.set(name, at);
+    waiting.get(name)?.(at);
+  });
+  await once(worker, "message");
+  return {
+    /** In `sharedNow`. To be asked for what has happened: it waits until that was seen. */
+    durableSince: async (sessionId, eventId) => {
+      const name = nameOf(sessionId, eventId);
+      return seen.get(name) ?? (await new Promise((resolve) => waiting.set(name, resolve)));
+    },
+    async close() {
+      Atomics.store(ended, 0, 1);
+      await once(worker, "exit");
+    },
+  };
+}
+
+function nameOf(sessionId, eventId) {
+  return `${sessionId} ${String(eventId)}`;
+}
+
+if (!isMainThread) await watch(workerData);
+
+async function watch({ ended, file }) {
+  const { DatabaseSync } = process.getBuiltinModule("node:sqlite") ?? (await import("@photostructure/sqlite"));
+  const database = new DatabaseSync(file, { readOnly: true });
+  const version = database.prepare("PRAGMA data_version");
+  const news = database.prepare("SELECT rowid AS row, session_id AS session, id FROM events WHERE rowid > ?");
+  let before = sharedNow();
+  let [known, row] = [undefined, 0];
+  tell({ name: "ready" });
+  while (Atomics.wait(ended, 0, 0, PERIOD_MS) === "timed-out") {
+    const at = sharedNow();
+    const { data_version: found } = version.get();
+    for (const event of found === known ? [] : news.all(row)) {
+      tell({ name: nameOf(event.session, event.id), at: (before + at) / 2 });
+      row = event.row;
+    }
+    [before, known] = [at, found];
+  }
+  database.close();
+}
+
+function tell(news) {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has none
+  parentPort.postMessage(news);
+}

@@ -1,0 +1,142 @@
+import { dirname } from "node:path";
+import type { Running } from "./app-engine.ts";
+import type { Config } from "./config/schema.ts";
+import { ConfigError } from "./config/error.ts";
+import type { Logger } from "./engine/ports.ts";
+import { createAuthenticator } from "./http/auth/authenticator.ts";
+import { firstStartText } from "./http/auth/first-start.ts";
+import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
+import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
+import { createHealth } from "./http/health.ts";
+import { listen, type ListenOptions } from "./http/listen.ts";
+import { createMetrics } from "./http/metrics.ts";
+import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
+import type { OnAppended } from "./store/observed.ts";
+import { defaultStorePath } from "./store/open.ts";
+import type { Audit } from "./tools/audit.ts";
+
+/** The assembly of a server that is reached over HTTP; loaded only for one. */
+
+export interface HttpParts {
+  readonly config: Config;
+  /** What is served. */
+  readonly factory: ServerFactory;
+  readonly environment: NodeJS.ProcessEnv;
+  /** Starts what runs sessions. `onAppended` is told of all that is written; `ownUrls` are those of this server. */
+  readonly start: (onAppended: OnAppended, ownUrls: readonly string[]) => Promise<Running | undefined>;
+  readonly version: string;
+  readonly scopeMissing: DoorOptions["scopeMissing"];
+  readonly audit: Audit | undefined;
+  readonly log: Logger;
+}
+
+export interface HttpServing {
+  /** Where MCP is served. */
+  readonly url: string;
+  readonly notify: HttpEndpoint["notify"];
+  /** From here on readiness is denied. */
+  refuseNew(): void;
+  /** Ends calls and streams: what they were told is told, what they wait for is over. */
+  close(): Promise<void>;
+}
+
+/** After the last call was ended, its answer has so long to be taken, ms. */
+const LAST_WORDS_MS = 2_000;
+
+/** Throws ConfigError where it cannot listen. */
+export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
+  const { config, environment, factory, log, version } = parts;
+  const { host, port } = addressOf(config.http ?? "");
+  const names = namesOf(config, host);
+  const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
+  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, log });
+  let isLeaving = false;
+  let origin = "";
+  const publicUrl = () => config.publicUrl ?? origin;
+  const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  const auth = await createAuthenticator({ ...config, host, publicUrl, stateFolder, log });
+  let running: Running | undefined;
+  const metrics = createMetrics({ version, watched: () => running, log });
+  const health = createHealth({
+    version,
+    busyWith: () => (isLeaving ? "draining" : running ? undefined : "starting"),
+    readStore: async () => running?.store.count(),
+  });
+  const app = createDoor({
+    names,
+    limits: config,
+    auth,
+    scopeMissing: parts.scopeMissing,
+    mcp: endpoint.fetch,
+    health,
+    metrics,
+    audit: auditOf(parts),
+    log,
+  });
+  const onSlowReader = () => {
+    metrics.slowReaderCut();
+    log.warn("a client that took nothing of its answer was cut off");
+  };
+  const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
+  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch(cannotListen);
+  origin = listening.url;
+  const url = `${origin}/mcp`;
+  log.info("serving MCP over HTTP", { url });
+  const onAppended: OnAppended = (sessionId, change) => metrics.onAppended(sessionId, change);
+  running = await parts.start(onAppended, urlsOf(names, origin, publicUrl()));
+  if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
+  return {
+    url,
+    notify: endpoint.notify,
+    refuseNew: () => {
+      isLeaving = true;
+    },
+    close: async () => {
+      const closed = listening.close(LAST_WORDS_MS);
+      await endpoint.close();
+      await closed;
+    },
+  };
+}
+
+/** Who was refused at the door is taken down beside what was done inside. */
+function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
+  return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
+}
+
+/** For the person who starts the server; the log is for programs. */
+const tell = (text: string): void => void process.stderr.write(text);
+
+function cannotListen(error: unknown): never {
+  throw new ConfigError(`--http: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
+}
+
+/** Every URL under which a session of this server could come back to it. */
+function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
+  const { port } = new URL(origin);
+  return [`${publicUrl.replace(/\/+$/, "")}/*`, ...[...hosts].map((host) => `http://${host}:${port}/*`)];
+}
+
+/** host:port, or a port alone on loopback. Throws ConfigError. */
+export function addressOf(text: string): { host: string; port: number } {
+  const [, host = "127.0.0.1", digits = ""] = /^(?:(\[[\da-f:.]+\]|[^:]+):)?(\d{1,5})$/i.exec(text) ?? [];
+  const port = digits === "" ? Number.NaN : Number(digits);
+  if (port <= 65_535) return { host, port };
+  throw new ConfigError(`--http is ${JSON.stringify(text)}: must be host:port, such as 127.0.0.1:7465 or [::1]:0.`);
+}
+
+function namesOf({ allowHosts, allowOrigins, publicUrl }: Config, host: string): Names {
+  const own = publicUrl === undefined ? [] : [urlOf(publicUrl)];
+  const bound = LOOPBACK.has(host) || host === "0.0.0.0" || host === "[::]" ? [...LOOPBACK] : [host];
+  return {
+    hosts: new Set([...bound, ...own.map((url) => url.hostname), ...allowHosts].map((name) => hostOf(name))),
+    origins: new Set([...own.map(({ origin }) => origin), ...allowOrigins]),
+  };
+}
+
+function urlOf(publicUrl: string): URL {
+  if (/^https?:/i.test(publicUrl) && URL.canParse(publicUrl)) return new URL(publicUrl);
+  throw new ConfigError(
+    `--public-url is ${JSON.stringify(publicUrl)}: must be a URL, such as https://agents.example.com.`,
+  );
+}

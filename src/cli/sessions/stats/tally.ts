@@ -1,0 +1,165 @@
+import type { TurnEnded } from "../../../domain/event.ts";
+import type { AnsweredBy } from "../../../domain/permission.ts";
+import { TOKEN_KINDS, type ResultUsage } from "../../../domain/usage.ts";
+import { exactUsd } from "../words.ts";
+
+/** What happened in all sessions, added up. Times are in ms, costs in USD. */
+
+export interface TurnFacts {
+  readonly ended: TurnEnded;
+  /** The tool that its prompt came through. */
+  readonly tool: string;
+  /** How its cost is made up. */
+  readonly costByModel: ReadonlyMap<string, number>;
+}
+
+export interface AnswerFacts {
+  readonly kind: "permission" | "question";
+  readonly decision: "allow" | "deny";
+  readonly by: AnsweredBy;
+  /** Undefined when the log does not say when it was asked. */
+  readonly waitMs: number | undefined;
+}
+
+export class Tally {
+  readonly #statuses = new Map<string, number>();
+  readonly #outcomes = new Map<string, number>();
+  readonly #categories = new Map<string, number>();
+  readonly #tools = new Map<string, Turns>();
+  readonly #models = new Map<string, number>();
+  readonly #answers = new Map<string, Answers>();
+  readonly #all = new Turns();
+  readonly #tokens = { input: 0, output: 0, cache_read: 0, cache_creation: 0 };
+  #open = 0;
+  #apiMs = 0;
+  #waitedMs = 0;
+  #apiRetries = 0;
+  #crashes = 0;
+
+  session(status: string, open: number): void {
+    increase(this.#statuses, status);
+    this.#open += open;
+  }
+
+  turn({ costByModel, ended, tool }: TurnFacts): void {
+    increase(this.#outcomes, ended.outcome);
+    if (isFailure(ended)) increase(this.#categories, ended.category ?? "unknown");
+    this.#apiMs += ended.durationApiMs;
+    this.#all.add(ended);
+    at(this.#tools, tool, () => new Turns()).add(ended);
+    for (const [model, costUsd] of costByModel) increase(this.#models, model, costUsd);
+  }
+
+  answer({ by, decision, kind, waitMs }: AnswerFacts): void {
+    const group = at(this.#answers, `${kind} ${decision} ${by}`, () => ({ kind, decision, by, count: 0, waits: [] }));
+    group.count += 1;
+    if (waitMs !== undefined) group.waits.push(waitMs);
+  }
+
+  result({ tokens }: ResultUsage): void {
+    for (const kind of TOKEN_KINDS) this.#tokens[kind] += tokens[kind];
+  }
+
+  /** Something was open for so long, however much it was. */
+  waited(ms: number): void {
+    this.#waitedMs += ms;
+  }
+
+  apiRetry(): void {
+    this.#apiRetries += 1;
+  }
+
+  /** A Claude Code ended that nobody had asked to. */
+  crash(): void {
+    this.#crashes += 1;
+  }
+
+  /** As programs get it. */
+  report() {
+    const sessions = [...this.#statuses.values()].reduce((sum, number) => sum + number, 0);
+    return {
+      sessions: { total: sessions, byStatus: Object.fromEntries(this.#statuses) },
+      turns: {
+        ...this.#all.report(),
+        byOutcome: Object.fromEntries(this.#outcomes),
+        failuresByCategory: Object.fromEntries(this.#categories),
+        waitedMs: this.#waitedMs,
+        apiMs: this.#apiMs,
+      },
+      tokens: { ...this.#tokens },
+      requests: {
+        open: this.#open,
+        answered: [...this.#answers.values()].map(({ waits, ...group }) => ({ ...group, waitMs: spreadOf(waits) })),
+      },
+      apiRetries: this.#apiRetries,
+      crashes: this.#crashes,
+      tools: [...this.#tools].map(([tool, turns]) => ({ tool, ...turns.report() })).toSorted(dearestFirst),
+      models: [...this.#models]
+        .map(([model, costUsd]) => ({ model, costUsd: exactUsd(costUsd) }))
+        .toSorted(dearestFirst),
+    };
+  }
+}
+
+export type Report = ReturnType<Tally["report"]>;
+
+interface Answers extends Omit<AnswerFacts, "waitMs"> {
+  count: number;
+  readonly waits: number[];
+}
+
+/** Turns of one kind. */
+class Turns {
+  readonly #durations: number[] = [];
+  #failures = 0;
+  #costUsd = 0;
+
+  add(ended: TurnEnded): void {
+    this.#durations.push(ended.durationMs);
+    this.#costUsd += ended.costUsd;
+    if (isFailure(ended)) this.#failures += 1;
+  }
+
+  report() {
+    const total = this.#durations.length;
+    return {
+      total,
+      failures: this.#failures,
+      errorRate: total === 0 ? null : Number((this.#failures / total).toFixed(4)),
+      durationMs: spreadOf(this.#durations),
+      costUsd: exactUsd(this.#costUsd),
+    };
+  }
+}
+
+export interface Spread {
+  readonly median: number;
+  readonly p95: number;
+  readonly max: number;
+}
+
+/** Values that occurred, by nearest rank; null of none. */
+function spreadOf(values: readonly number[]): Spread | null {
+  const sorted = values.toSorted((a, b) => a - b);
+  const rank = (share: number): number => sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
+  return sorted.length === 0 ? null : { median: rank(0.5), p95: rank(0.95), max: rank(1) };
+}
+
+/** Who interrupts or cancels a turn has ended it: nothing broke down. */
+function isFailure({ outcome }: TurnEnded): boolean {
+  return outcome === "failed" || outcome === "lost";
+}
+
+function dearestFirst(a: { costUsd: number }, b: { costUsd: number }): number {
+  return b.costUsd - a.costUsd;
+}
+
+function increase(counts: Map<string, number>, key: string, by = 1): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+function at<T>(groups: Map<string, T>, key: string, make: () => T): T {
+  const group = groups.get(key) ?? make();
+  groups.set(key, group);
+  return group;
+}

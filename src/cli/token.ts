@@ -1,0 +1,37 @@
+import { parseArgs } from "node:util";
+import { ConfigError } from "../config/error.ts";
+import { digestOf, newToken } from "../http/auth/secret.ts";
+
+/** `claude-code-mcp token`: makes a token for a server over HTTP, and says what goes where. It is stored nowhere. */
+export function token(argv: string[]): number {
+  const { json } = readFlags(argv);
+  const made = newToken();
+  const sha256 = digestOf(made).toString("hex");
+  const principals = { NAME: { tokenSha256: sha256, scopes: ["read", "run", "approve"] } };
+  const text = json ? JSON.stringify({ token: made, sha256, principals }) : page(made, sha256, principals);
+  process.stdout.write(`${text}\n`);
+  return 0;
+}
+
+function page(made: string, sha256: string, principals: object): string {
+  return [
+    `Token:    ${made}`,
+    `SHA-256:  ${sha256}`,
+    "",
+    "The token is for the client, and is shown only here. The server needs its SHA-256 alone, in the file of --config,",
+    "under the name of whoever gets the token:",
+    "",
+    JSON.stringify({ principals }, null, 2),
+    "",
+    "Or put the token itself into a file that only you can read, and name that with --token-file: it has every scope then.",
+  ].join("\n");
+}
+
+function readFlags(argv: string[]): { json: boolean } {
+  try {
+    return { json: parseArgs({ args: argv, options: { json: { type: "boolean" } } }).values.json ?? false };
+  } catch (error) {
+    const [problem = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
+    throw new ConfigError(`token: ${problem}. It takes --json, and nothing else.`);
+  }
+}

@@ -1,0 +1,54 @@
+import { z } from "zod";
+import type { SessionEvent } from "./event.ts";
+
+/** What Claude Code says in a result that it used. It is Claude Code's to change: what is missing or odd counts as nothing. */
+
+const amount = z.number().nonnegative().catch(0);
+
+const Usage = z.object({
+  input_tokens: amount,
+  output_tokens: amount,
+  cache_read_input_tokens: amount,
+  cache_creation_input_tokens: amount,
+});
+
+const ResultMessage = z.object({
+  type: z.literal("result"),
+  num_turns: amount,
+  usage: Usage.catch({
+    input_tokens: 0,
+    output_tokens: 0,
+    cache_read_input_tokens: 0,
+    cache_creation_input_tokens: 0,
+  }),
+  modelUsage: z.record(z.string(), z.object({ costUSD: amount }).catch({ costUSD: 0 })).catch({}),
+});
+
+export const TOKEN_KINDS = ["input", "output", "cache_read", "cache_creation"] as const;
+export type Tokens = Readonly<Record<(typeof TOKEN_KINDS)[number], number>>;
+
+export interface ResultUsage {
+  /** Calls of the model. */
+  readonly modelCalls: number;
+  /** Of this result alone. */
+  readonly tokens: Tokens;
+  /** USD by model, cumulative over the session as Claude Code counts it. */
+  readonly costByModel: Readonly<Record<string, number>>;
+}
+
+/** Undefined when the event is no result of Claude Code. */
+export function usageOf(event: SessionEvent): ResultUsage | undefined {
+  if (event.type !== "message" || event.data.message["type"] !== "result") return undefined;
+  const { modelUsage, num_turns: modelCalls, usage } = ResultMessage.parse(event.data.message);
+  const costs = Object.entries(modelUsage).map(([model, { costUSD }]) => [model, costUSD] as const);
+  return {
+    modelCalls,
+    tokens: {
+      input: usage.input_tokens,
+      output: usage.output_tokens,
+      cache_read: usage.cache_read_input_tokens,
+      cache_creation: usage.cache_creation_input_tokens,
+    },
+    costByModel: Object.fromEntries(costs),
+  };
+}

@@ -1,0 +1,149 @@
+import type { ControlRequest } from "../../domain/control.ts";
+import type { BackgroundTask, NoticeKind } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { Ask, Decision } from "../../domain/permission.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
+import type { Identity, Origin } from "../../domain/session.ts";
+import type { AgentResult } from "../../domain/turn.ts";
+
+/** Somebody to run Claude Code. */
+
+/** What a process of Claude Code tells the engine, in the engine's words. */
+export type AgentSignal =
+  /** There is a place for the process: it is started now. */
+  | { type: "admitted" }
+  /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
+  | { type: "started"; pid?: number; startedAt?: string; resumed: boolean; missing?: readonly string[] }
+  /** Claude Code answered its initialize: the process takes turns. */
+  | { type: "ready" }
+  /** A sign of life without news. */
+  | { type: "alive" }
+  | { type: "reported"; model?: string; permissionMode?: string; transcriptId?: string }
+  /** Claude Code's own busy flag. Idle is the end of a turn: the first `result` is not. `id` is unique per frame. */
+  | { type: "busy"; id: string }
+  | { type: "idle" }
+  /** A message for the log, trimmed of file bodies. `toolUseId` is the last tool call in it. */
+  | { type: "message"; message: JsonObject; toolUseId?: string }
+  | { type: "result"; result: AgentResult; message: JsonObject }
+  /** The cost so far, cumulative over the session; `atStart` before the process has taken a prompt. */
+  | { type: "spent"; costUsdTotal: number; atStart: boolean }
+  /** Claude Code has finished with, or refused, the prompt of this id. */
+  | { type: "prompt-settled"; promptId: string }
+  | { type: "background"; tasks: BackgroundTask[] }
+  | { type: "asked"; ask: Ask }
+  /** Claude Code no longer waits for this answer. */
+  | { type: "withdrawn"; requestId: string }
+  | { type: "notice"; kind: NoticeKind; message: string; details?: JsonObject }
+  /** Always the last signal of a process, and always sent. `error` says in one line why it could not run. */
+  | { type: "exited"; code: number | null; signal: string | null; error?: string };
+
+/** One running Claude Code. But for `control`, none of these methods throws or blocks; what comes of them arrives as signals. */
+export interface AgentProcess {
+  push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void;
+  /** Resolves with Claude Code's answer; rejects with an AppError when it refuses, or is gone before it has answered. */
+  control(request: ControlRequest): Promise<JsonObject>;
+  answer(requestId: string, decision: Decision): void;
+  interrupt(): void;
+  /** The stop recipe: interrupt, end of input, close, and SIGKILL to the whole tree at the end of its bounds. */
+  stop(): void;
+  /** SIGKILL to the whole tree, now. */
+  kill(): void;
+}
+
+export interface AgentStart {
+  sessionId: string;
+  principal: Principal;
+  options: SessionOptions;
+  /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
+  transcriptId: string;
+  /** No process has run for this session before: there is nothing to resume. */
+  first: boolean;
+  /** Another session of Claude Code that this one begins with. */
+  origin?: Origin;
+  /** Forget what came after this message. */
+  resumeAt?: string;
+  /** The prompts of the turn that the last process was lost in: go on with it; what it had finished is not done again. */
+  rerunOf?: readonly string[];
+  /** Put into the environment of all that the process starts, so that it can be found again. */
+  mark: string;
+  /** Nothing is started before; rejects when it is to be started no more. */
+  admitted: Promise<void>;
+  /** Whether one more process may be kept in reserve, beside those that run. */
+  hasRoom: () => Promise<boolean>;
+  onSignal: (signal: AgentSignal) => void;
+  /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
+  onPartial: (text: string) => void;
+}
+
+/** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
+export interface Leftover {
+  mark: string;
+  pid?: number;
+  startedAt?: string;
+}
+
+/** A session that Claude Code has a transcript of. */
+export interface FoundSession {
+  /** The folder it was in last. */
+  cwd: string | undefined;
+}
+
+/** A process that has a session open, and how it was started, in Claude Code's word. */
+export interface OpenIn {
+  pid: number;
+  how: string;
+}
+
+/** How a folder stands against its last commit in git. */
+export interface WorkTree extends JsonObject {
+  commit: string;
+  diff: string;
+  /** New files, relative to the folder. */
+  untracked: string[];
+}
+
+/** Processes that were started ahead of the sessions that will have them. */
+export interface Spares {
+  /** How many of them no session has yet. */
+  readonly parked: number;
+  /** Ends those. */
+  retire(): Promise<void>;
+}
+
+export interface AgentRuntime {
+  /**
+   * Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field, and
+   * PERMISSION_DENIED for a principal of whom it is not known what his sessions may use; so does all else that takes one.
+   * Resolves with the options; where the principal is confined to folders, their paths as they really are.
+   */
+  check(principal: Principal, options: SessionOptions): Promise<SessionOptions>;
+  /** The id that a new session will have, known before its process starts (a spare process owns its id). */
+  reserve(principal: Principal, options: SessionOptions): Promise<string>;
+  readonly spares: Spares;
+  /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
+  attach(
+    principal: Principal,
+    sources: readonly AttachmentSource[],
+    options: Pick<SessionOptions, "cwd">,
+  ): Promise<Attachment[]>;
+  /** Undefined where the folder is in no repository. Refuses a folder as `check` does. */
+  workTree(principal: Principal, options: Pick<SessionOptions, "cwd" | "env">): Promise<WorkTree | undefined>;
+  /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
+  find(
+    principal: Principal,
+    sessionId: string,
+    options: Pick<SessionOptions, "env">,
+  ): Promise<FoundSession | undefined>;
+  /** The process that has the session open just now, in a terminal or wherever else. */
+  openIn(principal: Principal, sessionId: string, options: Pick<SessionOptions, "env">): Promise<OpenIn | undefined>;
+  /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
+  start(request: AgentStart): AgentProcess;
+  /** Whose configuration and money a session with these options would use. */
+  identify(principal: Principal, options: SessionOptions): Promise<Identity>;
+  /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
+  endLeftover(leftover: Leftover): Promise<void>;
+  /** Resolves when no process of this runtime is left. Whoever calls it has stopped them; stopping has its bounds. */
+  drain(): Promise<void>;
+}

@@ -1,0 +1,137 @@
+import type { Command, CommandReply } from "../../domain/command.ts";
+import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { SessionState, SessionStatus } from "../../domain/session.ts";
+
+/** Somewhere to keep sessions. */
+
+export interface NewSession {
+  id: string;
+  principal: Principal;
+  spec: SessionOptions;
+  state: SessionState;
+  at: number;
+  /** Unique per principal: the second create with it gives back the first session. */
+  idempotencyKey?: string;
+}
+
+export interface SessionRecord {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly spec: SessionOptions;
+  readonly state: SessionState;
+  readonly title: string | undefined;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  /** Counts every change of the row, for compare and set. */
+  readonly rev: number;
+  /** The node that owns the session and whether its lease is alive; undefined when nobody does. */
+  readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
+}
+
+/** The right to write a session. `epoch` grows with each claim: a writer with an older one is fenced. */
+export interface Lease {
+  readonly sessionId: string;
+  readonly nodeId: string;
+  readonly epoch: number;
+  /** True when the claim took the session from a node whose lease had run out. */
+  readonly tookOver: boolean;
+}
+
+export interface Append {
+  /** In order; their ids go on from `state.lastEventId` of the row, without a gap. */
+  events: readonly SessionEvent[];
+  at: number;
+  state: SessionState;
+  /** More is done because of it than to answer a caller: it must stand, whatever becomes of the machine. */
+  acted?: boolean;
+}
+
+export interface SessionQuery {
+  principal: Principal;
+  statuses?: readonly SessionStatus[];
+  cwd?: string;
+  /** Only sessions changed at or after this time, ms since the epoch. */
+  since?: number;
+  /** Found in the title, the folder or the first prompt, whatever the case. */
+  text?: string;
+  /** Where the page before ended. */
+  before?: { readonly updatedAt: number; readonly id: string };
+  limit: number;
+}
+
+/** A status that no session has is missing. */
+export type SessionCounts = Partial<Readonly<Record<SessionStatus, number>>>;
+
+export interface PurgeQuery {
+  /** Only sessions that last changed before this time, ms since the epoch. */
+  before: number;
+  statuses: readonly SessionStatus[];
+  /** Only these sessions. */
+  ids?: readonly string[];
+  limit: number;
+}
+
+export interface InboxItem {
+  readonly command: Command;
+  /** Fenced like an append: the answer of an owner that lost its lease is dropped. */
+  ack(reply: CommandReply): Promise<void>;
+}
+
+/** Thrown by a write whose lease is no longer the session's. */
+export class FencedError extends Error {
+  override readonly name = "FencedError";
+}
+
+/** Thrown by `update` when the row has changed since it was read. */
+export class ConflictError extends Error {
+  override readonly name = "ConflictError";
+}
+
+/** Nobody answered a sent command in time. */
+export class NoAnswerError extends Error {
+  override readonly name = "NoAnswerError";
+}
+
+/**
+ * Where sessions live: rows, logs, leases and an inbox per session. One instance is one node. All engines pass the
+ * suite in test/unit/store-suite.ts; reasons in docs/decisions.md.
+ */
+export interface SessionBackend {
+  readonly nodeId: string;
+  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to whoever claims them. */
+  heartbeat(ttlMs: number): Promise<void>;
+  /** Idempotent by id and by (principal, idempotencyKey): `created` is false when the session was there before. */
+  create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }>;
+  get(id: string): Promise<SessionRecord | undefined>;
+  /** Whose session it is, which never changes: far less work than all of it. */
+  principalOf(id: string): Promise<Principal | undefined>;
+  /** Compare and set of what is not the owner's to write. Throws ConflictError. */
+  update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord>;
+  /** Newest first. */
+  list(query: SessionQuery): Promise<SessionRecord[]>;
+  /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
+  claim(id: string): Promise<Lease | undefined>;
+  release(lease: Lease): Promise<void>;
+  /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
+  append(lease: Lease, change: Append): Promise<void>;
+  /** Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. */
+  read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]>;
+  /** Those that are there, then each as it comes; no gap, none twice. Ends when `signal` aborts. */
+  tail(id: string, from: number, signal: AbortSignal): AsyncIterable<StoredEvent>;
+  /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
+  send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
+  inbox(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
+  /** Bytes that the store takes up. */
+  size(): Promise<number>;
+  /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
+  abandoned(limit: number): Promise<SessionRecord[]>;
+  /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
+  atWork(): Promise<SessionRecord[]>;
+  /** How many sessions there are, by the status that is recorded, of all principals. */
+  count(): Promise<SessionCounts>;
+  /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
+  purge(query: PurgeQuery): Promise<number>;
+  close(): Promise<void>;
+}

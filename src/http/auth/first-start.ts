@@ -1,0 +1,35 @@
+import type { MadeToken } from "./authenticator.ts";
+
+/** What the operator is told when the server has made its token: where it is, and what to give to clients. */
+
+interface Telling {
+  /** The URL of /mcp, as clients reach it. */
+  readonly url: string;
+  /** False where the text is kept, as by systemd: the token is in its file then, and nowhere else. */
+  readonly showToken: boolean;
+}
+
+/** Whole lines, the last with its end. For a person to read, so for stderr itself and not for the logger. */
+export function firstStartText({ file, token }: MadeToken, { showToken, url }: Telling): string {
+  const shown = showToken ? token : "<token>";
+  const authorization = `Bearer ${shown}`;
+  const client = { type: "http", url, headers: { Authorization: authorization } };
+  const where = showToken ? "It is shown only this once;" : "Put what is in there in place of <token>;";
+  return [
+    `claude-code-mcp has made a token, which each client must send. It is in ${file}, where only you can read it.`,
+    `${where} whoever has it can do all that this server does.`,
+    "",
+    "Claude Code:",
+    "",
+    `  claude mcp add --transport http agents ${url} --header "Authorization: ${authorization}"`,
+    "",
+    "Clients with a file of JSON:",
+    "",
+    ...JSON.stringify({ mcpServers: { agents: client } }, null, 2)
+      .split("\n")
+      .map((line) => `  ${line}`),
+    "",
+    "Tokens for others, with fewer scopes: claude-code-mcp token. More: docs/http.md.",
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,121 @@
+import type { FetchImplementation, JWTVerifyGetKey, RemoteJWKSet } from "jose";
+import { z } from "zod";
+import type { Logger } from "../../engine/ports.ts";
+import { isSafe } from "./loopback.ts";
+
+/**
+ * The keys that an authorization server signs with: found by its metadata, fetched when the first token comes, kept for a
+ * while, fetched again for a key that is new. A server that does not answer is left alone for a moment, and what is
+ * known of its keys goes on being used meanwhile.
+ */
+
+/** After a failure the authorization server is not asked again for so long, ms. */
+export const RETRY_MS = 5_000;
+
+/** What it has not answered by then counts as failed, ms. */
+const ANSWER_MS = 5_000;
+
+/** Whether a token is good cannot be told now. What went wrong is in the log. */
+export class KeysUnavailable extends Error {
+  override readonly name = "KeysUnavailable";
+}
+
+export interface KeySource {
+  readonly issuer: string;
+  /** The URL of the keys; undefined when the metadata of the issuer names it. */
+  readonly jwks: string | undefined;
+  readonly log: Pick<Logger, "error">;
+}
+
+/** Finds the key of a token, for jose. Throws KeysUnavailable, or what jose throws for a token without a key. */
+export function issuerKeys(source: KeySource): JWTVerifyGetKey {
+  const attempt = withPause(source);
+  let keys: Promise<RemoteJWKSet> | undefined;
+  const open = async (): Promise<RemoteJWKSet> => {
+    const { createRemoteJWKSet, customFetch } = await import("jose");
+    const url = source.jwks ?? (await attempt(async () => discover(source.issuer)));
+    const fetchKeys: FetchImplementation = async (address, options) =>
+      attempt(async () => fetchWhole(address, options));
+    return createRemoteJWKSet(new URL(url), { timeoutDuration: ANSWER_MS, [customFetch]: fetchKeys });
+  };
+  return async (header, token) => {
+    const { errors } = await import("jose");
+    keys ??= open().catch((error: unknown) => {
+      keys = undefined;
+      throw error;
+    });
+    try {
+      return await (
+        await keys
+      )(header, token);
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
+      if (error instanceof errors.JOSENotSupported || error instanceof KeysUnavailable) throw error;
+      report(source, error);
+      throw new KeysUnavailable("these are no keys", { cause: error });
+    }
+  };
+}
+
+type Attempt = <T>(ask: () => Promise<T>) => Promise<T>;
+
+/** Anybody can send a token that has to be looked up: a server in trouble must not get a request for each. */
+function withPause(source: KeySource): Attempt {
+  let failedAt = 0;
+  return async (ask) => {
+    // Of either sign: a clock may be set back.
+    if (Math.abs(Date.now() - failedAt) < RETRY_MS) throw new KeysUnavailable("it failed a moment ago");
+    try {
+      return await ask();
+    } catch (error) {
+      failedAt = Date.now();
+      report(source, error);
+      throw new KeysUnavailable("it failed", { cause: error });
+    }
+  };
+}
+
+function report({ issuer, log }: KeySource, error: unknown): void {
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  log.error("the keys of the OAuth issuer cannot be had", { issuer, error: String(error) + cause });
+}
+
+/** The body is read here, so that one that breaks off is a failure too. */
+async function fetchWhole(url: string, options: RequestInit): Promise<Response> {
+  const response = await fetch(url, options);
+  if (response.status !== 200) throw new Error(`${url} answers ${String(response.status)}`);
+  return Response.json(await response.json());
+}
+
+const Metadata = z.object({ issuer: z.string(), jwks_uri: z.string() });
+
+/** The URL of the keys. Throws when no metadata of this issuer names one. */
+async function discover(issuer: string): Promise<string> {
+  const addresses = metadataAddresses(issuer);
+  for (const address of addresses) {
+    // One after the other: the first that answers counts.
+    // eslint-disable-next-line no-await-in-loop
+    const response = await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(ANSWER_MS) });
+    if (response.status !== 200) continue;
+    // eslint-disable-next-line no-await-in-loop
+    const found = Metadata.safeParse(await response.json());
+    if (!found.success) throw new Error(`${address} names no issuer and jwks_uri`);
+    // RFC 8414, 3.3: else anybody could speak for the issuer.
+    if (found.data.issuer !== issuer) throw new Error(`${address} is of the issuer ${found.data.issuer}`);
+    if (!isSafe(found.data.jwks_uri)) throw new Error(`${address} names keys that are not at an https address`);
+    return found.data.jwks_uri;
+  }
+  throw new Error(`no metadata at ${addresses.join(", ")}`);
+}
+
+/** RFC 8414 puts its name before the path of the issuer, OpenID Connect Discovery behind: in the order that MCP settles. */
+function metadataAddresses(issuer: string): string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, "");
+  const addresses = [
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+    `${origin}/.well-known/openid-configuration${path}`,
+    `${origin}${path}/.well-known/openid-configuration`,
+  ];
+  return [...new Set(addresses)];
+}

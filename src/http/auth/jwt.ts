@@ -1,0 +1,133 @@
+import type { JWTPayload, JWTVerifyOptions } from "jose";
+import { LOCAL_PRINCIPAL, Principal, SCOPES, type Scope } from "../../domain/principal.ts";
+import type { Admitted, Terms } from "./admitted.ts";
+import { issuerKeys, type KeySource } from "./issuer-keys.ts";
+
+/** Access tokens of an OAuth authorization server (JWT, RFC 9068): which are taken, for whom, and what they allow. */
+
+export interface JwtSettings extends KeySource {
+  readonly audience: () => string;
+  readonly principals: ReadonlyMap<string, Terms>;
+}
+
+/** The message says what is wrong with the token, and what to do. It holds nothing of the token. */
+export class TokenRefused extends Error {
+  override readonly name = "TokenRefused";
+}
+
+/** With a shared secret whoever checks tokens could make them, and a public key could be passed off as the secret. */
+const ALGORITHMS = [
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
+];
+
+/** How far two clocks may be apart, s. */
+const TOLERANCE_S = 30;
+
+/** Of access tokens. Others (of a logout, of a proof) are signed with the same keys. */
+const KINDS = ["jwt", "at+jwt"];
+
+export function looksLikeJwt(token: string): boolean {
+  return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
+}
+
+/** Throws TokenRefused, or KeysUnavailable when that cannot be told now. jose is loaded with the first token. */
+export function createJwtVerifier(settings: JwtSettings): (token: string) => Promise<Admitted> {
+  const keys = issuerKeys(settings);
+  return async (token) => {
+    const { jwtVerify } = await import("jose");
+    const audience = settings.audience();
+    const { issuer } = settings;
+    const options: JWTVerifyOptions = {
+      issuer,
+      audience,
+      algorithms: ALGORITHMS,
+      clockTolerance: TOLERANCE_S,
+      requiredClaims: ["exp", "sub"],
+    };
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, keys, options);
+      return admit(payload, protectedHeader.typ, settings.principals);
+    } catch (error) {
+      throw await refusalOf(error, { issuer, audience });
+    }
+  };
+}
+
+function admit(payload: JWTPayload, kind: string | undefined, principals: ReadonlyMap<string, Terms>): Admitted {
+  if (kind !== undefined && !KINDS.includes(kind.toLowerCase().replace(/^application\//, ""))) {
+    throw new TokenRefused("This is no access token: its type (typ) must be at+jwt or JWT.");
+  }
+  const subject = Principal.safeParse(payload.sub);
+  if (!subject.success) throw new TokenRefused("The subject (sub) of the token must have 1 to 256 characters.");
+  const principal = subject.data;
+  if (principal === LOCAL_PRINCIPAL) {
+    throw new TokenRefused("The subject (sub) of the token is local, which is the operator of this server alone.");
+  }
+  const given = claimedScopes(payload);
+  const most = principals.get(principal)?.scopes ?? SCOPES;
+  const scopes = most.filter((scope) => given.includes(scope));
+  return { caller: { principal, scopes }, kind: "oauth", expiresAt: (payload.exp ?? 0) * 1_000 };
+}
+
+/** `scope` by RFC 9068, one text; `scp` as Entra ID and Okta write it, a text or a list. */
+function claimedScopes({ scope, scp }: JWTPayload): Scope[] {
+  const words = [scope, scp].flat().flatMap((each) => (typeof each === "string" ? each.split(" ") : []));
+  return SCOPES.filter((each) => words.includes(each));
+}
+
+interface Expected {
+  readonly issuer: string;
+  readonly audience: string;
+}
+
+/** Faults of the token become TokenRefused; others are left as they are. */
+async function refusalOf(error: unknown, { audience, issuer }: Expected): Promise<unknown> {
+  const { errors } = await import("jose");
+  if (!(error instanceof errors.JOSEError)) return error;
+  return new TokenRefused(messageOf(error, { audience, issuer }), { cause: error });
+}
+
+function messageOf(error: { code: string; claim?: unknown }, { audience, issuer }: Expected): string {
+  switch (error.code) {
+    case "ERR_JWT_EXPIRED":
+      return "The token has expired. Get a new one from the authorization server.";
+    case "ERR_JWT_CLAIM_VALIDATION_FAILED":
+      return messageOfClaim(error.claim, { audience, issuer });
+    case "ERR_JOSE_ALG_NOT_ALLOWED":
+      return `The token must be signed with one of ${ALGORITHMS.join(", ")}.`;
+    case "ERR_JWKS_NO_MATCHING_KEY":
+    case "ERR_JWKS_MULTIPLE_MATCHING_KEYS":
+    case "ERR_JWS_SIGNATURE_VERIFICATION_FAILED":
+      return `The token is not signed with a key of ${issuer}, or does not name it (kid). Get a new one there.`;
+    default:
+      return `The token is no JWT that can be checked. Get a new one from ${issuer}.`;
+  }
+}
+
+function messageOfClaim(claim: unknown, { audience, issuer }: Expected): string {
+  switch (claim) {
+    case "aud":
+      return `The token is not for this server: its audience (aud) must be ${audience}.`;
+    case "iss":
+      return `The token is of another issuer: iss must be ${issuer}.`;
+    case "nbf":
+    case "iat":
+      return "The token is not valid yet. Are both clocks right?";
+    case "exp":
+      return "The token must say when it expires (exp).";
+    case "sub":
+      return "The token must name its subject (sub).";
+    default:
+      return `A claim of the token does not hold. Get a new one from ${issuer}.`;
+  }
+}

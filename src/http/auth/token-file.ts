@@ -1,0 +1,151 @@
+import { randomUUID } from "node:crypto";
+import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { ConfigError } from "../../config/error.ts";
+import type { Logger } from "../../engine/ports.ts";
+import { digestOf, newToken } from "./secret.ts";
+
+/**
+ * The operator's own token, which lies in a file: made where there is none, and read again when the file changes, so that
+ * it can be exchanged without a restart. A file that becomes unusable lets nobody in: its token may have been withdrawn.
+ */
+
+/** How often the file is looked at, ms. */
+const LOOK_MS = 1_000;
+
+/** A guess at a shorter one might succeed. */
+const LEAST_LENGTH = 32;
+
+/** A larger file holds something else. */
+const MOST_BYTES = 8_192;
+
+/** What the Authorization header can carry: RFC 6750, b64token. */
+const SENDABLE = /^[\w.~+/-]+=*$/;
+
+/**
+ * Makes a token in `file` where there is none, and returns it when this call made it. Of several that try at the same time
+ * one succeeds, and no one ever reads half a token. Throws ConfigError where the file cannot be made.
+ */
+export async function makeToken(file: string): Promise<string | undefined> {
+  if (await exists(file)) return undefined;
+  const token = newToken();
+  const draft = `${file}.${randomUUID()}`;
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
+    return (await linked(draft, file)) ? token : undefined;
+  } catch (error) {
+    const advice = "Make that possible, or name a file that holds a token with --token-file.";
+    throw new ConfigError(`The token of this server cannot be stored in ${file}: ${String(error)}. ${advice}`, error);
+  } finally {
+    // Where it could not be made it cannot be removed either, and that is not what went wrong.
+    await rm(draft, { force: true }).catch(() => undefined);
+  }
+}
+
+/** False when there is a file already: unlike a rename, a link replaces nothing. */
+async function linked(draft: string, file: string): Promise<boolean> {
+  try {
+    await link(draft, file);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  }
+}
+
+export class TokenFile {
+  readonly #file: string;
+  readonly #log: Pick<Logger, "error" | "info">;
+  #version = "";
+  #digest: Buffer | undefined;
+  #lookedAt = 0;
+  #looking: Promise<void> | undefined;
+
+  private constructor(file: string, log: Pick<Logger, "error" | "info">) {
+    this.#file = file;
+    this.#log = log;
+  }
+
+  /** Throws ConfigError when the file cannot be read, others may read it, or what it holds is no token. */
+  static async open(file: string, log: Pick<Logger, "error" | "info">): Promise<TokenFile> {
+    const opened = new TokenFile(file, log);
+    opened.#version = await versionOf(file);
+    opened.#digest = await readDigest(file);
+    opened.#lookedAt = Date.now();
+    return opened;
+  }
+
+  /** Of the token that counts now; undefined while there is none. */
+  async digest(): Promise<Buffer | undefined> {
+    // Of either sign: a clock may be set back.
+    if (Math.abs(Date.now() - this.#lookedAt) >= LOOK_MS) {
+      this.#lookedAt = Date.now();
+      this.#looking = this.#look();
+    }
+    await this.#looking;
+    return this.#digest;
+  }
+
+  async #look(): Promise<void> {
+    const version = await versionOf(this.#file);
+    if (version === this.#version) return;
+    this.#version = version;
+    try {
+      this.#digest = await readDigest(this.#file);
+      this.#log.info("the token file has changed: its token counts from now on", { file: this.#file });
+    } catch (error) {
+      this.#digest = undefined;
+      this.#log.error("the token file cannot be used: its token is refused until it can", { error: String(error) });
+    }
+  }
+}
+
+/** Changes with the content and with the permissions. Whatever is wrong with the file is said when it is read. */
+async function versionOf(file: string): Promise<string> {
+  try {
+    const { ctimeNs, ino, mtimeNs, size } = await stat(file, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join(":");
+  } catch (error) {
+    return codeOf(error) ?? "unknown";
+  }
+}
+
+async function readDigest(file: string): Promise<Buffer> {
+  const token = (await readPrivate(file)).trim();
+  const advice = "`claude-code-mcp token` makes a good one.";
+  if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
+  if (token.length < LEAST_LENGTH) {
+    throw new ConfigError(`The token in ${file} is too short: at least ${String(LEAST_LENGTH)} characters. ${advice}`);
+  }
+  if (!SENDABLE.test(token)) {
+    throw new ConfigError(`${file} must hold one token, of letters, digits and -._~+/ alone. ${advice}`);
+  }
+  return digestOf(token);
+}
+
+async function readPrivate(file: string): Promise<string> {
+  try {
+    const found = await stat(file);
+    if (!found.isFile() || found.size > MOST_BYTES) throw new ConfigError(`${file} is no file that holds a token.`);
+    // Windows has no such bits; there the folder of the user protects it.
+    if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
+      throw new ConfigError(`The token file ${file} is open to other users: chmod 600 it, and change the token.`);
+    }
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    throw new ConfigError(`The token file ${file} cannot be read: ${String(error)}.`, error);
+  }
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
+}

@@ -1,0 +1,174 @@
+import { Hono, type Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { cors } from "hono/cors";
+import type { Caller, Scope } from "../domain/principal.ts";
+import type { Logger } from "../engine/ports.ts";
+import { isAdmitted, type Admitted } from "./auth/admitted.ts";
+import type { Authenticator } from "./auth/authenticator.ts";
+import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
+import { OpenRequests, rateLimit } from "./limits.ts";
+import type { Bindings } from "./listen.ts";
+
+/** The way of a request in: what it must be, who sends it, how much he may ask for, and where it goes. */
+
+export interface DoorOptions {
+  readonly names: Names;
+  readonly limits: { readonly rateLimit: number; readonly maxStreams: number; readonly maxBodyBytes: number };
+  readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
+  /** Serves the protocol. */
+  readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
+  /** A scope that what is asked for needs and its caller has not. */
+  readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
+  readonly health: { live(): Response; ready(): Promise<Response> };
+  readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
+  readonly audit: AuditRefusal | undefined;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Why a request was refused at the door. */
+export type Reason = Guard["about"] | "unauthenticated" | "scope" | "rate" | "open_requests" | "body_size";
+
+/** What is counted of requests. */
+export interface DoorMetrics {
+  /** The returned function is called when the answer has been sent, or its client is gone. */
+  began(route: string, method: string): (status: number) => void;
+  refused(reason: Reason): void;
+}
+
+/** Takes down who was refused, where the operator wants to know. */
+export type AuditRefusal = (refusal: { principal: string; reason: Reason; address: string }) => void;
+
+type Env = { Bindings: Bindings };
+
+/** Of requests without a valid token an address may make so large a share of the rate. */
+const STRANGERS = 0.1;
+
+export function createDoor(options: DoorOptions): Hono<Env> {
+  const { health, metrics, names } = options;
+  const app = new Hono<Env>();
+  const guards = guardsFor(names);
+  app.use(async (context, next) => {
+    follow(context, metrics);
+    for (const { about, refusal } of guards) {
+      const refused = refusal(context.req.raw);
+      if (!refused) continue;
+      metrics.refused(about);
+      return refused;
+    }
+    await next();
+    return undefined;
+  });
+  // Only pages of named origins come so far with an Origin of their own: they may read the answers.
+  app.use(cors({ origin: (origin) => origin, exposeHeaders: ["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"] }));
+  app.get("/healthz", () => health.live());
+  app.get("/readyz", async () => health.ready());
+  app.on("GET", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"], (context) => {
+    const metadata = options.auth.protectedResourceMetadata();
+    return metadata ? context.json(metadata) : context.notFound();
+  });
+  const enter = entrance(options);
+  app.get("/metrics", async (context) => {
+    const admitted = await enter(context, "admin");
+    if (!isAdmitted(admitted)) return admitted;
+    return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
+  });
+  const sized = bodyLimit({ maxSize: options.limits.maxBodyBytes, onError: () => tooLarge(options) });
+  app.all("/mcp", sized, async (context) => serveMcp(context, enter, options));
+  app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
+  app.onError((error, context) => {
+    options.log.warn("a request failed", { path: context.req.path, error: error.stack ?? error.message });
+    return refuse(500, "internal", "The server failed to answer. Its log says why.");
+  });
+  return app;
+}
+
+/** Where metrics tell requests apart; what else somebody asks for is one. */
+const ROUTES = new Set(["/mcp", "/metrics", "/healthz", "/readyz"]);
+
+function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
+  const { outgoing } = env;
+  const ended = metrics.began(ROUTES.has(req.path) ? req.path : "other", req.method);
+  outgoing.once("close", () => ended(outgoing.statusCode));
+}
+
+type Enter = (context: Context<Env>, needs: Scope) => Promise<Admitted | Response>;
+
+/** Who comes in has shown who he is and stays within his limits. */
+function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
+  const ofStrangers = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * STRANGERS)));
+  const ofKnown = rateLimit(limits.rateLimit);
+  const open = new OpenRequests(limits.maxStreams);
+  return async (context, needs) => {
+    const { outgoing } = context.env;
+    const address = addressOf(context);
+    const refused = (reason: Reason, response: Response, principal = ""): Response => {
+      metrics.refused(reason);
+      audit?.({ principal, reason, address });
+      return response;
+    };
+    const admitted = await auth.authenticate(context.req.raw);
+    if (!isAdmitted(admitted)) {
+      const tooMany = await ofStrangers(address);
+      return tooMany ? refused("rate", tooMany) : refused("unauthenticated", admitted);
+    }
+    const { principal, scopes } = admitted.caller;
+    if (!scopes.includes(needs)) return refused("scope", auth.insufficientScope(needs), principal);
+    const tooMany = await ofKnown(principal);
+    if (tooMany) return refused("rate", tooMany, principal);
+    const tooManyOpen = open.refusal(principal);
+    if (tooManyOpen) return refused("open_requests", tooManyOpen, principal);
+    outgoing.once("close", open.began(principal));
+    if (admitted.expiresAt !== undefined) endAt(outgoing, admitted.expiresAt);
+    return admitted;
+  };
+}
+
+function addressOf({ env }: Context<Env>): string {
+  return env.incoming.socket.remoteAddress ?? "";
+}
+
+/** Whoever came in by a token hears nothing more when it has run out. `at`: ms since the epoch. */
+function endAt(outgoing: Bindings["outgoing"], at: number): void {
+  const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), LONGEST_MS)).unref();
+  outgoing.once("close", () => clearTimeout(timer));
+}
+
+/** Timers of Node are 32 bits. */
+const LONGEST_MS = 2_147_483_647;
+
+async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOptions): Promise<Response> {
+  const admitted = await enter(context, "read");
+  if (!isAdmitted(admitted)) return admitted;
+  const { caller, kind } = admitted;
+  const body = context.req.method === "POST" ? parsed(await context.req.text()) : undefined;
+  if (body === NOT_JSON) return notJson();
+  // A client of an authorization server can get more; any other is told by the tool that it may not.
+  const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
+  if (missing !== undefined) {
+    options.metrics.refused("scope");
+    options.audit?.({ principal: caller.principal, reason: "scope", address: addressOf(context) });
+    return options.auth.insufficientScope(missing);
+  }
+  return options.mcp(context.req.raw, { caller, body });
+}
+
+const NOT_JSON = Symbol("not JSON");
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return NOT_JSON;
+  }
+}
+
+function notJson(): Response {
+  const error = { code: -32_700, message: "Parse error: the body is not JSON." };
+  return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 400 });
+}
+
+function tooLarge({ limits, metrics }: DoorOptions): Response {
+  metrics.refused("body_size");
+  const most = String(limits.maxBodyBytes);
+  return refuse(413, "body_too_large", `The body has more than ${most} bytes (--max-body-bytes). Send less at once.`);
+}

@@ -1,0 +1,105 @@
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Append, Logger } from "../engine/ports.ts";
+import { instruments, REFUSALS, type Refusal } from "./metrics/instruments.ts";
+import { LogCounts } from "./metrics/log-counts.ts";
+import { forgetMoment, readMoment, type Watched } from "./metrics/moment.ts";
+
+/**
+ * What an operator's Prometheus reads. What happens in sessions is counted from what is written to the log, what is true just
+ * now is read off the store, and the door tells what requests come in. Nothing else is asked, and nobody waits for it.
+ */
+
+export interface Metrics {
+  /** For `observed`: an event counts once it is durable. Never throws. */
+  onAppended(sessionId: string, change: Append): void;
+  /** The returned function is called when the answer has been sent, or its client is gone. */
+  began(route: string, method: string): (status: number) => void;
+  refused(reason: Refusal): void;
+  slowReaderCut(): void;
+  /** In the text format of Prometheus. Resolves also when the store cannot be read: `claude_code_mcp_store_up` says so. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface MetricsOptions {
+  readonly version: string;
+  /** Undefined as long as no engine has been started: then there are no gauges of the store. */
+  readonly watched: () => Watched | undefined;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Several readers at once, or an impatient one, cost the store one look a second, ms. */
+const FRESH_MS = 1_000;
+
+export function createMetrics({ log, version, watched }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const all = instruments(registry);
+  all.build.set({ version }, 1);
+  const counts = new LogCounts(all);
+  const look = async (): Promise<void> => {
+    const source = watched();
+    if (!source) {
+      forgetMoment(all);
+      all.storeUp.remove();
+      return;
+    }
+    try {
+      await readMoment(source, all);
+      all.storeUp.set(1);
+    } catch (error) {
+      forgetMoment(all);
+      all.storeUp.set(0);
+      log.warn("the store could not be read for the metrics", { error: String(error) });
+    }
+  };
+  const lookAtMostEverySecond = atMostEvery(FRESH_MS, look);
+  return {
+    contentType: registry.contentType,
+    onAppended(sessionId, change) {
+      try {
+        counts.add(sessionId, change);
+      } catch (error) {
+        log.warn("what was written could not be counted", { error: String(error) });
+      }
+    },
+    began(path, verb) {
+      const began = performance.now();
+      const [route, method] = [known(ROUTES, path), known(METHODS, verb)];
+      all.openHttp.inc({ route });
+      return (status) => {
+        all.openHttp.dec({ route });
+        all.requests.inc({ route, method, status: classOf(status) });
+        all.requestSeconds.observe({ route, method }, (performance.now() - began) / 1000);
+      };
+    },
+    refused: (reason) => all.refusals.inc({ reason: known(REFUSALS, reason) }),
+    slowReaderCut: () => all.slowReaders.inc(),
+    async text() {
+      await lookAtMostEverySecond();
+      return registry.metrics();
+    },
+  };
+}
+
+const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz"];
+const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
+
+/** What anybody may send is no label. */
+function known(words: readonly string[], word: string): string {
+  return words.includes(word) ? word : "other";
+}
+
+function classOf(status: number): string {
+  return status >= 100 && status < 600 ? `${String(Math.floor(status / 100))}xx` : "other";
+}
+
+/** Who asks while somebody looks, or soon after, has the same answer. */
+function atMostEvery(ms: number, work: () => Promise<void>): () => Promise<void> {
+  let last: { readonly at: number; readonly done: Promise<void> } | undefined;
+  return async () => {
+    const now = performance.now();
+    if (!last || now - last.at >= ms) last = { at: now, done: work() };
+    return last.done;
+  };
+}

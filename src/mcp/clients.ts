@@ -1,0 +1,193 @@
+import { randomUUID } from "node:crypto";
+import {
+  WebStandardStreamableHTTPServerTransport,
+  type HandleRequestOptions,
+  type McpServer,
+} from "@modelcontextprotocol/server";
+import type { Principal } from "../domain/principal.ts";
+import type { Logger } from "../engine/ports.ts";
+import { authInfoOf, type Entry } from "./caller.ts";
+import { Replay } from "./replay.ts";
+
+/**
+ * Clients of the 2025 era, each with a protocol session of its own: a transport, a server, and the messages it may ask
+ * for again. Sessions of Claude Code do not hang on them; a client whose session is gone begins another and goes on.
+ */
+
+export interface ClientLimits {
+  /** A session with no request open for so long is forgotten, ms. */
+  readonly idleMs: number;
+  /** Sessions that one principal may have; beyond it the one that has been idle longest is forgotten. */
+  readonly most: number;
+}
+
+/** A client whose connection broke has so long to come back before its calls are taken for given up, ms. */
+const BREAK_MS = 5_000;
+/** Bytes of messages kept for clients that come back. */
+const REPLAY_BYTES = 33_554_432;
+/** Between a broken stream and the next try of its client, ms. */
+const RETRY_MS = 1_000;
+
+interface Client {
+  readonly id: string;
+  readonly principal: Principal;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly server: McpServer;
+  /** Answers that are being sent, or waited for. */
+  open: number;
+  /** ms since the epoch. */
+  usedAt: number;
+  /** The connection of a call was closed before its answer. */
+  hasLeft: boolean;
+  /** Runs while nobody hears of such a call. */
+  giveUp: NodeJS.Timeout | undefined;
+}
+
+export class Clients {
+  readonly #make: (entry: Entry) => McpServer;
+  readonly #limits: ClientLimits;
+  readonly #log: Pick<Logger, "debug" | "warn">;
+  readonly #clients = new Map<string, Client>();
+  readonly #replay = new Replay(REPLAY_BYTES);
+  readonly #sweep: NodeJS.Timeout;
+
+  constructor(make: (entry: Entry) => McpServer, limits: ClientLimits, log: Pick<Logger, "debug" | "warn">) {
+    this.#make = make;
+    this.#limits = limits;
+    this.#log = log;
+    this.#sweep = setInterval(() => this.#forgetIdle(), Math.min(limits.idleMs, 60_000)).unref();
+  }
+
+  get size(): number {
+    return this.#clients.size;
+  }
+
+  async handle(request: Request, entry: Entry): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    const client = id === null ? await this.#begin(entry) : this.#clients.get(id);
+    // Another's session is none: whoever holds its id must not learn that there is one.
+    if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
+    const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
+    const response = await client.transport.handleRequest(request, options);
+    // What was no initialize has made no session.
+    if (client.transport.sessionId === undefined) await client.server.close();
+    return this.#followed(client, request, response);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#sweep);
+    await Promise.all([...this.#clients.values()].map(async (client) => this.#forget(client)));
+  }
+
+  async #begin(entry: Entry): Promise<Client> {
+    const { principal } = entry.caller;
+    const id = randomUUID();
+    const transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => id,
+      onsessioninitialized: () => this.#remember(client),
+      onsessionclosed: async () => this.#forget(client),
+      eventStore: this.#replay.of(id),
+      retryInterval: RETRY_MS,
+    });
+    const server = this.#make(entry);
+    const client: Client = {
+      id,
+      principal,
+      transport,
+      server,
+      open: 0,
+      usedAt: Date.now(),
+      hasLeft: false,
+      giveUp: undefined,
+    };
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+    transport.onerror = (error) => this.#log.debug("a request of a client", { error: error.message });
+    await server.connect(transport);
+    return client;
+  }
+
+  #remember(client: Client): void {
+    const idle = [...this.#clients.values()]
+      .filter(({ open, principal }) => principal === client.principal && open === 0)
+      .toSorted((one, other) => one.usedAt - other.usedAt);
+    const own = [...this.#clients.values()].filter(({ principal }) => principal === client.principal);
+    for (const oldest of idle.slice(0, own.length + 1 - this.#limits.most)) void this.#forget(oldest);
+    this.#clients.set(client.id, client);
+  }
+
+  async #forget(client: Client): Promise<void> {
+    clearTimeout(client.giveUp);
+    this.#clients.delete(client.id);
+    this.#replay.forget(client.id);
+    await client.server.close().catch((error: unknown) => this.#log.warn("closing a client", { error: String(error) }));
+  }
+
+  #forgetIdle(): void {
+    const before = Date.now() - this.#limits.idleMs;
+    for (const client of this.#clients.values()) {
+      if (client.open === 0 && client.usedAt < before) void this.#forget(client);
+    }
+  }
+
+  /** The same answer, with an eye on whether its client stays to its end. */
+  #followed(client: Client, request: Request, response: Response): Response {
+    client.usedAt = Date.now();
+    const { body } = response;
+    if (body === null || !isStream(response)) return response;
+    client.open += 1;
+    clearTimeout(client.giveUp);
+    // Whoever asks for the rest of a call has not given it up.
+    if (request.headers.has("last-event-id")) client.hasLeft = false;
+    const ended = (early: boolean): void => {
+      client.open -= 1;
+      client.usedAt = Date.now();
+      client.hasLeft ||= early && request.method === "POST";
+      // Where nobody reads any more, nobody waits for what its calls come to.
+      if (client.hasLeft && client.open === 0) this.#giveUpLater(client);
+    };
+    return new Response(watched(body, ended), response);
+  }
+
+  #giveUpLater(client: Client): void {
+    client.giveUp = setTimeout(() => {
+      this.#log.debug("a client left its call and did not come back", { principal: client.principal });
+      void this.#forget(client);
+    }, BREAK_MS).unref();
+  }
+}
+
+/** `onEnd` learns once whether the reader left before the end. */
+function watched(body: ReadableStream<Uint8Array>, onEnd: (early: boolean) => void): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  let isOver = false;
+  const end = (early: boolean): void => {
+    if (!isOver) onEnd(early);
+    isOver = true;
+  };
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read().catch((error: unknown) => {
+        end(true);
+        throw error;
+      });
+      if (!done) return controller.enqueue(value);
+      // A reader that has left has closed it.
+      if (!isOver) controller.close();
+      end(false);
+    },
+    async cancel(reason) {
+      end(true);
+      await reader.cancel(reason);
+    },
+  });
+}
+
+function isStream({ headers }: Response): boolean {
+  return headers.get("content-type")?.startsWith("text/event-stream") === true;
+}
+
+/** Clients answer 404 by beginning another session: so they recover from a restart. */
+function sessionNotFound(): Response {
+  const message = "Session not found: it has ended, or this server was started anew. Send initialize again.";
+  return Response.json({ jsonrpc: "2.0", id: null, error: { code: -32_001, message } }, { status: 404 });
+}

@@ -1,0 +1,78 @@
+import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
+
+/**
+ * What was sent to clients of the 2025 era, for those whose connection broke: they come back with the id of the last
+ * message they have seen. Kept in memory, the oldest forgotten first; what a session has in its log is never lost by that.
+ */
+
+interface Kept {
+  readonly session: string;
+  readonly stream: string;
+  readonly id: string;
+  readonly message: JSONRPCMessage;
+  readonly bytes: number;
+}
+
+export class Replay {
+  readonly #most: number;
+  /** In the order in which they were sent. */
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+  #count = 0;
+
+  /** `most`: bytes of JSON over all sessions. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The part of one protocol session: an id of another finds nothing in it. */
+  of(session: string): EventStore {
+    const known = (id: string): Kept | undefined => {
+      const kept = this.#kept.get(id);
+      return kept?.session === session ? kept : undefined;
+    };
+    return {
+      storeEvent: async (stream, message) => Promise.resolve(this.#keep(session, stream, message)),
+      getStreamIdForEventId: async (id) => Promise.resolve(known(id)?.stream),
+      replayEventsAfter: async (lastId, { send }) => {
+        const last = known(lastId);
+        if (!last) throw new Error(`message ${lastId} is not kept any more`);
+        for (const { id, message } of this.#after(last)) await send(id, message);
+        return last.stream;
+      },
+    };
+  }
+
+  forget(session: string): void {
+    for (const kept of this.#kept.values()) if (kept.session === session) this.#drop(kept);
+  }
+
+  #keep(session: string, stream: string, message: JSONRPCMessage): string {
+    this.#count += 1;
+    const id = `${session}:${String(this.#count)}`;
+    const kept = { session, stream, id, message, bytes: JSON.stringify(message).length };
+    this.#kept.set(id, kept);
+    this.#bytes += kept.bytes;
+    for (const oldest of this.#kept.values()) {
+      if (this.#bytes <= this.#most || oldest === kept) break;
+      this.#drop(oldest);
+    }
+    return id;
+  }
+
+  #drop({ bytes, id }: Kept): void {
+    this.#kept.delete(id);
+    this.#bytes -= bytes;
+  }
+
+  #after(last: Kept): Kept[] {
+    const all = [...this.#kept.values()];
+    return all
+      .slice(all.indexOf(last) + 1)
+      .filter(({ stream, session }) => stream === last.stream && session === last.session);
+  }
+}

@@ -1,0 +1,37 @@
+import { once } from "node:events";
+import { createServer, request, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Served } from "./judge.ts";
+
+/** The suite sends no token: a door beside the server's own, on loopback, through which each request gets one. */
+export async function withToken(url: string, token: string): Promise<Served> {
+  const { hostname, pathname, port } = new URL(url);
+  const server = createServer((incoming, outgoing) => {
+    const headers = [...incoming.rawHeaders, "Authorization", `Bearer ${token}`];
+    const { method, url: path } = incoming;
+    passOn(incoming, outgoing, request({ hostname, port, method, path, headers, agent: false }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${String((server.address() as AddressInfo).port)}${pathname}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** As it comes, in both directions, and to the end that either side makes of it. */
+function passOn(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
+  passed.on("response", (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+    outgoing.flushHeaders();
+    answer.pipe(outgoing);
+    answer.once("error", () => outgoing.destroy());
+  });
+  passed.once("error", () => outgoing.destroy());
+  outgoing.once("close", () => passed.destroy());
+  incoming.pipe(passed);
+}

@@ -1,0 +1,20 @@
+import { createApp } from "../../src/app.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { fixtures } from "./fixtures.ts";
+import { judge } from "./judge.ts";
+import { serveIn } from "./world.ts";
+
+// Everything that the protocol knows of goes through our HTTP layer: door, limits, transport, sessions of clients.
+judge("fixtures", async () =>
+  serveIn(async (argv, env) => {
+    const app = createApp({
+      config: loadConfig({ argv: [...argv, "--log-level", "error"], env }),
+      environment: env,
+      depth: 0,
+      ownCommands: [],
+      info: { name: "conformance", version: "0.0.0" },
+    });
+    const serving = app.serveHttp(fixtures(async () => (await serving).notify));
+    return { url: (await serving).url, end: async () => app.close() };
+  }),
+);

@@ -1,0 +1,62 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import fs, { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+import { SUITE, type Revision } from "./listed.ts";
+
+/** Runs the protocol's own conformance suite, which is a command. */
+
+const Check = z.looseObject({
+  id: z.string(),
+  status: z.enum(["SUCCESS", "FAILURE", "WARNING", "SKIPPED", "INFO"]),
+  errorMessage: z.string().optional(),
+});
+export type Check = z.infer<typeof Check>;
+
+/** The checks of each scenario that ran. */
+export type Outcomes = ReadonlyMap<string, readonly Check[]>;
+
+/** A scenario that hangs has failed, ms; some take 6,000 on a quiet machine. */
+const SCENARIO_MS = 60_000;
+
+/** All scenarios of the revision on the server at `url`, one after the other. Throws when none ran. */
+export async function runSuite(url: string, revision: Revision): Promise<Outcomes> {
+  return run(url, ["--requirements", revision]);
+}
+
+/** The checks of one of them. */
+export async function runScenario(url: string, revision: Revision, scenario: string): Promise<readonly Check[]> {
+  const outcomes = await run(url, ["--scenario", scenario, "--spec-version", revision, "--force"]);
+  return outcomes.get(scenario) ?? [];
+}
+
+async function run(url: string, which: readonly string[]): Promise<Outcomes> {
+  const folder = mkdtempSync(join(tmpdir(), "ccm-conformance-"));
+  const what = ["server", "--url", url, ...which, "--timeout", String(SCENARIO_MS), "-o", folder];
+  const suite = spawn(process.execPath, [...forThisNode(), join(SUITE, "dist/index.js"), ...what]);
+  let output = "";
+  for (const stream of [suite.stdout, suite.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  try {
+    // Its exit code knows nothing of what is not ours.
+    await once(suite, "close");
+    const outcomes = new Map(readdirSync(folder).map((name) => outcomeIn(folder, name)));
+    if (outcomes.size === 0) throw new Error(`the suite ran nothing: ${output.slice(-2_000)}`);
+    return outcomes;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function forThisNode(): string[] {
+  return "globSync" in fs ? [] : ["--import", "./test/conformance/node-20.mjs"];
+}
+
+/** The suite names a folder `server-SCENARIO-TIME`, and leaves it empty where the scenario threw. */
+function outcomeIn(folder: string, name: string): [string, Check[]] {
+  const scenario = name.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT[\d-]+Z$/, "");
+  const file = join(folder, name, "checks.json");
+  if (!existsSync(file)) return [scenario, [{ id: "scenario-threw", status: "FAILURE" }]];
+  return [scenario, z.array(Check).parse(JSON.parse(readFileSync(file, "utf8")))];
+}

@@ -1,0 +1,37 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { withToken } from "./bearer.ts";
+import type { Served } from "./judge.ts";
+
+/** A home to be thrown away, and a server in it that takes one token. */
+
+interface Started {
+  /** Of its endpoint. */
+  readonly url: string;
+  end(): Promise<void>;
+}
+
+/** `start` is given the arguments of the server and its environment. */
+export async function serveIn(
+  start: (args: string[], env: Record<string, string>) => Promise<Started>,
+): Promise<Served> {
+  const home = mkdtempSync(join(tmpdir(), "ccm-conformance-home-"));
+  const token = randomBytes(32).toString("base64url");
+  const file = join(home, "token");
+  writeFileSync(file, token, { mode: 0o600 });
+  // All clients of the suite are one principal.
+  const limits = ["--rate-limit", "100000", "--max-streams", "1000"];
+  const args = ["--http", "127.0.0.1:0", "--token-file", file, "--store", "memory:", ...limits, "--drain-ms", "0"];
+  const started = await start(args, { HOME: home, PATH: process.env["PATH"] ?? "" });
+  const served = await withToken(started.url, token);
+  return {
+    url: served.url,
+    close: async () => {
+      await served.close();
+      await started.end();
+      rmSync(home, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import { Client } from "@modelcontextprotocol/client";
+import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { z } from "zod";
+
+/** The v2 client as it finds out the era, in the older one, and held to one revision; and the v1 client. */
+export type ClientKind = "modern" | "legacy" | "v1" | "2026-07-28" | "2025-11-25";
+export const CLIENT_KINDS: ClientKind[] = ["modern", "legacy", "v1"];
+
+const Action = z.looseObject({
+  type: z.string(),
+  requestId: z.string(),
+  toolName: z.string(),
+  input: z.looseObject({}),
+  summary: z.string(),
+  toolUseID: z.string(),
+  agentID: z.string().optional(),
+  createdAt: z.union([z.string(), z.number()]),
+  expiresAt: z.union([z.string(), z.number()]),
+  remainingMs: z.number(),
+});
+
+const Result = z.looseObject({
+  sessionId: z.string(),
+  result: z.string(),
+  isError: z.boolean(),
+  durationMs: z.number(),
+  numTurns: z.number(),
+  totalCostUsd: z.number(),
+  sessionTotalTurns: z.number(),
+  sessionTotalCostUsd: z.number(),
+  errorSubtype: z.string().optional(),
+});
+
+const Answer = z.looseObject({
+  sessionId: z.string().default(""),
+  status: z.string().default(""),
+  nextCursor: z.number().default(0),
+  pollInterval: z.number().optional(),
+  events: z
+    .array(z.looseObject({ id: z.number(), type: z.string(), data: z.looseObject({}), timestamp: z.string() }))
+    .default([]),
+  actions: z.array(Action).default([]),
+  background: z.array(z.looseObject({ id: z.string(), type: z.string(), description: z.string() })).default([]),
+  result: Result.optional(),
+  sessions: z.array(z.looseObject({ sessionId: z.string(), status: z.string() })).default([]),
+});
+export type Answer = z.infer<typeof Answer>;
+
+/** What a tool has answered in words, as a client without structuredContent takes it. */
+export function answerIn(text: string): Answer {
+  return Answer.parse(JSON.parse(text));
+}
+
+const Envelope = z.looseObject({
+  isError: z.boolean().optional(),
+  content: z.array(z.looseObject({ type: z.string(), text: z.string().optional() })),
+  structuredContent: z.looseObject({}).optional(),
+});
+
+export interface Failure {
+  code: string;
+  text: string;
+}
+
+/** A client and its connection to a server, whatever it goes over. */
+export interface Connection {
+  readonly client: Client | V1Client;
+  /** Resolves when the connection to the server is gone. */
+  readonly gone: Promise<void>;
+  /** Throws when the answer is an error. Checks that text and structuredContent say the same. */
+  call(
+    tool: string,
+    args: Record<string, unknown>,
+    options?: { signal?: AbortSignal; onprogress?: () => void },
+  ): Promise<Answer>;
+  /** The same, with what the answer costs whoever reads it: bytes of its text or its data, whichever is more. */
+  measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
+  /** The error that the call is answered with; throws when it succeeds. */
+  refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
+  /** Waits until no turn runs. Throws when something is asked meanwhile. */
+  end(sessionId: string, cursor?: number): Promise<Answer>;
+  /** Waits until something is asked or the turn ends. */
+  news(sessionId: string, cursor?: number): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+export function newClient(kind: ClientKind): Client | V1Client {
+  const info = { name: `test-${kind}`, version: "1.0.0" };
+  if (kind === "v1") return new V1Client(info);
+  if (kind === "legacy") return new Client(info);
+  // Only the later era is pinned by a probe; of the older one a client offers what it has.
+  if (kind === "2025-11-25") return new Client(info, { supportedProtocolVersions: [kind] });
+  return new Client(info, { versionNegotiation: { mode: kind === "modern" ? "auto" : { pin: kind } } });
+}
+
+/** What tests do with a client once it is connected. */
+export function connectionOf(client: Client | V1Client): Connection {
+  const gone = new Promise<void>((resolve) => {
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+    client.onclose = () => resolve();
+  });
+
+  const raw = async (tool: string, args: Record<string, unknown>, options: object = {}) => {
+    const request = { name: tool, arguments: args };
+    const settings = { timeout: 120_000, ...options };
+    const answer =
+      client instanceof V1Client
+        ? await client.callTool(request, undefined, settings)
+        : await client.callTool(request, settings);
+    return Envelope.parse(answer);
+  };
+  const answered = async (tool: string, args: Record<string, unknown>, options?: object) => {
+    const answer = await raw(tool, args, options);
+    const text = answer.content[0]?.text ?? "";
+    if (answer.isError) throw new Error(`${tool}: ${text}`);
+    const data = JSON.stringify(answer.structuredContent);
+    if (JSON.stringify(JSON.parse(text)) !== data) throw new Error(`text and structuredContent differ: ${text}`);
+    const bytes = Math.max(Buffer.byteLength(text), Buffer.byteLength(data));
+    return { answer: Answer.parse(answer.structuredContent), bytes };
+  };
+  const connection: Connection = {
+    client,
+    gone,
+    call: async (tool, args, options) => (await answered(tool, args, options)).answer,
+    measured: answered,
+    async refusal(tool, args) {
+      const answer = await raw(tool, args);
+      const text = answer.content[0]?.text ?? "";
+      if (!answer.isError) throw new Error(`${tool} was not refused: ${text.slice(0, 500)}`);
+      const { code } = z
+        .looseObject({ isError: z.literal(true), error: z.string(), code: z.string() })
+        .parse(answer.structuredContent);
+      return { code, text };
+    },
+    async news(sessionId, cursor) {
+      return connection.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
+    },
+    async end(sessionId, cursor) {
+      const answer = await connection.call("claude_code_check", {
+        action: "poll",
+        sessionId,
+        cursor,
+        waitMs: 40_000,
+        until: "end",
+      });
+      if (answer.actions.length > 0) throw new Error(`asked: ${JSON.stringify(answer.actions)}`);
+      return answer;
+    },
+    close: async () => client.close(),
+  };
+  return connection;
+}

@@ -1,0 +1,49 @@
+import { mkdirSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { ESCAPES, plant, ROADS, type Place } from "../escapes.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let place: Place;
+let server: Server;
+let auditLog: string;
+beforeAll(async () => {
+  world = await createWorld();
+  const root = world.folder();
+  place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
+  for (const folder of [place.allowed, place.outside]) mkdirSync(folder);
+  auditLog = join(world.folder(), "audit.jsonl");
+  server = await world.server({ args: ["--allow-dir", place.allowed, "--audit-log", auditLog] });
+});
+afterAll(async () => world.close());
+
+describe.each(ESCAPES)("a caller gets out of --allow-dir by $how", (escape) => {
+  it("with no argument that names a folder or a file", async () => {
+    const folder = escape.folder(place);
+    if (folder !== "/") plant(folder);
+    for (const { args, argument, tool } of ROADS) {
+      const { code, text } = await server.refusal(tool, args(folder, place));
+      expect([argument, code]).toEqual([argument, "INVALID_ARGUMENT"]);
+      expect(text).toContain(`${argument}: `);
+      expect(text).toContain("--allow-dir");
+    }
+    const entries = readFileSync(auditLog, "utf8").trim().split("\n").slice(-ROADS.length);
+    for (const entry of entries) expect(entry).toContain("INVALID_ARGUMENT");
+  });
+});
+
+it("a link that is turned round behind the start leads no later process out", async () => {
+  const way = join(place.allowed, "way");
+  symlinkSync(place.allowed, way);
+  const prompt = (text: string) => scriptTag([{ text }]);
+  const { sessionId } = await server.call("claude_code", { prompt: prompt("in"), cwd: way, waitMs: 40_000 });
+  unlinkSync(way);
+  symlinkSync(place.outside, way);
+  const { code, text } = await server.refusal("claude_code_reply", { sessionId, prompt: prompt("out") });
+  expect(code).toBe("INVALID_ARGUMENT");
+  expect(text).toContain("cwd: ");
+});

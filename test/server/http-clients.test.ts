@@ -1,0 +1,257 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { CLIENT_KINDS } from "./connection.ts";
+import { frames, INITIALIZE, post, type HttpServer } from "./http-server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Clients of either era and their ways: through one server, without being in each other's. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+/** Asks before it writes, and says so. */
+const asking = (text: string) =>
+  scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked", description: "asks" } }] }, { text }]);
+
+describe("over HTTP", () => {
+  it.each(CLIENT_KINDS)("a %s client starts, is asked, allows, hears the end and goes on", async (kind) => {
+    const server = await world.http();
+    const client = await server.connect(kind);
+    const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
+    const { actions, nextCursor, sessionId } = await client.news(started.sessionId, started.nextCursor);
+    const [{ requestId } = { requestId: "" }] = actions;
+    const decision = { action: "respond_permission", sessionId, requestId, decision: "allow", cursor: nextCursor };
+    const told = await client.call("claude_code_check", { ...decision, until: "end", waitMs: 40_000 });
+    expect(told).toMatchObject({ status: "idle", result: { result: "allowed", isError: false } });
+    const prompt = scriptTag([{ text: "and again" }]);
+    const next = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+    expect(next.result?.result).toBe("and again");
+    await client.close();
+  });
+
+  it("clients of both eras go on with each other's sessions, also after the server was started anew", async () => {
+    const store = `${world.folder()}/store.db`;
+    const first = await world.http({ args: ["--store", store] });
+    const [modern, legacy] = [await first.connect("modern"), await first.connect("legacy")];
+    const prompt = scriptTag([{ text: "one" }]);
+    const { sessionId } = await modern.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const reply = { sessionId, prompt: scriptTag([{ text: "two" }]), waitMs: 40_000 };
+    expect((await legacy.call("claude_code_reply", reply)).result?.result).toBe("two");
+    await first.close();
+    const second = await world.http({ args: ["--store", store] });
+    const other = await second.connect("v1");
+    const again = { ...reply, prompt: scriptTag([{ text: "three" }]) };
+    expect((await other.call("claude_code_reply", again)).result?.result).toBe("three");
+  });
+
+  it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
+    const server = await world.http();
+    const stale = await server.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
+    expect(stale.status).toBe(404);
+    expect(await stale.json()).toMatchObject({
+      error: { code: -32_001, message: expect.stringContaining("initialize") },
+    });
+    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    expect(begun.status).toBe(200);
+    expect(begun.headers.get("mcp-session-id")).toMatch(/^[\da-f-]{36}$/);
+  });
+});
+
+/** In the era of 2026 a request says of itself what `initialize` said before. */
+const MODERN = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": INITIALIZE.params.clientInfo,
+  "io.modelcontextprotocol/clientCapabilities": {},
+  "io.modelcontextprotocol/logLevel": "info",
+};
+
+/** A call of a tool without a library, in either era. */
+async function rawCall(
+  server: HttpServer,
+  era: "modern" | "legacy",
+  args: { name: string; arguments: object },
+  signal?: AbortSignal,
+) {
+  const meta = { progressToken: 7, ...(era === "modern" && MODERN) };
+  const call = post(
+    { jsonrpc: "2.0", id: 2, method: "tools/call", params: { ...args, _meta: meta } },
+    await headersOf(server, era, args.name),
+  );
+  return server.fetch("/mcp", { ...call, ...(signal && { signal }) });
+}
+
+async function headersOf(server: HttpServer, era: "modern" | "legacy", name: string): Promise<Record<string, string>> {
+  if (era === "modern") return { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
+  const begun = await server.fetch("/mcp", post(INITIALIZE));
+  await begun.text();
+  return OF(begun.headers.get("mcp-session-id") ?? "");
+}
+
+const ERAS = ["modern", "legacy"] as const;
+
+describe("a call over HTTP", () => {
+  it.each(ERAS)("tells what happens on its own stream, in order, and nothing after its result: %s", async (era) => {
+    const server = await world.http({ args: ["--toolsets", "query"] });
+    const tool = { name: "Bash", input: { command: "true", description: "nothing" } };
+    const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
+    const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
+    const messages = [];
+    for await (const { message } of frames(await rawCall(server, era, call))) if (message) messages.push(message);
+    expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { status: "done" } } });
+    expect(messages.filter(({ id }) => id !== undefined)).toHaveLength(1);
+    const told = messages.flatMap(({ params }) => params?.data ?? []);
+    const sequence = told.map((text) => (JSON.parse(text) as { sequence: number }).sequence);
+    expect(sequence.length).toBeGreaterThan(6);
+    expect(sequence).toEqual(sequence.map((_, index) => index + 1));
+    const progress = messages.flatMap(({ params }) => params?.progress ?? []);
+    expect(progress.length).toBeGreaterThan(0);
+    expect(progress).toEqual(progress.toSorted((one, other) => one - other));
+  });
+
+  it.each(ERAS)("that is given up ends its wait only, and the turn goes on: claude_code_check, %s", async (era) => {
+    const server = await world.http();
+    const client = await server.connect();
+    const prompt = scriptTag([{ gateBefore: `given-up-${era}`, text: "all the same" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    const gone = new AbortController();
+    const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
+    const left = rawCall(server, era, { name: "claude_code_check", arguments: poll }, gone.signal).then(
+      async (response) => response.text(),
+    );
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    gone.abort();
+    await expect(left).rejects.toThrow("aborted");
+    world.model.release(`given-up-${era}`);
+    expect((await client.end(sessionId)).result?.result).toBe("all the same");
+  });
+
+  it.each(ERAS)("that is given up ends its turn: claude_code_query, %s", async (era) => {
+    const server = await world.http({ args: ["--toolsets", "agent,query"] });
+    const gone = new AbortController();
+    const prompt = scriptTag([
+      { text: "working", tools: [{ name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } }] },
+    ]);
+    const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
+    const stream = frames(await rawCall(server, era, query, gone.signal));
+    let sessionId = "";
+    for await (const { message } of stream) {
+      const data = message?.params?.data ?? "";
+      sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
+      if (data.includes("setInterval")) break;
+    }
+    gone.abort();
+    const client = await server.connect();
+    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+    const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
+    expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
+  });
+
+  it("of a client of 2025 that dies with its stream for what comes unasked ends its turn as well", async () => {
+    const server = await world.http({ args: ["--toolsets", "agent,query"] });
+    const headers = await headersOf(server, "legacy", "");
+    const gone = new AbortController();
+    const unasked = await server.fetch("/mcp", {
+      headers: { ...headers, accept: "text/event-stream" },
+      signal: gone.signal,
+    });
+    expect(unasked.status).toBe(200);
+    const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
+    const query = { prompt: scriptTag([{ tools: [forever] }]), cwd: world.folder(), allowedTools: ["Bash"] };
+    const params = { name: "claude_code_query", arguments: query };
+    const before = world.model.requests.at(-1)?.seq ?? 0;
+    const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
+    const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
+    const { sessionId = "" } = await world.model.waitForRequest(({ seq }) => seq > before);
+    gone.abort();
+    await expect(left).rejects.toThrow("aborted");
+    const client = await server.connect();
+    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  });
+
+  it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
+    const server = await world.http();
+    const client = await server.connect();
+    const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    const headers = await headersOf(server, "legacy", "");
+    const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
+    const call = {
+      jsonrpc: "2.0",
+      id: 5,
+      method: "tools/call",
+      params: { name: "claude_code_check", arguments: poll },
+    };
+    const broken = new AbortController();
+    const first = frames(await server.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
+    const begun = await first.next();
+    const last = begun.done ? "" : begun.value.id;
+    broken.abort();
+    world.model.release("broken");
+    const resume = { accept: "text/event-stream", "last-event-id": last };
+    const rest = frames(await server.fetch("/mcp", { headers: { ...headers, ...resume } }));
+    for await (const { message } of rest) {
+      if (message?.id !== 5) continue;
+      expect(message.result?.structuredContent).toMatchObject({ result: { result: "heard" } });
+      break;
+    }
+    const other = await headersOf(server, "legacy", "");
+    expect((await server.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
+  });
+});
+
+describe("a server over HTTP", () => {
+  it("serves stdio on the same engine where it is asked to, and outlives that client", async () => {
+    const server = await world.http({ args: ["--stdio"] });
+    const client = await server.connect();
+    const prompt = scriptTag([{ text: "hi" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const list = { name: "claude_code_session", arguments: { action: "list" } };
+    server.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
+    server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
+    server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: list })}\n`);
+    await expect.poll(() => server.stdout()).toContain(sessionId);
+    server.stdin.end();
+    await server.logged("the client on stdin is gone");
+    expect((await server.fetch("/healthz")).status).toBe(200);
+    expect((await client.end(sessionId)).status).toBe("idle");
+  });
+
+  it("on SIGTERM says that it is not ready, begins nothing more, and lets what runs come to its end", async () => {
+    const server = await world.http({ args: ["--drain-ms", "60000"] });
+    const client = await server.connect();
+    const prompt = scriptTag([{ gateBefore: "draining", text: "to the end" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    const end = client.end(sessionId);
+    expect((await server.fetch("/readyz")).status).toBe(200);
+    server.signal("SIGTERM");
+    await server.logged("ending");
+    expect((await server.fetch("/readyz")).status).toBe(503);
+    const { text } = await client.refusal("claude_code", { prompt, cwd: world.folder() });
+    expect(text).toContain("shutting down");
+    world.model.release("draining");
+    expect((await end).result?.result).toBe("to the end");
+    expect(await server.exited).toBe(0);
+    await world.quiet(5_000);
+  });
+
+  it("interrupts what takes longer than it has, and whoever waits is told", async () => {
+    const server = await world.http({ args: ["--drain-ms", "100"] });
+    const client = await server.connect("legacy");
+    const prompt = scriptTag([{ gateBefore: "never", text: "never said" }]);
+    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
+    await world.model.waitForRequest((request) => request.sessionId === sessionId);
+    const end = client.end(sessionId);
+    server.signal("SIGTERM");
+    expect((await end).result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
+    expect(await server.exited).toBe(0);
+    await world.quiet(5_000);
+  });
+});
+
+const OF = (id: string) => ({ "mcp-session-id": id, "mcp-protocol-version": "2025-11-25" });

@@ -1,0 +1,212 @@
+import { connect as connectSocket, type Socket } from "node:net";
+import { once } from "node:events";
+import { request, type IncomingMessage } from "node:http";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { INITIALIZE, post, type HttpServer } from "./http-server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Attacks on the door, which pass as tests because they fail as attacks. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+/** As curl does it: `fetch` lets nobody choose the Host header. */
+async function raw(server: HttpServer, headers: Record<string, string>, body = JSON.stringify(INITIALIZE)) {
+  const own = { authorization: `Bearer ${server.token}`, accept: "application/json, text/event-stream" };
+  const sent = request(server.url, {
+    method: "POST",
+    headers: { ...own, "content-type": "application/json", ...headers },
+  });
+  sent.end(body);
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  let text = "";
+  for await (const chunk of answer.setEncoding("utf8")) {
+    text += String(chunk);
+    if (answer.statusCode === 200) break;
+  }
+  answer.destroy();
+  return { status: answer.statusCode, text, headers: answer.headers };
+}
+
+describe("at the door", () => {
+  let server: HttpServer;
+
+  it.each([
+    ["no token", {}],
+    ["a wrong token", { authorization: "Bearer ccm_wrong-wrong-wrong-wrong-wrong-wrong" }],
+    ["half a token", { authorization: "Bearer ccm_of-the-operator" }],
+    ["a token as a password", { authorization: `Basic ${Buffer.from("local:ccm_x").toString("base64")}` }],
+    ["a token of none", { authorization: "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJsb2NhbCJ9." }],
+  ])("%s is answered with 401, whatever is asked for", async (_, headers) => {
+    server = await world.http();
+    for (const path of ["/mcp", "/metrics"]) {
+      const method = path === "/mcp" ? "POST" : "GET";
+      const answer = await fetch(new URL(path, server.url), {
+        ...post(INITIALIZE, headers),
+        method,
+        body: method === "GET" ? null : "{}",
+      });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer/);
+      expect(await answer.text()).not.toContain("at ");
+    }
+    const inTheUrl = await fetch(`${server.url}?token=${server.token}&access_token=${server.token}`, post(INITIALIZE));
+    expect(inTheUrl.status).toBe(401);
+  });
+
+  it("a name that somebody else has pointed here is not ours: DNS rebinding", async () => {
+    server = await world.http();
+    for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"]) {
+      expect(await raw(server, { host })).toMatchObject({ status: 403 });
+    }
+    expect((await raw(server, { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
+  });
+
+  it("a page of another site gets nothing done, with any type of body", async () => {
+    server = await world.http({ args: ["--no-auth", "--allow-origin", "https://inspector.example"] });
+    const anonymous = { authorization: "" };
+    for (const origin of [
+      "https://evil.example",
+      "null",
+      "http://localhost:1",
+      server.origin.replace("http:", "https:").replace("127.0.0.1", "evil.127.0.0.1"),
+    ]) {
+      const answer = await raw(server, { ...anonymous, origin });
+      expect(answer.status).toBe(403);
+      expect(answer.headers["access-control-allow-origin"]).toBeUndefined();
+    }
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""]) {
+      expect(await raw(server, { ...anonymous, "content-type": type })).toMatchObject({ status: 415 });
+    }
+    const named = await raw(server, { ...anonymous, origin: "https://inspector.example" });
+    expect(named).toMatchObject({
+      status: 200,
+      headers: { "access-control-allow-origin": "https://inspector.example" },
+    });
+    const asked = await fetch(server.url, {
+      method: "OPTIONS",
+      headers: { origin: "https://evil.example", "access-control-request-method": "POST" },
+    });
+    expect(asked.status).toBe(403);
+  });
+
+  it("too large a body, too many headers and what is no JSON are refused by themselves, and the next is served", async () => {
+    server = await world.http({ args: ["--max-body-bytes", "65536"] });
+    expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);
+    const inParts = await raw(server, { "transfer-encoding": "chunked" }, `{"x":"${"x".repeat(70_000)}"}`);
+    expect(inParts.status).toBe(413);
+    expect((await raw(server, { "x-bomb": "x".repeat(20_000) })).status).toBe(431);
+    expect((await raw(server, {}, "{")).status).toBe(400);
+    expect((await raw(server, {}, "[".repeat(60_000))).status).toBe(400);
+    const nested = `${'{"params":'.repeat(5_000)}1${"}".repeat(5_000)}`;
+    expect((await raw(server, {}, nested)).status).toBe(400);
+    const deep = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claude_code","arguments":{"prompt":${"[".repeat(9_000)}${"]".repeat(9_000)}}}}`;
+    expect((await raw(server, {}, deep)).status).toBe(400);
+    expect((await raw(server, {})).status).toBe(200);
+  });
+
+  it("a request that comes in drops is cut off: slow loris", async () => {
+    server = await world.http({ args: ["--receive-ms", "800"] });
+    const { hostname, port } = new URL(server.url);
+    const drip = async (begin: string): Promise<string> => {
+      const socket: Socket = connectSocket(Number(port), hostname);
+      let heard = "";
+      socket.setEncoding("utf8").on("data", (text: string) => (heard += text));
+      socket.on("error", () => undefined);
+      socket.write(begin);
+      const timer = setInterval(() => socket.write("x"), 50);
+      await once(socket, "close");
+      clearInterval(timer);
+      return heard;
+    };
+    const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n`;
+    const [headers, body] = await Promise.all([drip(`${head}X-Slow: `), drip(`${head}Content-Length: 60000\r\n\r\n`)]);
+    expect(headers).toContain("408");
+    expect(body === "" || body.includes("408")).toBe(true);
+    expect((await server.fetch("/healthz")).status).toBe(200);
+  });
+
+  it("more requests in a minute than allowed are put off, for one principal and not for others", async () => {
+    const sha = "a".repeat(64);
+    const principals = JSON.stringify({ other: { tokenSha256: sha } });
+    server = await world.http({ args: ["--rate-limit", "20", "--principals", principals] });
+    const statuses = await Promise.all(Array.from({ length: 25 }, async () => (await server.fetch("/metrics")).status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(20);
+    const late = await server.fetch("/metrics");
+    expect(late.status).toBe(429);
+    expect(Number(late.headers.get("retry-after"))).toBeGreaterThan(0);
+    const strangers = await Promise.all(
+      Array.from({ length: 5 }, async () => (await fetch(server.url, post(INITIALIZE))).status),
+    );
+    expect(strangers.filter((status) => status === 401)).toHaveLength(2);
+    expect(strangers.filter((status) => status === 429)).toHaveLength(3);
+    expect((await server.fetch("/healthz")).status).toBe(200);
+  });
+
+  it("more open requests than allowed are refused, until one of them has ended", async () => {
+    server = await world.http({ args: ["--max-streams", "2"] });
+    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    await begun.text();
+    const headers = { "mcp-session-id": begun.headers.get("mcp-session-id") ?? "", accept: "text/event-stream" };
+    const gone = new AbortController();
+    const open = await server.fetch("/mcp", { headers, signal: gone.signal });
+    const other = await server.fetch("/mcp", post(INITIALIZE));
+    const otherId = other.headers.get("mcp-session-id") ?? "";
+    await other.text();
+    const second = await server.fetch("/mcp", {
+      headers: { ...headers, "mcp-session-id": otherId },
+      signal: gone.signal,
+    });
+    expect([open.status, second.status]).toEqual([200, 200]);
+    expect((await server.fetch("/mcp", post(INITIALIZE))).status).toBe(429);
+    gone.abort();
+    await expect.poll(async () => (await server.fetch("/mcp", post(INITIALIZE))).status).toBe(200);
+  });
+
+  it("a client that does not read is cut off, and the others hear all of theirs", async () => {
+    server = await world.http({ args: ["--send-ms", "500", "--toolsets", "agent,query"] });
+    const client = await server.connect();
+    const { sessionId } = await client.call("claude_code", {
+      prompt: scriptTag([{ text: "x".repeat(200_000) }]),
+      cwd: world.folder(),
+      waitMs: 40_000,
+    });
+    const poll = { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 262_144, responseMode: "full" };
+    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    await begun.text();
+    const id = begun.headers.get("mcp-session-id") ?? "";
+    const { hostname, port } = new URL(server.url);
+    const socket = connectSocket(Number(port), hostname);
+    socket.pause();
+    socket.on("error", () => undefined);
+    const closed = once(socket, "close");
+    for (let call = 1; call <= 60; call++) {
+      const body = JSON.stringify({
+        jsonrpc: "2.0",
+        id: call,
+        method: "tools/call",
+        params: { name: "claude_code_check", arguments: poll },
+      });
+      socket.write(
+        `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nMcp-Session-Id: ${id}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${String(Buffer.byteLength(body))}\r\n\r\n${body}`,
+      );
+    }
+    await server.logged("cut off");
+    socket.destroy();
+    await closed;
+    expect((await client.end(sessionId)).status).toBe("idle");
+  });
+
+  it("ends a request that nobody answers for by itself: an unknown path, an unknown method", async () => {
+    server = await world.http();
+    expect((await server.fetch("/nothing")).status).toBe(404);
+    expect((await server.fetch("/mcp/../metrics/../../etc/passwd")).status).toBe(404);
+    expect((await server.fetch("/mcp", { method: "PUT", body: "{}" })).status).toBe(405);
+  });
+});

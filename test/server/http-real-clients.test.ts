@@ -1,0 +1,128 @@
+import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer, ClientKind } from "./connection.ts";
+import type { HttpServer } from "./http-server.ts";
+import { startOuterClaude } from "./outer-claude.ts";
+import { connectTo, type Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** The demo's whole story over HTTP, through clients that others have written. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+interface Caller {
+  call(tool: string, args: Record<string, unknown>): Promise<Answer>;
+}
+
+const writing = (file: string, last: string) =>
+  scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "Hello." } }] }, { text: last }]);
+
+/** What is asked is shown, decided, and its end told. */
+async function decide(client: Caller, sessionId: string, cursor: number, decision: object): Promise<Answer> {
+  const asked = await client.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
+  expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ type: "permission", toolName: "Write" }] });
+  const { requestId } = asked.actions[0]!;
+  const answer = { action: "respond_permission", sessionId, requestId, cursor: asked.nextCursor, ...decision };
+  return client.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
+}
+
+/** Resolves with the id of the session, which is idle then. */
+async function expectStory(client: Caller): Promise<string> {
+  const cwd = world.folder();
+  const [wanted, unwanted] = [join(cwd, "hello.txt"), join(cwd, "forbidden.txt")];
+  const started = await client.call("claude_code", { prompt: writing(wanted, "Written."), cwd });
+  const { sessionId } = started;
+  expect(started.status).toBe("running");
+  const allowed = await decide(client, sessionId, started.nextCursor, { decision: "allow" });
+  expect(allowed).toMatchObject({ status: "idle", actions: [], result: { result: "Written.", isError: false } });
+  expect(readFileSync(wanted, "utf8")).toBe("Hello.");
+
+  const prompt = scriptTag([{ text: "I wrote it." }]);
+  const replied = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+  expect(replied).toMatchObject({ sessionId, status: "idle", result: { result: "I wrote it." } });
+
+  const third = await client.call("claude_code_reply", { sessionId, prompt: writing(unwanted, "I may not.") });
+  const denied = await decide(client, sessionId, third.nextCursor, { decision: "deny", denyMessage: "Not this one." });
+  expect(denied).toMatchObject({ status: "idle", result: { result: "I may not." } });
+  expect(existsSync(unwanted)).toBe(false);
+  const { sessions } = await client.call("claude_code_session", { action: "get", sessionId });
+  expect(sessions).toMatchObject([{ sessionId, status: "idle", processStarts: 1 }]);
+  return sessionId;
+}
+
+describe("the main job over HTTP", () => {
+  it("through claude -p, whose model calls our tools", async () => {
+    const server = await world.http();
+    const claude = await startOuterClaude(world.folder(), server);
+    await expectStory(claude);
+    const offered = claude.tools().filter((name) => name.startsWith("mcp__"));
+    const own = ["claude_code", "claude_code_check", "claude_code_reply", "claude_code_session"];
+    expect(offered.toSorted()).toEqual(own.map((name) => `mcp__agents__${name}`));
+    await claude.close();
+  });
+
+  it.each(["2026-07-28", "2025-11-25"] as const)("through a client held to %s", async (revision) => {
+    const server = await world.http();
+    const connection = await server.connect(revision);
+    const { client } = connection;
+    expect(client instanceof Client && client.getNegotiatedProtocolVersion()).toBe(revision);
+    await expectStory(connection);
+    await client.close();
+  });
+});
+
+const require = createRequire(import.meta.url);
+const MCP_REMOTE = join(dirname(require.resolve("mcp-remote/package.json")), "dist/proxy.js");
+
+/** `mcp-remote` between a client of stdio and our server. */
+async function bridged(kind: ClientKind, { token, url }: HttpServer): Promise<Server> {
+  const header = ["--header", `Authorization: Bearer ${token}`];
+  const home = mkdtempSync(join(world.folder(), "bridge-"));
+  return connectTo(kind, [MCP_REMOTE, url, "--allow-http", "--transport", "http-only", ...header], {
+    HOME: home,
+    MCP_REMOTE_CONFIG_DIR: home,
+  });
+}
+
+describe("mcp-remote", () => {
+  it.each(["modern", "v1"] as const)("lets a %s client of stdio do all of it", async (kind) => {
+    const server = await world.http();
+    const client = await bridged(kind, server);
+    await expectStory(client);
+    await client.close();
+  });
+
+  it("goes on after the server was started anew, or killed: the next call begins another protocol session", async () => {
+    const store = ["--store", `${world.folder()}/store.db`];
+    const first = await world.http({ args: store });
+    const client = await bridged("legacy", first);
+    const again = [...store, "--http", new URL(first.url).host];
+    const prompt = (text: string) => scriptTag([{ text }]);
+    const started = { prompt: prompt("before"), cwd: world.folder(), waitMs: 40_000 };
+    const { sessionId } = await client.call("claude_code", started);
+    const reply = async (text: string) =>
+      (await client.call("claude_code_reply", { sessionId, prompt: prompt(text), waitMs: 40_000 })).result?.result;
+    await first.close();
+    const second = await world.http({ args: again });
+    expect(second.url).toBe(first.url);
+    expect(await reply("after a restart")).toBe("after a restart");
+
+    second.signal("SIGKILL");
+    await second.exited;
+    // Nothing is tried again in silence: whoever calls while there is no server is told so.
+    await expect(reply("lost")).rejects.toThrow("fetch failed");
+    await world.http({ args: again });
+    expect(await reply("after a kill")).toBe("after a kill");
+    await client.close();
+  });
+});

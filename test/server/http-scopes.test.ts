@@ -1,0 +1,172 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { HttpConnection } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** What each scope gives, and what its want keeps back, as clients see it. */
+
+let world: World;
+let store: string;
+beforeAll(async () => {
+  world = await createWorld();
+  store = join(world.folder(), "store.db");
+});
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+/** Ada, as a server on the same store has her: each gives her what it likes. */
+async function adaWith(...scopes: string[]): Promise<HttpConnection> {
+  const { args, tokens } = namedUsers({ ada: { scopes } });
+  const server = await world.http({ args: [...args, "--store", store, "--toolsets", "all"] });
+  return server.connect("modern", tokens.ada);
+}
+
+/** A session of hers in which the question is whether it may write the file. */
+async function asking(ada: HttpConnection) {
+  const cwd = world.folder();
+  const file = join(cwd, "a.txt");
+  const write = { name: "Write", input: { file_path: file, content: "x" } };
+  const prompt = scriptTag([{ tools: [write] }, { text: "written" }]);
+  const { sessionId } = await ada.call("claude_code", { prompt, cwd });
+  const { actions, nextCursor: cursor } = await ada.news(sessionId);
+  const allow = {
+    action: "respond_permission",
+    sessionId,
+    requestId: actions[0]?.requestId,
+    decision: "allow",
+    cursor,
+  };
+  return { file, sessionId, allow: { ...allow, until: "end", waitMs: 40_000 } };
+}
+
+const toolsOf = async ({ client }: HttpConnection) => (await client.listTools()).tools.map(({ name }) => name);
+
+const denied = (what: string, needed: string, had: string) => ({
+  code: "PERMISSION_DENIED",
+  text: `Error [PERMISSION_DENIED]: ${what} needs the scope ${needed}; this caller has the ${had}. Use a token that has it, or ask the operator of the server for one.`,
+});
+
+describe("a caller with the scope", () => {
+  it("read sees what there is, and nothing is changed by anything else that she tries", async () => {
+    const full = await adaWith("read", "run", "approve");
+    const reading = await adaWith("read");
+    const { allow, file, sessionId } = await asking(full);
+    expect(await toolsOf(reading)).toEqual(["claude_code_check", "claude_code_session", "claude_code_configure"]);
+    const seen = await reading.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(seen).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
+
+    const had = "scope read";
+    const start = { prompt: scriptTag([{ text: "x" }]), cwd: world.folder() };
+    expect(await reading.refusal("claude_code", start)).toEqual(denied("claude_code", "run", had));
+    const answer = denied("claude_code_check (respond_permission)", "approve", had);
+    expect(await reading.refusal("claude_code_check", allow)).toEqual(answer);
+    for (const [action, more] of [
+      ["interrupt", {}],
+      ["cancel", {}],
+      ["delete", {}],
+      ["rename", { title: "x" }],
+      ["set_permission_mode", { permissionMode: "plan" }],
+    ] as const) {
+      const refused = await reading.refusal("claude_code_session", { action, sessionId, ...more });
+      expect(refused).toEqual(denied(`claude_code_session (${action})`, "run", had));
+    }
+    const again = await reading.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect({ ...again, actions: again.actions.length }).toEqual({ ...seen, actions: 1 });
+    expect(existsSync(file)).toBe(false);
+    expect((await reading.call("claude_code_session", { action: "list" })).sessions).toHaveLength(1);
+    await full.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("run starts and ends, and does not decide what is asked", async () => {
+    const running = await adaWith("read", "run");
+    const { allow, file, sessionId } = await asking(running);
+    const what = "claude_code_check (respond_permission)";
+    expect(await running.refusal("claude_code_check", allow)).toEqual(denied(what, "approve", "scopes read, run"));
+    const { actions } = await running.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(actions).toHaveLength(1);
+    expect(existsSync(file)).toBe(false);
+    await running.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("approve decides, in a session that another server runs, and starts, goes on with and ends nothing", async () => {
+    const running = await adaWith("read", "run");
+    const approving = await adaWith("read", "approve");
+    const { allow, file, sessionId } = await asking(running);
+    const had = "scopes read, approve";
+    const prompt = scriptTag([{ text: "x" }]);
+    const reply = await approving.refusal("claude_code_reply", { sessionId, prompt });
+    expect(reply).toEqual(denied("claude_code_reply", "run", had));
+    const cancel = await approving.refusal("claude_code_session", { action: "cancel", sessionId });
+    expect(cancel).toEqual(denied("claude_code_session (cancel)", "run", had));
+    const told = await approving.call("claude_code_check", allow);
+    expect(told).toMatchObject({ status: "idle", result: { result: "written" } });
+    expect(existsSync(file)).toBe(true);
+  });
+});
+
+describe("what is for the operator", () => {
+  const bypassing = () => ({
+    prompt: scriptTag([{ tools: [{ name: "Bash", input: { command: "touch done" } }] }, { text: "unasked" }]),
+    cwd: world.folder(),
+    permissionMode: "bypassPermissions",
+    waitMs: 40_000,
+  });
+
+  it("is the gate to bypassPermissions, and goes for everybody on the server", async () => {
+    const { args, tokens } = namedUsers({ ada: { scopes: ["read", "run", "approve"] } });
+    const both = [...args, "--toolsets", "agent,configure"];
+    const server = await world.http({ args: both, env: { IS_SANDBOX: "1" } });
+    const [ada, operator] = [await server.connect("modern", tokens.ada), await server.connect("legacy")];
+    const enable = { action: "enable_bypass" };
+    const needed = denied("claude_code_configure (enable_bypass)", "admin", "scopes read, run, approve");
+    expect(await ada.refusal("claude_code_configure", enable)).toEqual(needed);
+    expect(await ada.refusal("claude_code", bypassing())).toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(await operator.refusal("claude_code", bypassing())).toMatchObject({ code: "PERMISSION_DENIED" });
+
+    await operator.call("claude_code_configure", enable);
+    expect(await ada.call("claude_code_configure", { action: "get_config" })).toMatchObject({ allowBypass: true });
+    expect((await ada.call("claude_code", bypassing())).result?.result).toBe("unasked");
+    const off = { action: "disable_bypass" };
+    expect(await ada.refusal("claude_code_configure", off)).toMatchObject({ code: "PERMISSION_DENIED" });
+    await operator.call("claude_code_configure", off);
+    expect(await ada.refusal("claude_code", bypassing())).toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
+  it("are options that reach beyond a folder, unless he names who may use them", async () => {
+    const scopes = ["read", "run"];
+    const { args, tokens } = namedUsers({
+      ada: { scopes },
+      bob: { scopes, operatorOptions: true },
+      eve: { scopes: [...scopes, "admin"] },
+    });
+    const server = await world.http({ args });
+    const ada = await server.connect("modern", tokens.ada);
+    const told = join(world.folder(), "told");
+    const script = [{ tools: [{ name: "Bash", input: { command: `printf "$TIDE" > ${told}-$WHO` } }] }, { text: "ok" }];
+    const start = { prompt: scriptTag(script), cwd: world.folder(), allowedTools: ["Bash"], waitMs: 40_000 };
+    for (const [name, value] of Object.entries({
+      env: { TIDE: "low", WHO: "ada" },
+      pathToClaudeCodeExecutable: "/bin/true",
+      mcpServers: { own: { command: "true" } },
+      sandbox: { enabled: false },
+      debug: true,
+      debugFile: `${told}.log`,
+      betas: ["context-1m-2025-08-07"],
+    })) {
+      const { code, text } = await ada.refusal("claude_code", { ...start, advanced: { [name]: value } });
+      expect([name, code]).toEqual([name, "PERMISSION_DENIED"]);
+      expect(text).toContain(`${name}: is for the operator of this server`);
+    }
+    for (const token of [tokens.bob, tokens.eve]) {
+      const client = await server.connect("modern", token);
+      const advanced = { env: { TIDE: "low", WHO: token.slice(7, 10) } };
+      const { status } = await client.call("claude_code", { ...start, advanced });
+      expect(status).toBe("idle");
+    }
+    expect(["ada", "bob", "eve"].map((who) => existsSync(`${told}-${who}`))).toEqual([false, true, true]);
+  });
+});

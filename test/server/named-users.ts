@@ -1,0 +1,21 @@
+import { createHash } from "node:crypto";
+
+/** Users of a server by name, as its operator writes them down; their tokens are made here. */
+
+const tokenOf = (name: string) => `ccm_of-${name}-in-these-tests-0123456789-abcdefgh`;
+
+interface Named<N extends string> {
+  readonly args: string[];
+  readonly tokens: Readonly<Record<N, string>>;
+}
+
+/** `terms` are those of each user in the setting `principals`, but for his token. */
+export function namedUsers<N extends string>(terms: Readonly<Record<N, object>>): Named<N> {
+  const names = Object.keys(terms) as N[];
+  const digest = (name: N) => createHash("sha256").update(tokenOf(name)).digest("hex");
+  const principals = names.map((name) => [name, { ...terms[name], tokenSha256: digest(name) }]);
+  return {
+    args: ["--principals", JSON.stringify(Object.fromEntries(principals))],
+    tokens: Object.fromEntries(names.map((name) => [name, tokenOf(name)])) as Record<N, string>,
+  };
+}

@@ -1,0 +1,128 @@
+import { ErrorCode } from "../../../src/domain/error.ts";
+import { at, type Answer, type Sent } from "./send.ts";
+
+/** What any answer must be, and what may stand in none. */
+
+export interface Forbidden {
+  /** In no answer and no line of the log, whoever asks: tokens, secrets of the environment. */
+  readonly ever: readonly string[];
+  /** What is another's: not in an answer to this caller, unless he has said it himself. */
+  readonly others: readonly string[];
+}
+
+const STATUSES = new Set([200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415]);
+/** JSON-RPC's own but the fault of ours, and those of MCP. */
+const RPC_CODES = new Set([-32_700, -32_600, -32_601, -32_602, -32_000, -32_001, -32_002, -32_020, -32_021, -32_022]);
+const HEADER_MISMATCH = -32_020;
+/** What a tool may say where the caller has not asked for more, bytes. */
+const USUAL_BYTES = 32_768;
+
+/** Of the server's own: the frames of a stack, where its source lies, and what Node says in the words of its own source. */
+const INSIDES = [
+  /(?:\\n|\n)\s*at \S.*:\d+:\d+/,
+  /node:internal/,
+  /node_modules/,
+  /dist\/(?:cli|app|chunk)/,
+  /file:\/\/\/.*\.m?[jt]s/,
+  /ZodError|SqliteError|SQLITE_|RangeError|SyntaxError|ReferenceError/,
+  /Cannot (?:read|set) propert|is not a function|is not iterable|Maximum call stack|undefined is not/,
+];
+
+/** What is wrong with an answer, in words; [] when all is well. */
+export function faultsOf(sent: Sent, answer: Answer, forbidden: Forbidden): string[] {
+  const { status, text } = answer;
+  const insides = INSIDES.filter((pattern) => pattern.test(text)).map(
+    (pattern) => `tells of its insides: ${String(pattern)}`,
+  );
+  const secrets = forbidden.ever.filter((secret) => text.includes(secret)).map(() => "tells a secret");
+  const others = forbidden.others
+    .filter((each) => text.includes(each) && !sent.body.includes(each))
+    .map((each) => `tells what is another's: ${each}`);
+  const known = STATUSES.has(status) ? [] : [`has the status ${String(status)}`];
+  return [...known, ...insides, ...secrets, ...others, ...formFaults(sent, answer)];
+}
+
+function formFaults(sent: Sent, { status, text, type }: Answer): string[] {
+  if (text === "") return [];
+  if (type.startsWith("text/event-stream")) {
+    const data = text.split("\n").filter((line) => line.startsWith("data: ") && line.length > 6);
+    return data.flatMap((line) => messageFaults(sent, line.slice(6), status));
+  }
+  if (type.startsWith("application/json")) return messageFaults(sent, text, status);
+  // Of what was not for MCP at all.
+  return status === 404 || status === 405 ? [] : [`is of the type ${type}`];
+}
+
+function messageFaults(sent: Sent, text: string, status: number): string[] {
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return ["is no JSON"];
+  }
+  return [message].flat().flatMap((each) => oneFaults(sent, each, status));
+}
+
+function oneFaults(sent: Sent, message: unknown, status: number): string[] {
+  const error = at(message, "error");
+  if (at(message, "jsonrpc") !== "2.0") {
+    const isRefusal = status >= 400 && typeof error === "string" && typeof at(message, "message") === "string";
+    return isRefusal ? [] : ["is no message of JSON-RPC"];
+  }
+  if (typeof at(message, "method") === "string") return [];
+  if (error !== undefined) return errorFaults(error);
+  const result = at(message, "result");
+  if (typeof result !== "object" || result === null) return ["has no result and no error"];
+  return Array.isArray(at(result, "content")) ? toolFaults(sent, result) : [];
+}
+
+function errorFaults(error: unknown): string[] {
+  const [code, message] = [at(error, "code"), at(error, "message")];
+  const known = (typeof code === "number" && RPC_CODES.has(code)) || isShapeFault(code, message);
+  const bytes = Buffer.byteLength(JSON.stringify(error));
+  return [
+    ...(known ? [] : [`has the error ${String(code)}`]),
+    ...(typeof message === "string" && message !== "" ? [] : ["has an error without a message"]),
+    // The SDK repeats what a header should have said, however long that is.
+    ...(bytes > USUAL_BYTES && code !== HEADER_MISMATCH ? [`has an error of ${size(bytes)}`] : []),
+  ];
+}
+
+/** The SDK has this code for what is not of the shape of its method as well, and then a list of what is wrong as its text. */
+function isShapeFault(code: unknown, message: unknown): boolean {
+  return code === -32_603 && typeof message === "string" && /^\[\s*\{\s*"(?:expected|code|origin)"/.test(message);
+}
+
+function toolFaults(sent: Sent, result: object): string[] {
+  const content: unknown = at(at(result, "content"), "0");
+  const [text, structured] = [at(content, "text"), at(result, "structuredContent")];
+  if (typeof text !== "string") return ["has no text"];
+  const data = JSON.stringify(structured) as string | undefined;
+  if (data === undefined) return ["has no structuredContent"];
+  const isError = at(result, "isError") === true;
+  const bytes = Math.max(Buffer.byteLength(text), Buffer.byteLength(data));
+  const most = isError ? USUAL_BYTES : bytesAllowed(sent);
+  return [
+    ...(bytes > most ? [`has ${size(bytes)}, of ${String(most)} allowed`] : []),
+    ...(isError ? typedFaults(text, structured) : []),
+  ];
+}
+
+function typedFaults(text: string, structured: unknown): string[] {
+  const [, code] = /^Error \[([A-Z_]+)\]: \S/.exec(text) ?? [];
+  if (!ErrorCode.safeParse(code).success) return [`has an error without a known code: ${text.slice(0, 80)}`];
+  const same = at(structured, "code") === code && at(structured, "error") === text;
+  return [
+    ...(same ? [] : ["says something else in structuredContent than in its text"]),
+    ...(code === "INTERNAL" ? [`is a fault of the server: ${text.slice(0, 200)}`] : []),
+  ];
+}
+
+function bytesAllowed({ json }: Sent): number {
+  const args = at(at(json, "params"), "arguments");
+  const asked = at(args, "maxBytes") ?? at(at(args, "pollOptions"), "maxBytes");
+  return typeof asked === "number" ? asked : USUAL_BYTES;
+}
+
+/** Not to the byte, so that the same fault reads the same. */
+const size = (bytes: number): string => (bytes > 1_000_000 ? "over a megabyte" : "over 32 KiB");

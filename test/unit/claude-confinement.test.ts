@@ -1,0 +1,288 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { childEnvironment } from "../../src/claude/environment.ts";
+import { prepare } from "../../src/claude/prepare.ts";
+import { recipeOf } from "../../src/claude/spares/recipe.ts";
+import { type Spawned, Spawner } from "../../src/claude/supervise/spawn.ts";
+import { killTree, startTime } from "../../src/claude/supervise/tree.ts";
+import type { SessionOptions } from "../../src/domain/options.ts";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+import { withinPlaces } from "../../src/engine/verbs/decision.ts";
+import { ESCAPES, plant, type Place } from "../escapes.ts";
+import { runtimeFor } from "./claude-confined.ts";
+
+let root = "";
+let place: Place;
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "confined-")));
+  place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
+  for (const folder of [place.allowed, place.outside]) mkdirSync(folder);
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const runtime = () => runtimeFor({ allowDirs: [place.allowed] });
+const outside = (field: string) => ({
+  code: "INVALID_ARGUMENT",
+  message: expect.stringContaining(`${field}: `) as string,
+});
+const check = async (options: Partial<SessionOptions>) => runtime().check("ann", { cwd: place.allowed, ...options });
+
+describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
+  it("leads neither cwd nor additionalDirectories nor debugFile nor an attachment", async () => {
+    const way = folder(place);
+    await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
+    const additionalDirectories = [place.allowed, way];
+    await expect(check({ additionalDirectories })).rejects.toMatchObject(outside("additionalDirectories[1]"));
+    await expect(check({ debugFile: `${way}/debug.log` })).rejects.toMatchObject(outside("debugFile"));
+    const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
+    await expect(attach(`${way}/planted.png`)).rejects.toMatchObject(outside("attachments[0].path"));
+    await expect(runtime().workTree("ann", { cwd: way })).rejects.toMatchObject(outside("cwd"));
+  });
+
+  it("is opened to no session by an approval", async () => {
+    const approve = async (directories: string[]) =>
+      withinPlaces(runtime(), { principal: "ann", spec: { cwd: place.allowed } } as SessionRecord, {
+        behavior: "allow",
+        updatedPermissions: [{ type: "addDirectories", directories, destination: "session" }],
+      });
+    const way = folder(place);
+    await expect(approve([place.allowed, way])).rejects.toMatchObject(outside("additionalDirectories[1]"));
+    symlinkSync(place.allowed, join(place.allowed, "self"), "junction");
+    const inside = await approve([join(place.allowed, "self")]);
+    expect(inside).toMatchObject({ updatedPermissions: [{ directories: [place.allowed] }] });
+  });
+
+  it("leads no process that is started later, whatever was checked before", async () => {
+    const start = { options: { cwd: folder(place) }, principal: "ann", admitted: Promise.resolve() };
+    const config = { confine: () => ({ allowDirs: [place.allowed] }) };
+    await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
+  });
+
+  it("leads no session from disk, nor is it told where that was", async () => {
+    const cwd = realpathSync(folder(place));
+    const configDir = join(root, "config");
+    const id = "00000000-0000-4000-8000-000000000001";
+    mkdirSync(join(configDir, "projects", "p"), { recursive: true });
+    const told = JSON.stringify({ type: "user", cwd, message: { content: "hi" } });
+    writeFileSync(join(configDir, "projects", "p", `${id}.jsonl`), told);
+    const found = runtimeFor({ allowDirs: [place.allowed], configDir }).find("ann", id, {});
+    await expect(found).rejects.toMatchObject(outside("sessionId"));
+    await expect(found).rejects.not.toMatchObject({ message: expect.stringContaining(place.outside) as string });
+    await expect(runtimeFor({ configDir }).find("ann", id, {})).resolves.toEqual({ cwd });
+    await expect(runtimeFor({}).find("ann", id, {})).resolves.toBeUndefined();
+  });
+});
+
+it("out of the allowed folder lead no dots behind a link: they go up from where the link leads", async () => {
+  mkdirSync(join(place.outside, "deep"));
+  symlinkSync(join(place.outside, "deep"), join(place.allowed, "in"));
+  const way = `${place.allowed}/in/..`;
+  await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
+  // Of these Claude Code is given the real path, whatever was meant.
+  const additionalDirectories = [place.allowed];
+  await expect(check({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
+});
+
+describe("what is inside", () => {
+  it("is named as it really is, so that a link can be turned round behind the check", async () => {
+    const real = join(place.allowed, "real");
+    mkdirSync(join(real, "more"), { recursive: true });
+    const way = join(place.allowed, "way");
+    symlinkSync(real, way, "junction");
+    const options = { cwd: way, additionalDirectories: ["more"], debugFile: "debug.log" };
+    const checked = await check(options);
+    unlinkSync(way);
+    symlinkSync(place.outside, way, "junction");
+    expect(checked).toEqual({
+      cwd: real,
+      additionalDirectories: [join(real, "more")],
+      debugFile: join(real, "debug.log"),
+    });
+    await expect(check(options)).rejects.toMatchObject(outside("cwd"));
+  });
+
+  it("stays as it was named where nobody is confined", async () => {
+    const way = join(root, "way");
+    symlinkSync(place.outside, way, "junction");
+    const options = { cwd: way, additionalDirectories: ["."] };
+    await expect(runtimeFor({}).check("ann", options)).resolves.toBe(options);
+  });
+
+  it("is read as an attachment, and never by a link that leads out, even one that leads nowhere yet", async () => {
+    const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
+    plant(place.allowed);
+    await expect(attach("planted.png")).resolves.toMatchObject([{ mediaType: "image/png" }]);
+    symlinkSync(plant(place.outside), join(place.allowed, "link.png"));
+    await expect(attach("link.png")).rejects.toMatchObject(outside("attachments[0].path"));
+    const nowhere = join(place.allowed, "nowhere.log");
+    symlinkSync(join(place.outside, "later.log"), nowhere);
+    await expect(check({ debugFile: nowhere })).rejects.toMatchObject(outside("debugFile"));
+  });
+
+  it("is all that a caller learns of: outside, what is not there is refused in the same words", async () => {
+    const [there, gone] = [place.outside, join(root, "gone")];
+    const words = async (cwd: string) => check({ cwd }).catch((error: unknown) => String(error).replace(cwd, "X"));
+    expect(await words(gone)).toBe(await words(there));
+    const path = async (file: string) =>
+      runtime()
+        .attach("ann", [{ path: file }], { cwd: place.allowed })
+        .catch((error: unknown) => String(error).replace(file, "X"));
+    expect(await path(join(place.outside, "gone.png"))).toBe(await path(plant(place.outside)));
+  });
+
+  it.skipIf(process.platform === "win32")(
+    "does not become what is outside while folders and links change places: no byte of it is ever read",
+    async () => {
+      const secret = join(place.outside, "planted.png");
+      plant(place.outside);
+      // Another image, told apart by its last byte.
+      const mine = join(place.allowed, "dir");
+      mkdirSync(mine);
+      const own = Buffer.concat([Buffer.from("\u0089PNG\r\n\u001A\n", "latin1"), Buffer.from("mine")]);
+      writeFileSync(join(mine, "planted.png"), own);
+      const aside = join(place.allowed, "aside");
+      const flip = setInterval(() => {
+        renameSync(mine, aside);
+        symlinkSync(place.outside, mine);
+        setImmediate(() => {
+          unlinkSync(mine);
+          renameSync(aside, mine);
+        });
+      }, 0);
+      const results: string[] = [];
+      try {
+        for (let round = 0; round < 300; round += 1) {
+          const read = runtime().attach("ann", [{ path: join(mine, "planted.png") }], { cwd: place.allowed });
+          results.push(
+            await read.then(
+              ([image]) => image!.data,
+              () => "refused",
+            ),
+          );
+        }
+      } finally {
+        clearInterval(flip);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      expect(existsSync(secret)).toBe(true);
+      expect([...new Set(results)].filter((each) => each !== "refused")).toEqual([own.toString("base64")]);
+    },
+  );
+});
+
+describe("a principal that the server does not know", () => {
+  it("has nothing run, read or looked up for him", async () => {
+    const free = runtimeFor({});
+    const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
+    const options = { cwd: root };
+    const id = "00000000-0000-4000-8000-000000000001";
+    await expect(free.check("bob", options)).rejects.toMatchObject(refused);
+    await expect(free.workTree("bob", options)).rejects.toMatchObject(refused);
+    await expect(free.find("bob", id, {})).rejects.toMatchObject(refused);
+    await expect(free.openIn("bob", id, {})).rejects.toMatchObject(refused);
+    const signals: object[] = [];
+    const ended = new Promise<void>((resolve) => {
+      free.start({
+        sessionId: id,
+        transcriptId: id,
+        principal: "bob",
+        options,
+        first: true,
+        mark: `${id}:1`,
+        admitted: Promise.resolve(),
+        hasRoom: async () => Promise.resolve(false),
+        onPartial: () => undefined,
+        onSignal: (signal) => {
+          signals.push(signal);
+          if (signal.type === "exited") resolve();
+        },
+      });
+    });
+    await ended;
+    expect(signals).toMatchObject([{ type: "exited", error: expect.stringContaining("has no user bob") as string }]);
+  });
+});
+
+describe("the configuration folder of a principal", () => {
+  it("is in the environment of his Claude Codes, and decides whose they are", async () => {
+    const own = { CLAUDE_CONFIG_DIR: "/server", PATH: "/bin" };
+    const child = { depth: 0, mark: "m", configDir: "/ann" };
+    expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
+    const { configDir } = child;
+    const named = runtimeFor({ configDir }, { environment: own });
+    await expect(named.identify("ann", { cwd: root })).resolves.toMatchObject({ configFolder: "/ann" });
+    const other = runtimeFor({}, { environment: own });
+    await expect(other.identify("ann", { cwd: root })).resolves.toMatchObject({ configFolder: "/server" });
+  });
+
+  it("keeps spares apart, as the principal and his wrapper do", async () => {
+    const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
+    const keyOf = async (principal: string, wrapper: string[], over = {}) =>
+      (await recipeOf({ principal, wrapper }, { ...options, ...over }))?.recipe.key;
+    const key = await keyOf("ann", []);
+    expect(await keyOf("ann", [])).toBe(key);
+    const env = { CLAUDE_CONFIG_DIR: join(root, "b") };
+    const others = [await keyOf("bob", []), await keyOf("ann", ["nice"]), await keyOf("ann", [], { env })];
+    expect(new Set([key, ...others]).size).toBe(4);
+  });
+});
+
+describe.skipIf(process.platform === "win32")("a wrapper before the command", () => {
+  const children: ChildProcess[] = [];
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill("SIGKILL");
+  });
+
+  it.each([false, true])(
+    "takes it for its arguments, and the whole tree below ends (reaper: %s)",
+    async (forceReaper) => {
+      const wrapper = ["sh", "-c", 'echo "wrapped $*"; "$@"; true', "wrapper"];
+      const request = { command: "sh", args: ["-c", 'echo "$MARK $$"; sleep 300 & wait', "--own"], cwd: root };
+      const { signal } = new AbortController();
+      let spawned: Spawned | undefined;
+      const env = { PATH: process.env["PATH"], MARK: "arrived" };
+      const child = new Spawner({ forceReaper }).spawn(
+        { ...request, env, signal },
+        (each) => (spawned = each),
+        wrapper,
+      );
+      let text = "";
+      child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
+      await vi.waitFor(() => expect(text).toMatch(/arrived \d+/), { timeout: 5_000 });
+      expect(text).toContain("wrapped sh -c");
+      expect(text).toContain("--own");
+      const inner = Number(/arrived (\d+)/.exec(text)?.[1]);
+      expect(inner).not.toBe(spawned?.pid);
+      expect(await startTime(inner)).toBeDefined();
+      await killTree(spawned!.pid!);
+      await spawned?.exit;
+      await vi.waitFor(async () => expect(await startTime(inner)).toBeUndefined(), { timeout: 5_000 });
+    },
+  );
+
+  it("stands before git, too", async () => {
+    const git = spawn("git", ["init", "-q", place.allowed]);
+    children.push(git);
+    await once(git, "exit");
+    const trace = join(root, "trace");
+    const spawnWrapper = ["sh", "-c", `echo "$1" >> ${trace}; exec "$@"`, "wrapper"];
+    await runtimeFor({ spawnWrapper }, { environment: { PATH: process.env["PATH"] } }).workTree("ann", {
+      cwd: place.allowed,
+    });
+    expect(existsSync(trace)).toBe(true);
+  });
+});

@@ -1,0 +1,171 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
+import { newToken } from "../../src/http/auth/secret.ts";
+import { AUDIENCE, Door, Issuer, knock, PUBLIC_URL, refused, send } from "./http-auth-world.ts";
+
+let door: Door;
+let issuer: Issuer;
+beforeEach(async () => {
+  door = await Door.make();
+  issuer = await Issuer.start();
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  await issuer.close();
+  await door.close();
+});
+
+const open = async (over: Partial<AuthSettings> = {}) => door.open({ oauthIssuer: issuer.url, ...over });
+const METADATA = `${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp`;
+
+describe("the keys of the issuer", () => {
+  it("are fetched again for a key that is new, and not for each that is unknown", async () => {
+    let now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    const server = await open();
+    expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
+    issuer.keys = [await Issuer.pair("two")];
+    await issuer.publish();
+    vi.setSystemTime((now += 31_000));
+    expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
+    expect(issuer.asked.filter((path) => path === "/keys")).toHaveLength(2);
+    const unknown = await issuer.sign({}, {}, await Issuer.pair("three"));
+    for (let i = 0; i < 5; i++) expect(await send(server, unknown)).toMatchObject({ status: 401 });
+    expect(issuer.asked.filter((path) => path === "/keys")).toHaveLength(2);
+  });
+
+  it("go on being used while the issuer does not answer; what needs others has to wait", async () => {
+    let now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    const server = await open();
+    const good = await issuer.sign();
+    expect(await send(server, good)).toMatchObject({ kind: "oauth" });
+    issuer.answers.set("/keys", () => 500);
+    vi.setSystemTime((now += 31_000));
+    expect(await send(server, await issuer.sign({}, {}, await Issuer.pair("new")))).toMatchObject({ status: 503 });
+    expect(await send(server, good)).toMatchObject({ kind: "oauth" });
+  });
+
+  it.each<[string, () => void]>([
+    ["metadata is an error", () => issuer.answers.clear()],
+    ["metadata is of another issuer", () => metadata({ issuer: "https://evil.example", jwks_uri: issuer.jwks })],
+    ["metadata names no keys", () => metadata({ issuer: issuer.url })],
+    ["metadata names keys in the open", () => metadata({ issuer: issuer.url, jwks_uri: "http://192.0.2.1/keys" })],
+    ["keys are an error", () => issuer.answers.set("/keys", () => 503)],
+    ["keys are none", () => issuer.answers.set("/keys", () => ({ error: "busy" }))],
+  ])("that cannot be had for the %s are a 503, and asked for again after a while", async (_, spoil) => {
+    let now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    const before = new Map(issuer.answers);
+    const server = await open();
+    spoil();
+    const token = await issuer.sign();
+    const response = await server.authenticate(
+      new Request(AUDIENCE, { headers: { authorization: `Bearer ${token}` } }),
+    );
+    expect(response).toHaveProperty("status", 503);
+    expect((response as Response).headers.get("retry-after")).toBe("5");
+    expect(await refused(response as Response)).toMatchObject({
+      challenge: null,
+      body: {
+        error: "temporarily_unavailable",
+        message: expect.stringMatching(/Try again soon, with the same token\.$/),
+      },
+    });
+    const line = expect.stringMatching(/^the keys of the OAuth issuer cannot be had \{"issuer":"http/);
+    expect(door.logged).toEqual([line]);
+    expect(door.logged.join("")).not.toContain(token);
+    for (const [path, answer] of before) issuer.answers.set(path, answer);
+    vi.setSystemTime((now += 5_000));
+    expect(await send(server, token)).toMatchObject({ kind: "oauth" });
+  });
+
+  it("are asked for once, however many tokens come, when the issuer does not answer", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
+    issuer.answers.set("/keys", () => 500);
+    const server = await open();
+    const token = await issuer.sign();
+    const together = await Promise.all([send(server, token), send(server, token), send(server, token)]);
+    for (const answer of [...together, await send(server, token)]) expect(answer).toMatchObject({ status: 503 });
+    expect(issuer.asked).toEqual(["/.well-known/oauth-authorization-server", "/keys"]);
+    expect(door.logged).toHaveLength(1);
+  });
+
+  it("that nobody serves any more are a 503 at the door, and ours come in all the same", async () => {
+    const token = await issuer.sign();
+    const server = await open();
+    await issuer.close();
+    expect(await send(server, token)).toMatchObject({ status: 503 });
+    expect(door.logged.join("")).toContain("ECONNREFUSED");
+    expect(await send(server, server.made!.token)).toMatchObject({ kind: "token" });
+    issuer = await Issuer.start();
+  });
+
+  it("need no metadata where the operator names their URL", async () => {
+    const server = await open({ oauthJwks: issuer.jwks });
+    expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
+    expect(issuer.asked).toEqual(["/keys"]);
+  });
+
+  it.each([
+    "/.well-known/oauth-authorization-server/tenant",
+    "/.well-known/openid-configuration/tenant",
+    "/tenant/.well-known/openid-configuration",
+  ])("are found by the metadata at %s", async (discovery) => {
+    await issuer.close();
+    issuer = await Issuer.start("/tenant", discovery);
+    expect(await send(await open(), await issuer.sign())).toMatchObject({ kind: "oauth" });
+  });
+
+  function metadata(answer: object): void {
+    issuer.answers.set("/.well-known/oauth-authorization-server", () => answer);
+  }
+});
+
+describe("a client that looks for the authorization server", () => {
+  it("is told where to, with and without a token", async () => {
+    const server = await open({ publicUrl: () => `${PUBLIC_URL}/` });
+    const hints = `resource_metadata="${METADATA}", scope="read run approve"`;
+    expect(await knock(server)).toHaveProperty("challenge", `Bearer ${hints}`);
+    expect(await send(server, newToken())).toHaveProperty(
+      "challenge",
+      expect.stringMatching(
+        /^Bearer error="invalid_token", error_description="[^"]+", resource_metadata="[^"]+", scope=/,
+      ),
+    );
+    expect(await refused(server.insufficientScope(["run", "approve"]))).toHaveProperty(
+      "challenge",
+      expect.stringContaining(`scope="run approve", resource_metadata="${METADATA}"`),
+    );
+    expect(server.protectedResourceMetadata()).toEqual({
+      resource: AUDIENCE,
+      resource_name: "claude-code-mcp",
+      authorization_servers: [issuer.url],
+      scopes_supported: ["read", "run", "approve", "admin"],
+      bearer_methods_supported: ["header"],
+    });
+  });
+
+  it("cannot be sent elsewhere by what stands in a setting", async () => {
+    const server = await open({ publicUrl: () => 'https://a.example/"\r\nx-evil: 1' });
+    const { challenge } = (await knock(server)) as { challenge: string };
+    expect(challenge).toContain('resource_metadata="https://a.example/???x-evil: 1/.well-known');
+  });
+});
+
+describe("settings of OAuth that cannot be used", () => {
+  it.each<[Partial<AuthSettings>, string]>([
+    [{ oauthIssuer: "http://login.example" }, '--oauth-issuer is "http://login.example": must be an https URL'],
+    [{ oauthIssuer: "login.example" }, '--oauth-issuer is "login.example": must be an https URL'],
+    [
+      { oauthIssuer: "https://login.example", oauthJwks: "file:///keys" },
+      '--oauth-jwks is "file:///keys": must be an https',
+    ],
+    [
+      { oauthIssuer: undefined, oauthAudience: "x" },
+      "--oauth-audience and --oauth-jwks mean nothing without --oauth-issuer",
+    ],
+  ])("%j", async (over, message) => {
+    expect(await door.refusal(over)).toContain(message);
+  });
+});

@@ -1,0 +1,180 @@
+import { execFile } from "node:child_process";
+import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { build } from "rolldown";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { digestOf, newToken } from "../../src/http/auth/secret.ts";
+import { makeToken } from "../../src/http/auth/token-file.ts";
+import { Door, send } from "./http-auth-world.ts";
+
+const sha256 = (token: string) => digestOf(token).toString("hex");
+const OPERATOR = { caller: LOCAL_CALLER, kind: "token" };
+/** Has no permission bits. */
+const onWindows = process.platform === "win32";
+
+let door: Door;
+beforeEach(async () => void (door = await Door.make()));
+afterEach(async () => {
+  vi.useRealTimers();
+  await door.close();
+});
+
+async function put(text: string, mode = 0o600): Promise<string> {
+  const file = join(door.folder, "given");
+  await writeFile(file, text);
+  await chmod(file, mode);
+  return file;
+}
+
+describe("the operator's token", () => {
+  it("is made at the first start, lets him do everything, and is the same at the next start", async () => {
+    const first = await door.open();
+    expect(first.made).toEqual({ file: door.tokenFile, token: expect.stringMatching(/^ccm_[\w-]{43}$/) });
+    expect(await readFile(door.tokenFile, "utf8")).toBe(`${first.made!.token}\n`);
+    expect(await readdir(dirname(door.tokenFile))).toEqual(["http-token"]);
+    const second = await door.open();
+    expect(second.made).toBeUndefined();
+    for (const server of [first, second]) expect(await send(server, first.made!.token)).toEqual(OPERATOR);
+    expect(door.logged).toEqual([]);
+  });
+
+  it.skipIf(onWindows)("is for its owner's eyes only", async () => {
+    await door.open();
+    expect((await stat(door.tokenFile)).mode & 0o777).toBe(0o600);
+    expect((await stat(dirname(door.tokenFile))).mode & 0o777).toBe(0o700);
+  });
+
+  it("is made once by servers that start at the same time", async () => {
+    const servers = await Promise.all(Array.from({ length: 20 }, async () => door.open()));
+    const made = servers.flatMap((server) => server.made ?? []);
+    expect(made).toHaveLength(1);
+    const answers = await Promise.all(servers.map(async (server) => send(server, made[0]!.token)));
+    expect(answers).toEqual(servers.map(() => OPERATOR));
+    expect(await readdir(dirname(door.tokenFile))).toEqual(["http-token"]);
+  });
+
+  it("is made once by processes that start at the same time", async () => {
+    const script =
+      "const { makeToken } = await import(process.argv[1]); console.log(await makeToken(process.argv[2]));";
+    // Node 20 reads no TypeScript.
+    const bundle = join(door.folder, "token-file.mjs");
+    await build({
+      input: "src/http/auth/token-file.ts",
+      platform: "node",
+      output: { file: bundle },
+      logLevel: "silent",
+    });
+    const run = async () =>
+      promisify(execFile)(process.execPath, ["--input-type=module", "-e", script, bundle, door.tokenFile]);
+    const said = (await Promise.all([run(), run(), run(), run()])).map(({ stdout }) => stdout.trim());
+    const made = said.filter((line) => line !== "undefined");
+    expect(made).toHaveLength(1);
+    expect(await readFile(door.tokenFile, "utf8")).toBe(`${made[0]!}\n`);
+  });
+
+  it("never replaces what is there", async () => {
+    await mkdir(dirname(door.tokenFile));
+    await writeFile(door.tokenFile, "", { mode: 0o600 });
+    expect(await makeToken(door.tokenFile)).toBeUndefined();
+    expect(await readFile(door.tokenFile, "utf8")).toBe("");
+  });
+
+  it("says so when it cannot be stored", async () => {
+    await writeFile(join(door.folder, "state"), "a file where the folder should be");
+    expect(await door.refusal({})).toMatch(
+      /^The token of this server cannot be stored in .*http-token: .*(EEXIST|ENOTDIR).* with --token-file\.$/,
+    );
+  });
+
+  it("may be anybody's who keeps to the rules", async () => {
+    const token = "0123456789abcdef0123456789abcdef";
+    const server = await door.open({ tokenFile: await put(`\n${token}\r\n`) });
+    expect(server.made).toBeUndefined();
+    expect(await send(server, token)).toEqual(OPERATOR);
+  });
+
+  it.each<[string, string, RegExp]>([
+    ["empty", " \n", /^The token file .*given is empty\. `claude-code-mcp token` makes a good one\.$/],
+    ["short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
+    ["two", `${newToken()}\n${newToken()}`, /^.*given must hold one token, of letters, digits and/],
+    ["large", "a".repeat(9_000), /^.*given is no file that holds a token\.$/],
+  ])("is refused when its file is %s", async (_, text, message) => {
+    const refusal = await door.refusal({ tokenFile: await put(text) });
+    expect(refusal).toMatch(message);
+    expect(refusal).not.toContain("s3cret");
+  });
+
+  it("is refused when its file is missing or a folder; none is made there", async () => {
+    const tokenFile = join(door.folder, "misspelt");
+    expect(await door.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
+    expect(await door.refusal({ tokenFile: door.folder })).toMatch(/is no file that holds a token\.$/);
+    expect(await readdir(door.folder)).toEqual([]);
+  });
+
+  it.skipIf(onWindows).each([0o640, 0o604, 0o620, 0o602, 0o644, 0o777])(
+    "is refused when its file has mode %o",
+    async (mode) => {
+      const tokenFile = await put(newToken(), mode);
+      const message = /^The token file .*given is open to other users: chmod 600 it, and change the token\.$/;
+      expect(await door.refusal({ tokenFile })).toMatch(message);
+      const link = join(door.folder, "link");
+      await symlink(tokenFile, link);
+      expect(await door.refusal({ tokenFile: link })).toMatch(/is open to other users/);
+    },
+  );
+});
+
+describe("a token file that changes", () => {
+  let now = 1_800_000_000_000;
+  const later = (ms: number) => vi.setSystemTime((now += ms));
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now }));
+
+  it("exchanges the token, looked at once a second", async () => {
+    const [before, after] = [newToken(), newToken()];
+    const tokenFile = await put(before);
+    const server = await door.open({ tokenFile });
+    await put(after);
+    later(999);
+    expect(await send(server, before)).toEqual(OPERATOR);
+    later(1);
+    expect(await send(server, after)).toEqual(OPERATOR);
+    expect(await send(server, before)).toMatchObject({ status: 401 });
+    expect(door.logged).toEqual([expect.stringMatching(/^the token file has changed/)]);
+  });
+
+  it("is looked at when the clock was set back", async () => {
+    const [before, after] = [newToken(), newToken()];
+    const server = await door.open({ tokenFile: await put(before) });
+    await put(after);
+    later(-3_600_000);
+    expect(await send(server, after)).toEqual(OPERATOR);
+  });
+
+  it.each<[string, (file: string) => Promise<void>]>([
+    ["goes away", async (file) => rm(file)],
+    ["is emptied", async () => void (await put(""))],
+    ...(onWindows ? [] : [opened()]),
+  ])("lets nobody in when it %s, until it is good again", async (_, spoil) => {
+    const [before, after, named] = [newToken(), newToken(), newToken()];
+    const tokenFile = await put(before);
+    const principals = { ada: { tokenSha256: sha256(named), scopes: ["read"] as const } };
+    const server = await door.open({ tokenFile, principals });
+    await spoil(tokenFile);
+    later(1_000);
+    expect(await send(server, before)).toMatchObject({ status: 401 });
+    later(1_000);
+    expect(await send(server, before)).toMatchObject({ status: 401 });
+    expect(await send(server, named)).toMatchObject({ kind: "token", caller: { principal: "ada" } });
+    expect(door.logged).toEqual([expect.stringMatching(/^the token file cannot be used/)]);
+    await put(after);
+    later(1_000);
+    expect(await send(server, after)).toEqual(OPERATOR);
+    for (const token of [before, after]) expect(door.logged.join("\n")).not.toContain(token);
+  });
+
+  function opened(): [string, (file: string) => Promise<void>] {
+    return ["is opened to others", async (file) => chmod(file, 0o644)];
+  }
+});

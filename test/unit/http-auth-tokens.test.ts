@@ -1,0 +1,180 @@
+import { timingSafeEqual } from "node:crypto";
+import { readdir } from "node:fs/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { firstStartText } from "../../src/http/auth/first-start.ts";
+import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
+import { Door, knock, PUBLIC_URL, refused, send } from "./http-auth-world.ts";
+
+const sha256 = (token: string) => digestOf(token).toString("hex");
+const OPERATOR = { caller: LOCAL_CALLER, kind: "token" };
+
+let door: Door;
+beforeEach(async () => void (door = await Door.make()));
+afterEach(async () => door.close());
+
+describe("named principals", () => {
+  const [first, second, other] = [newToken(), newToken(), newToken()];
+  const principals = {
+    ada: { tokenSha256: [sha256(first), sha256(second)], scopes: ["read", "run"] as const },
+    grace: { tokenSha256: sha256(other), scopes: ["read"] as const },
+    "no-token": { scopes: ["admin"] as const },
+  };
+
+  it("come in with any of their tokens, with their scopes", async () => {
+    const server = await door.open({ principals });
+    for (const token of [first, second]) {
+      expect(await send(server, token)).toEqual({
+        caller: { principal: "ada", scopes: ["read", "run"] },
+        kind: "token",
+      });
+    }
+    expect(await send(server, other)).toEqual({ caller: { principal: "grace", scopes: ["read"] }, kind: "token" });
+  });
+
+  it("cannot have a token in common", async () => {
+    const same = { ...principals, eve: { tokenSha256: sha256(other), scopes: ["admin"] as const } };
+    expect(await door.refusal({ principals: same })).toBe(
+      "The principals grace and eve have the same token: each needs one of its own.",
+    );
+  });
+
+  it("are not known by the digest of their token", async () => {
+    expect(await send(await door.open({ principals }), sha256(other))).toMatchObject({ status: 401 });
+  });
+
+  it.each([0, 1, 2, undefined])("are told apart by comparing every digest, whichever it is (%j)", (which) => {
+    const tokens = [newToken(), newToken(), newToken()];
+    const known = tokens.map((token, holder) => ({ digest: digestOf(token), holder }));
+    const compared: unknown[] = [];
+    const equal = (a: NodeJS.ArrayBufferView, b: NodeJS.ArrayBufferView) => {
+      compared.push(a);
+      return timingSafeEqual(a, b);
+    };
+    expect(holderOf(which === undefined ? "unknown" : tokens[which]!, known, equal)).toBe(which);
+    expect(compared).toEqual(known.map(({ digest }) => digest));
+  });
+});
+
+describe("a request without a good token", () => {
+  it("is told that it needs one, with no error code when it sent none", async () => {
+    const server = await door.open();
+    const missing = {
+      status: 401,
+      challenge: "Bearer",
+      body: {
+        error: "unauthorized",
+        message: "This server needs a token: send the header `Authorization: Bearer <token>`.",
+      },
+    };
+    expect(await knock(server)).toEqual(missing);
+    expect(await knock(server, ["authorization", ""])).toEqual(missing);
+    expect(await knock(server, ["authorization", "Basic YTpi"])).toEqual(missing);
+    expect(await knock(server, ["x-token", server.made!.token])).toEqual(missing);
+  });
+
+  it("is not let in by what stands in its URL", async () => {
+    const server = await door.open();
+    const url = `${PUBLIC_URL}/mcp?access_token=${server.made!.token}`;
+    expect(await server.authenticate(new Request(url))).toHaveProperty("status", 401);
+  });
+
+  it("hears that a token is unknown, and nothing of the token", async () => {
+    const server = await door.open();
+    const wrong = newToken();
+    const answer = await send(server, wrong);
+    expect(answer).toMatchObject({ status: 401, body: { error: "invalid_token" } });
+    expect(answer).toHaveProperty(
+      "challenge",
+      expect.stringMatching(/^Bearer error="invalid_token", error_description="This server does not know the token\./),
+    );
+    expect(JSON.stringify(answer)).not.toContain(wrong);
+    // Nearly right is wrong.
+    for (const near of [server.made!.token.slice(0, -1), `${server.made!.token}=`, server.made!.token.toUpperCase()]) {
+      expect(await send(server, near)).toMatchObject({ status: 401 });
+    }
+  });
+
+  it.each<[string, (good: string) => [string, string][]]>([
+    ["two headers", (good) => [auth(`Bearer ${good}`), auth(`Bearer ${good}`)]],
+    ["a good one after another scheme", (good) => [auth("Basic YTpi"), auth(`Bearer ${good}`)]],
+    ["two tokens", (good) => [auth(`Bearer ${good} ${good}`)]],
+    ["no token", () => [auth("Bearer")]],
+    ["quotes", (good) => [auth(`Bearer "${good}"`)]],
+    ["parameters", (good) => [auth(`Bearer token=${good}`)]],
+  ])("with %s in place of one is refused", async (_, headersOf) => {
+    const server = await door.open();
+    const { token } = server.made!;
+    const answer = await knock(server, ...headersOf(token));
+    expect(answer).toMatchObject({ status: 401 });
+    expect(JSON.stringify(answer)).not.toContain(token);
+  });
+
+  it("is let in whatever the case of the scheme", async () => {
+    const server = await door.open();
+    expect(await knock(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
+  });
+
+  function auth(value: string): [string, string] {
+    return ["authorization", value];
+  }
+});
+
+describe("--no-auth", () => {
+  it.each(["127.0.0.1", "127.8.9.1", "localhost", "LocalHost", "::1", "[::1]"])(
+    "on %s lets everybody be the operator, and makes no token",
+    async (host) => {
+      const server = await door.open({ auth: false, host });
+      const operator = { caller: LOCAL_CALLER, kind: "open" };
+      expect(await knock(server)).toEqual(operator);
+      expect(await send(server, "whatever")).toEqual(operator);
+      expect(await readdir(door.folder)).toEqual([]);
+    },
+  );
+
+  it.each(["0.0.0.0", "::", "[::]", "192.168.1.2", "example.com", "127.0.0.1.example.com", "localhost.example.com"])(
+    "on %s is refused",
+    async (host) => {
+      expect(await door.refusal({ auth: false, host })).toBe(
+        `--no-auth on ${host} would let everybody who reaches it run commands here. Leave out --no-auth, or listen on 127.0.0.1.`,
+      );
+    },
+  );
+});
+
+it("a scope that a token does not have is a 403 which names it", async () => {
+  const server = await door.open();
+  expect(await refused(server.insufficientScope("approve"))).toEqual({
+    status: 403,
+    challenge:
+      'Bearer error="insufficient_scope", error_description="This needs the scope approve, which the token does not have. Use one that has it.", scope="approve"',
+    body: {
+      error: "insufficient_scope",
+      message: "This needs the scope approve, which the token does not have. Use one that has it.",
+    },
+  });
+  expect(server.protectedResourceMetadata()).toBeUndefined();
+});
+
+describe("what is said when a token was made", () => {
+  const made = { file: "/state/http-token", token: "ccm_secret" };
+  const url = `${PUBLIC_URL}/mcp`;
+
+  it("can be pasted", () => {
+    const text = firstStartText(made, { url, showToken: true });
+    expect(text).toContain("It is in /state/http-token,");
+    expect(text).toContain(
+      `  claude mcp add --transport http agents ${url} --header "Authorization: Bearer ccm_secret"\n`,
+    );
+    expect(JSON.parse(text.slice(text.indexOf("  {"), text.lastIndexOf("}") + 1))).toEqual({
+      mcpServers: { agents: { type: "http", url, headers: { Authorization: "Bearer ccm_secret" } } },
+    });
+  });
+
+  it("keeps the token to itself where the text is kept", () => {
+    const text = firstStartText(made, { url, showToken: false });
+    expect(text).not.toContain("ccm_secret");
+    expect(text).toContain("Put what is in there in place of <token>");
+    expect(text).toContain('--header "Authorization: Bearer <token>"');
+  });
+});

@@ -1,0 +1,52 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { createHealth, type HealthOptions } from "../../src/http/health.ts";
+
+afterEach(() => vi.useRealTimers());
+
+const health = (over: Partial<HealthOptions> = {}) =>
+  createHealth({ version: "1.2.3", busyWith: () => undefined, readStore: async () => Promise.resolve(), ...over });
+
+const told = async (response: Response) => ({ status: response.status, body: await response.json() });
+const unready = (reason: string) => ({ status: 503, body: { status: "unready", reason } });
+
+describe("health", () => {
+  it("is alive whatever else is wrong", async () => {
+    const live = health({ busyWith: () => "draining" }).live();
+    expect(live.headers.get("cache-control")).toBe("no-store");
+    expect(await told(live)).toEqual({
+      status: 200,
+      body: { status: "ok", version: "1.2.3", uptimeSeconds: expect.any(Number) as number },
+    });
+  });
+
+  it("is ready when it takes work and the store can be read", async () => {
+    expect(await told(await health().ready())).toEqual({ status: 200, body: { status: "ready" } });
+  });
+
+  it.each(["starting", "draining"] as const)(
+    "is not ready while it is %s, and does not ask the store",
+    async (reason) => {
+      const readStore = vi.fn<HealthOptions["readStore"]>();
+      expect(await told(await health({ busyWith: () => reason, readStore }).ready())).toEqual(unready(reason));
+      expect(readStore).not.toHaveBeenCalled();
+    },
+  );
+
+  it("is not ready when the draining begins while the store is read", async () => {
+    let busy: "draining" | undefined;
+    const readStore = async () => Promise.resolve().then(() => (busy = "draining"));
+    expect(await told(await health({ busyWith: () => busy, readStore }).ready())).toEqual(unready("draining"));
+  });
+
+  it("is not ready when the store cannot be read, and does not say why", async () => {
+    const readStore = async () => Promise.reject(new Error("/home/ann/store.db is locked"));
+    expect(await told(await health({ readStore }).ready())).toEqual(unready("store"));
+  });
+
+  it("is not ready when the store does not answer", async () => {
+    vi.useFakeTimers();
+    const answer = health({ readStore: async () => new Promise(() => undefined) }).ready();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await told(await answer)).toEqual(unready("store"));
+  });
+});

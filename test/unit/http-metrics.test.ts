@@ -1,0 +1,287 @@
+import { describe, expect, it } from "vitest";
+import type { SessionEvent } from "../../src/domain/event.ts";
+import { initialState, type SessionState } from "../../src/domain/session.ts";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { createMetrics, type Metrics } from "../../src/http/metrics.ts";
+import type { Watched } from "../../src/http/metrics/moment.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { observed } from "../../src/store/observed.ts";
+import { claimed, failed, notice, session, T0, TTL } from "./store-world.ts";
+
+interface Family {
+  type: string;
+  help: string;
+  samples: Map<string, number>;
+}
+
+const SAMPLE = /^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$/;
+
+/** The text as Prometheus reads it: samples by name and labels, each under the HELP and TYPE of its family. */
+function parsed(text: string): Map<string, Family> {
+  const families = new Map<string, Family>();
+  for (const line of text.split("\n").filter((each) => each !== "")) {
+    const [, kind, name = "", rest = ""] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line) ?? [];
+    const last = [...families].at(-1);
+    if (kind === "HELP" && !families.has(name)) families.set(name, { type: "", help: rest, samples: new Map() });
+    else if (kind === "TYPE" && last?.[0] === name) last[1].type = rest;
+    else addSample(line, last);
+  }
+  return families;
+}
+
+function addSample(line: string, [name, family]: [string, Family] = ["", { type: "", help: "", samples: new Map() }]) {
+  const [, sample = "", labels = "", value = ""] = SAMPLE.exec(line) ?? [];
+  const key = labels === "" ? sample : `${sample}{${labels}}`;
+  const isOfFamily = sample === name || sample.replace(/_(bucket|sum|count)$/, "") === name;
+  if (sample === "" || !isOfFamily || family.samples.has(key)) throw new Error(`Prometheus would refuse: ${line}`);
+  family.samples.set(key, Number(value));
+}
+
+const warnings: string[] = [];
+const log = { warn: (message: string): void => void warnings.push(message) };
+const metricsOf = (watched?: Watched): Metrics => createMetrics({ version: "1.2.3", watched: () => watched, log });
+
+/** The samples of ours, without their prefix; buckets left out. */
+async function samples(metrics: Metrics): Promise<Record<string, number>> {
+  const all = [...parsed(await metrics.text()).values()].flatMap((family) => [...family.samples]);
+  const own = all.filter(([name]) => name.startsWith("claude_code_mcp_") && !name.includes("_bucket{"));
+  return Object.fromEntries(own.map(([name, value]) => [name.slice("claude_code_mcp_".length), value]));
+}
+
+const turnEnded = (over: object): SessionEvent => ({
+  type: "turn.ended",
+  data: {
+    turnId: "t",
+    outcome: "done",
+    isError: false,
+    durationMs: 2500,
+    durationApiMs: 1,
+    numTurns: 1,
+    costUsd: 0.5,
+    sessionTurns: 1,
+    sessionCostUsd: 0.5,
+    ...over,
+  },
+});
+const asked: SessionEvent = {
+  type: "permission.asked",
+  data: { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "SECRET" }, toolUseId: "u" },
+};
+const answered: SessionEvent = {
+  type: "permission.answered",
+  data: { requestId: "r", toolName: "Bash", behavior: "deny", by: "timeout" },
+};
+const ASK = {
+  requestId: "r",
+  kind: "permission",
+  eventId: 1,
+  toolName: "Bash",
+  createdAt: T0,
+  expiresAt: T0,
+  seenWhole: true,
+} as const;
+const turn: SessionState["turn"] = {
+  id: "t",
+  origin: "prompt",
+  startedAt: T0,
+  awaiting: [],
+  pending: false,
+  rerun: false,
+  lastActivityAt: T0,
+  waitedMs: 0,
+  durationApiMs: 0,
+  numTurns: 0,
+  costUsd: 0,
+};
+
+async function node(): Promise<SessionBackend> {
+  const made = createMemoryStore({ now: () => T0 }).connect("a");
+  await made.heartbeat(TTL);
+  return made;
+}
+
+describe("counters", () => {
+  it("count what was written, once it was", async () => {
+    const backend = await node();
+    const metrics = metricsOf();
+    const store = observed(backend, (...args) => metrics.onAppended(...args));
+    const { record } = await store.create(session());
+    const lease = await claimed(store, record.id);
+    const state = initialState(T0);
+    const write = async (events: SessionEvent[], seconds: number, over: Partial<SessionState> = {}) => {
+      const { lastEventId } = (await store.get(record.id))!.state;
+      const change = { events, at: T0 + seconds * 1000 };
+      await store.append(lease, { ...change, state: { ...state, ...over, lastEventId: lastEventId + events.length } });
+    };
+    await write([asked], 0, { turn, asks: [ASK] });
+    await write([notice("meanwhile")], 1, { turn, asks: [ASK] });
+    const usage = { input_tokens: 7, output_tokens: 3, cache_read_input_tokens: "odd" };
+    const result: SessionEvent = { type: "message", data: { message: { type: "result", num_turns: 1, usage } } };
+    await write([answered, result, turnEnded({})], 20);
+    await write([turnEnded({ outcome: "failed", category: "billing", costUsd: -1 })], 21);
+    await write([{ type: "notice", data: { kind: "retry", message: "" } }], 22);
+    const exit = { processId: "1", code: 1, signal: null, expected: false };
+    await write([{ type: "process.exited", data: exit }], 23);
+    const lost = { ...lease, epoch: lease.epoch - 1 };
+    const late = { events: [turnEnded({})], at: T0, state: { ...state, lastEventId: 99 } };
+    await expect(store.append(lost, late)).rejects.toBeInstanceOf(Error);
+
+    expect(await samples(metrics)).toMatchObject({
+      'turns_total{outcome="done",category="none"}': 1,
+      'turns_total{outcome="failed",category="billing"}': 1,
+      'turns_total{outcome="failed",category="overloaded"}': 0,
+      'turns_total{outcome="lost",category="none"}': 0,
+      'turn_duration_seconds_sum{outcome="done"}': 2.5,
+      'turn_duration_seconds_count{outcome="failed"}': 1,
+      'tokens_total{kind="input"}': 7,
+      'tokens_total{kind="output"}': 3,
+      'tokens_total{kind="cache_read"}': 0,
+      cost_usd_total: 0.5,
+      'permission_wait_seconds_sum{kind="permission",decision="deny",by="timeout"}': 20,
+      'permission_wait_seconds_count{kind="permission",decision="deny",by="timeout"}': 1,
+      api_retries_total: 1,
+      'claude_exits_total{expected="false"}': 1,
+      'claude_exits_total{expected="true"}': 0,
+    });
+    expect(warnings).toEqual([]);
+  });
+
+  it("count requests by route, method and class of status, and what is open and refused", async () => {
+    const metrics = metricsOf();
+    metrics.began("/mcp", "POST")(204);
+    metrics.began("/etc/passwd", "BREW")(999);
+    const ended = metrics.began("/mcp", "GET");
+    metrics.refused("host");
+    metrics.slowReaderCut();
+    expect(await samples(metrics)).toMatchObject({
+      'http_requests_total{route="/mcp",method="POST",status="2xx"}': 1,
+      'http_requests_total{route="other",method="other",status="other"}': 1,
+      'http_request_duration_seconds_count{route="/mcp",method="POST"}': 1,
+      'http_requests_open{route="/mcp"}': 1,
+      'http_refusals_total{reason="host"}': 1,
+      'http_refusals_total{reason="rate"}': 0,
+      http_slow_readers_total: 1,
+    });
+    ended(200);
+    expect(await samples(metrics)).toMatchObject({ 'http_requests_open{route="/mcp"}': 0 });
+  });
+});
+
+/** What is told of a session's process. */
+async function use(known: { pid: number; startedAt?: string }): Promise<{ memory: number; cpu: number }> {
+  const store = await node();
+  const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
+  const { record } = await store.create(session({ state }));
+  await store.claim(record.id);
+  const told = await samples(metricsOf({ store, spares: { parked: 0 } }));
+  return { memory: told["claude_resident_memory_bytes"]!, cpu: told["claude_cpu_seconds"]! };
+}
+
+describe("gauges", () => {
+  it("tell what is in the store and what runs", async () => {
+    const store = await node();
+    const metrics = metricsOf({ store, spares: { parked: 2 } });
+    await store.create(session({ state: failed }));
+    const live = { phase: "live", id: "1", since: T0, pid: process.pid } as const;
+    const waiting = { phase: "starting", id: "1", since: T0, waiting: true } as const;
+    const states = [{ turn, process: live, asks: [ASK, { ...ASK, kind: "question" as const }] }, { process: waiting }];
+    for (const state of states) {
+      const { record } = await store.create(session({ state: { ...initialState(T0), ...state } }));
+      await store.claim(record.id);
+    }
+    const told = await samples(metrics);
+    expect(told).toMatchObject({
+      'build_info{version="1.2.3"}': 1,
+      store_up: 1,
+      'sessions{status="error"}': 1,
+      'sessions{status="waiting_permission"}': 1,
+      'sessions{status="idle"}': 1,
+      'sessions{status="running"}': 0,
+      'permission_requests_open{kind="permission"}': 1,
+      'permission_requests_open{kind="question"}': 1,
+      queue_length: 1,
+      'claude_processes{phase="live"}': 1,
+      'claude_processes{phase="starting"}': 0,
+      spares: 2,
+    });
+  });
+
+  it.runIf(process.platform === "linux")("tell what the processes take of the machine", async () => {
+    const [own, other] = [await use({ pid: process.pid }), await use({ pid: process.pid, startedAt: "1" })];
+    const { rss } = process.memoryUsage();
+    expect(own.memory / rss).toBeGreaterThan(0.5);
+    expect(own.memory / rss).toBeLessThan(2);
+    expect(own.cpu).toBeGreaterThan(0);
+    // Another process has the pid by now.
+    expect(other).toEqual({ memory: 0, cpu: 0 });
+  });
+
+  it("ask the store once, however many ask", async () => {
+    const store = await node();
+    let looks = 0;
+    const counting = { ...store, nodeId: store.nodeId, atWork: async () => store.atWork() };
+    const count = async () => ((looks += 1), store.count());
+    const metrics = metricsOf({ store: { ...counting, count }, spares: { parked: 0 } });
+    await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
+    await metrics.text();
+    expect(looks).toBe(1);
+  });
+
+  it("are missing when the store cannot be read, and before there is one; counters are told all the same", async () => {
+    const store = await node();
+    const broken = metricsOf({ store, spares: { parked: 1 } });
+    await store.close();
+    const [told, before] = [await samples(broken), await samples(metricsOf())];
+    expect(told).toMatchObject({ store_up: 0, cost_usd_total: 0 });
+    expect(warnings.splice(0)).toEqual(["the store could not be read for the metrics"]);
+    expect(before).toMatchObject({ cost_usd_total: 0 });
+    expect(before).not.toHaveProperty("store_up");
+    for (const missing of ["sessions", "queue_length", "spares", "claude_"]) {
+      const there = [...Object.keys(told), ...Object.keys(before)].filter((name) => name.startsWith(missing));
+      expect(there.filter((name) => !name.startsWith("claude_exits"))).toEqual([]);
+    }
+  });
+});
+
+describe("the text", () => {
+  it("follows the conventions of Prometheus, and says of nobody who or where he is", async () => {
+    const backend = await node();
+    const metrics = metricsOf({ store: backend, spares: { parked: 0 } });
+    const store = observed(backend, (...args) => metrics.onAppended(...args));
+    const { record } = await store.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
+    const lease = await claimed(store, record.id);
+    const events = [asked, answered, notice("SECRET"), turnEnded({ message: "SECRET", errorSubtype: "SECRET" })];
+    await store.append(lease, { events, at: T0, state: { ...initialState(T0), lastEventId: 4 } });
+    metrics.began("/SECRET", "SECRET")(200);
+    metrics.refused("SECRET" as "host");
+    expect(metrics.contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
+    const text = await metrics.text();
+    expect(text).not.toContain("SECRET");
+    expect(text).not.toContain(record.id);
+    const families = parsed(text);
+    expect(families.has("process_cpu_seconds_total")).toBe(true);
+    const own = [...families].filter(([name]) => name.startsWith("claude_code_mcp_"));
+    expect(own).toHaveLength(21);
+    const labels = new Set<string>();
+    for (const [name, { help, samples: values, type }] of own) {
+      expect({ name, help }).toEqual({ name, help: expect.stringMatching(/^[A-Z0-9].*\.$/) as string });
+      expect({ name, isCounter: name.endsWith("_total") }).toEqual({ name, isCounter: type === "counter" });
+      expect({ name, isInBaseUnit: !/_(ms|millis|kb|mb|percent)(_|$)/.test(name) }).toEqual({
+        name,
+        isInBaseUnit: true,
+      });
+      for (const key of values.keys()) for (const [, label = ""] of key.matchAll(/([a-z]+)="/g)) labels.add(label);
+    }
+    const histograms = own.filter(([, { type }]) => type === "histogram").map(([name]) => name);
+    expect(histograms.filter((name) => !name.endsWith("_seconds"))).toEqual([]);
+    expect([...labels].toSorted((a, b) => (a < b ? -1 : 1))).toEqual(
+      ["by", "category", "decision", "expected", "kind", "le", "method", "outcome"].concat([
+        "phase",
+        "reason",
+        "route",
+        "status",
+        "version",
+      ]),
+    );
+  });
+});

@@ -1,0 +1,183 @@
+import { describe, expect, it } from "vitest";
+import { SCOPES, type Scope } from "../../src/domain/principal.ts";
+import { authInfoOf } from "../../src/mcp/caller.ts";
+import { resourceAnswers } from "../../src/mcp/resources.ts";
+import { toolAnswers } from "../../src/mcp/tools.ts";
+import type { AuditEntry } from "../../src/tools/audit.ts";
+import { runTool } from "../../src/tools/define.ts";
+import { LIBRARY } from "../../src/tools/resources/library.ts";
+import { mayUse, scopeOf } from "../../src/tools/scope.ts";
+import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
+import { tools } from "./tools-run.ts";
+
+/** Every tool and action there is, with what a caller needs for it: a new one is missing here until somebody decides. */
+const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {
+  claude_code: "run",
+  claude_code_reply: "run",
+  claude_code_check: { poll: "read", respond_permission: "approve", answer_question: "approve" },
+  claude_code_session: {
+    list: "read",
+    get: "read",
+    usage: "read",
+    diff: "read",
+    task_output: "read",
+    cancel: "run",
+    interrupt: "run",
+    release_queue: "run",
+    drop_queue: "run",
+    close: "run",
+    delete: "run",
+    rename: "run",
+    set_model: "run",
+    set_permission_mode: "run",
+    stop_task: "run",
+    rewind: "run",
+  },
+  claude_code_query: "run",
+  claude_session_create: "run",
+  claude_session_close: "run",
+  claude_chat_query: "run",
+  claude_chat_interrupt: "run",
+  claude_chat_model: "run",
+  claude_chat_mode: "run",
+  claude_direct_query: "run",
+  claude_code_configure: { get_config: "read", enable_bypass: "admin", disable_bypass: "admin" },
+};
+
+const CALLS = Object.entries(TABLE).flatMap(([name, scope]) =>
+  typeof scope === "string"
+    ? [{ name, action: "", args: {}, scope }]
+    : Object.entries(scope).map(([action, each]) => ({ name, action, args: { action }, scope: each })),
+);
+const toolOf = (name: string) => tools.get(name)!;
+const without = (scope: Scope) => SCOPES.filter((each) => each !== scope);
+
+/** An engine in which whatever is asked of it fails the test. */
+const untouched = new Proxy(new FakeEngine(), {
+  get(_, key) {
+    throw new Error(`the engine was asked for ${String(key)}`);
+  },
+});
+
+function audited() {
+  const entries: AuditEntry[] = [];
+  const bypass = { isAllowed: () => false, set: () => expect.unreachable("the gate was switched") };
+  const deps = { ...depsOf(untouched), bypass, audit: (entry: AuditEntry) => void entries.push(entry) };
+  return { deps, entries };
+}
+
+describe("what a caller needs", () => {
+  it("is settled for every tool and every action of it", () => {
+    const settled = [...tools.values()].map(({ name, scope }) => [name, scope]);
+    expect(Object.fromEntries(settled)).toEqual(TABLE);
+    const actions = [...tools.values()].flatMap((tool) => {
+      const { action } = (tool.inputSchema({ maxWaitMs: 1 }) as { properties: Record<string, { enum?: string[] }> })
+        .properties;
+      return (action?.enum ?? [""]).map((each) => `${tool.name} ${each}`);
+    });
+    expect(actions.toSorted()).toEqual(CALLS.map(({ name, action }) => `${name} ${action}`).toSorted());
+  });
+
+  it.each(CALLS)("of $name $action is $scope, and nothing is done for one who has all others", async (call) => {
+    const { name, action, args, scope } = call;
+    const { deps, entries } = audited();
+    // Whatever else there is, it comes second: neither arguments nor sessions are looked at.
+    for (const raw of [args, { ...args, sessionId: "s1", prompt: "x", cwd: "/", unknown: 1 }]) {
+      const reply = await runTool(toolOf(name), raw, { ...callOf(), principal: "ann", scopes: without(scope) }, deps);
+      expect(reply).toMatchObject({ isError: true, structured: { code: "PERMISSION_DENIED" } });
+      expect(reply.text).toMatch(new RegExp(`^Error \\[PERMISSION_DENIED\\]: ${name}.* needs the scope ${scope};`));
+      expect(reply.text).toContain(without(scope).join(", "));
+    }
+    expect(entries).toMatchObject([
+      { principal: "ann", tool: name, outcome: "PERMISSION_DENIED", ...(action !== "" && { action }) },
+      { principal: "ann", tool: name, outcome: "PERMISSION_DENIED" },
+    ]);
+    expect(deps.faults).toEqual([]);
+  });
+
+  it.each(CALLS)("of $name $action is enough", async ({ name, args, scope }) => {
+    const reply = await runTool(toolOf(name), args, { ...callOf(), scopes: [scope] }, depsOf(new FakeEngine()));
+    expect(reply.structured["code"]).not.toBe("PERMISSION_DENIED");
+  });
+
+  it.each([
+    ["claude_code_check", "approve"],
+    ["claude_code_session", "run"],
+    ["claude_code_configure", "admin"],
+    ["claude_code", "run"],
+  ] as const)("of a call of %s that makes no sense is the most that it can be: %s", (name, scope) => {
+    const senseless = [undefined, null, 7, "poll", [], {}, { action: 1 }, { action: "nope" }, { action: "toString" }];
+    for (const raw of [...senseless, { action: "__proto__" }, { action: ["poll"] }, { ACTION: "poll" }]) {
+      expect(scopeOf(toolOf(name), raw)).toBe(scope);
+    }
+  });
+});
+
+describe("what a caller cannot use", () => {
+  /** A request as it comes through the door. */
+  const requestOf = (scopes: readonly Scope[]) =>
+    ({
+      mcpReq: { signal: new AbortController().signal },
+      http: { authInfo: authInfoOf({ principal: "ann", scopes }) },
+    }) as never;
+  const options = (deps = depsOf(new FakeEngine())) => ({
+    limits: { maxWaitMs: 45_000 },
+    reported: undefined,
+    deps: async () => Promise.resolve(deps),
+    log: { error: () => undefined, warn: () => undefined },
+    toolNames: [],
+    offer: async () => Promise.resolve({ tools: [], library: LIBRARY }),
+    logs: false,
+    info: { name: "test", version: "1" },
+  });
+  const READING = ["claude_code_check", "claude_code_session", "claude_code_configure"];
+
+  it.each([
+    [["read"], READING],
+    [["approve"], ["claude_code_check"]],
+    [["admin"], ["claude_code_configure"]],
+    [[], []],
+  ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {
+    const { tools: listed } = toolAnswers([...tools.values()], () => undefined, options()).list(requestOf(scopes));
+    expect(listed.map(({ name }) => name)).toEqual(names);
+  });
+
+  it("is nothing for one who has all", () => {
+    const all = [...tools.values()];
+    expect(all.filter((tool) => mayUse({ scopes: SCOPES }, tool))).toEqual(all);
+  });
+
+  it("are resources without read: none is listed, none is read, and the refusal is taken down", async () => {
+    const { deps, entries } = audited();
+    const answers = resourceAnswers(LIBRARY, options(deps));
+    const context = requestOf(without("read"));
+    expect(answers.list(context).resources).toEqual([]);
+    expect(answers.listTemplates(context).resourceTemplates).toEqual([]);
+    for (const uri of ["session://s1", "session://s1/events", "claude-code://options", "nowhere://x"]) {
+      await expect(answers.read({ uri }, context)).rejects.toMatchObject({
+        message: expect.stringContaining("PERMISSION_DENIED"),
+        data: { uri, code: "PERMISSION_DENIED" },
+      });
+    }
+    expect(entries).toHaveLength(4);
+    expect(entries[0]).toEqual({ principal: "ann", tool: "resources/read", outcome: "PERMISSION_DENIED" });
+  });
+});
+
+it("a request that was shown to one who may not answer has not been delivered", async () => {
+  const engine = new FakeEngine();
+  const session = engine.add();
+  session.run();
+  session.asks({ requestId: "r1" });
+  const poll = async (scopes: readonly Scope[]) =>
+    runTool(
+      toolOf("claude_code_check"),
+      { action: "poll", sessionId: "s1", waitMs: 0 },
+      { ...callOf(), scopes },
+      depsOf(engine),
+    );
+  expect((await poll(["read"])).structured["actions"]).toMatchObject([{ requestId: "r1" }]);
+  expect(engine.delivers).toEqual([]);
+  await poll(["read", "approve"]);
+  expect(engine.delivers).toMatchObject([[{ requestId: "r1" }]]);
+});
