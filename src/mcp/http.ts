@@ -42,7 +42,9 @@ export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions
   return {
     fetch: async (request, entry) => {
       if (await isLegacyRequest(request, entry.body)) return clients.handle(request, entry);
-      return modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
+      const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
+      // Said to nobody where the client has left; where this server leaves, somebody hears it.
+      return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,
     get clients() {
@@ -52,4 +54,11 @@ export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions
       await Promise.all([modern.close(), clients.close()]);
     },
   };
+}
+
+const CLIENT_LEFT = 499;
+
+function leaving(): Response {
+  const error = { code: -32_603, message: "The server is shutting down. Send the request again in a moment." };
+  return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 503, headers: { "Retry-After": "1" } });
 }

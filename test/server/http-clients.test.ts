@@ -240,6 +240,22 @@ describe("a server over HTTP", () => {
     await world.quiet(5_000);
   });
 
+  it("tells who waits for something else to come again", async () => {
+    const server = await world.http();
+    const client = await server.connect();
+    const prompt = scriptTag([{ text: "hi" }]);
+    const { nextCursor, sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const { nextCursor: cursor } = await client.end(sessionId, nextCursor);
+    const poll = { action: "poll", sessionId, cursor, until: "event", waitMs: 40_000 };
+    const waiting = rawCall(server, "modern", { name: "claude_code_check", arguments: poll });
+    const metrics = async () => (await server.fetch("/metrics")).text();
+    await expect.poll(metrics).toContain('http_requests_open{route="/mcp"} 1');
+    server.signal("SIGTERM");
+    const answer = await waiting;
+    expect(answer.status).toBe(503);
+    expect(await answer.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") } });
+  });
+
   it("interrupts what takes longer than it has, and whoever waits is told", async () => {
     const server = await world.http({ args: ["--drain-ms", "100"] });
     const client = await server.connect("legacy");
