@@ -127,8 +127,8 @@ describe("at the door", () => {
     };
     const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n`;
     const [headers, body] = await Promise.all([drip(`${head}X-Slow: `), drip(`${head}Content-Length: 60000\r\n\r\n`)]);
-    expect(headers).toContain("408");
-    expect(body === "" || body.includes("408")).toBe(true);
+    // A drop that meets the closed connection has it reset, and the answer before it with it.
+    for (const heard of [headers, body]) expect(heard === "" || heard.includes("408")).toBe(true);
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 
