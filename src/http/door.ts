@@ -31,7 +31,7 @@ export type Reason = Guard["about"] | "unauthenticated" | "scope" | "rate" | "op
 /** What is counted of requests. */
 export interface DoorMetrics {
   /** The returned function is called when the answer has been sent, or its client is gone. */
-  began(route: string, method: string): (status: number) => void;
+  began(path: string, method: string): (status: number) => void;
   refused(reason: Reason): void;
 }
 
@@ -82,12 +82,9 @@ export function createDoor(options: DoorOptions): Hono<Env> {
   return app;
 }
 
-/** Where metrics tell requests apart; what else somebody asks for is one. */
-const ROUTES = new Set(["/mcp", "/metrics", "/healthz", "/readyz"]);
-
 function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
   const { outgoing } = env;
-  const ended = metrics.began(ROUTES.has(req.path) ? req.path : "other", req.method);
+  const ended = metrics.began(req.path, req.method);
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 

@@ -33,10 +33,6 @@ export class OpenRequests {
     this.#most = most;
   }
 
-  get total(): number {
-    return [...this.#open.values()].reduce((sum, count) => sum + count, 0);
-  }
-
   /** Undefined where it may be opened; whoever opens it says when it has `ended`. */
   refusal(key: string): Response | undefined {
     if ((this.#open.get(key) ?? 0) < this.#most) return undefined;

@@ -13,7 +13,7 @@ export interface Metrics {
   /** For `observed`: an event counts once it is durable. Never throws. */
   onAppended(sessionId: string, change: Append): void;
   /** The returned function is called when the answer has been sent, or its client is gone. */
-  began(route: string, method: string): (status: number) => void;
+  began(path: string, method: string): (status: number) => void;
   refused(reason: Refusal): void;
   slowReaderCut(): void;
   /** In the text format of Prometheus. Resolves also when the store cannot be read: `claude_code_mcp_store_up` says so. */
@@ -82,6 +82,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
   };
 }
 
+/** What else somebody asks for is one. */
 const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz"];
 const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
 

@@ -58,10 +58,6 @@ export class Clients {
     this.#sweep = setInterval(() => this.#forgetIdle(), Math.min(limits.idleMs, 60_000)).unref();
   }
 
-  get size(): number {
-    return this.#clients.size;
-  }
-
   async handle(request: Request, entry: Entry): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     const client = id === null ? await this.#begin(entry) : this.#clients.get(id);

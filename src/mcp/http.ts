@@ -21,8 +21,6 @@ export interface HttpEndpoint {
   readonly fetch: (request: Request, entry: Entry) => Promise<Response>;
   /** Tells the clients of later eras that listen what has changed; those of 2025 are told by their own server. */
   readonly notify: ServerNotifier;
-  /** Protocol sessions of clients of 2025. */
-  readonly clients: number;
   /** Ends all streams, and aborts the calls that wait. */
   close(): Promise<void>;
 }
@@ -47,9 +45,6 @@ export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,
-    get clients() {
-      return clients.size;
-    },
     close: async () => {
       await Promise.all([modern.close(), clients.close()]);
     },

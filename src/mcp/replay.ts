@@ -25,10 +25,6 @@ export class Replay {
     this.#most = most;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
   /** The part of one protocol session: an id of another finds nothing in it. */
   of(session: string): EventStore {
     const known = (id: string): Kept | undefined => {
