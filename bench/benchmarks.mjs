@@ -4,6 +4,7 @@ import { atOnce } from "./at-once.mjs";
 import { burst } from "./burst.mjs";
 import { firstTurn } from "./first-turn.mjs";
 import { laterTurn } from "./later-turn.mjs";
+import { overHttp } from "./load.mjs";
 import { longLog } from "./long-log.mjs";
 import { otherServers } from "./other-servers.mjs";
 import { permission } from "./permission.mjs";
@@ -14,6 +15,6 @@ import { waiting } from "./waiting.mjs";
 import { wake } from "./wake.mjs";
 
 const SHORT = [startUp, firstTurn, laterTurn, wake, permission, waiting, burst, answers];
-const LONG = [longLog, sessionList, atOnce, thousand, otherServers];
+const LONG = [longLog, sessionList, atOnce, thousand, overHttp, otherServers];
 
 export const BENCHMARKS = [...SHORT, ...LONG];

@@ -26,6 +26,11 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
+/** The least value that so many of a hundred do not exceed; undefined of none. */
+export function percentile(values, part) {
+  return values.toSorted((a, b) => a - b)[Math.max(Math.ceil((values.length * part) / 100) - 1, 0)];
+}
+
 /** Of ratios of the same round, the middle half: how far the machine lets the ratio of the medians be trusted. */
 function spreadOf(values, bases) {
   const count = Math.min(values.length, bases.length);

@@ -14,6 +14,7 @@ Measures this server against what it is made of, in one run on this machine. Wit
   --list          names the benchmarks and ends
   --all           the long ones too
   --rounds <n>    interleaved runs that the medians are taken of (7)
+  --minutes <n>   how long the load over HTTP lasts (10)
   --json          the results as JSON, every sample included
   --cpu-prof <f>  has Node write a profile of each server into this folder
   --help          shows this
@@ -26,6 +27,7 @@ const { positionals, values } = parseArgs({
     "cpu-prof": { type: "string" },
     help: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
+    minutes: { type: "string", default: "10" },
     list: { type: "boolean", default: false },
     rounds: { type: "string", default: "7" },
   },
@@ -45,6 +47,8 @@ async function main() {
   const rounds = Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1)
     return refuse(`--rounds is "${values.rounds}": must be a whole number from 1`);
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) return refuse(`--minutes is "${values.minutes}": must be a number above 0`);
   const unknown = positionals.find((wanted) => !BENCHMARKS.some(({ name }) => name === wanted));
   if (unknown !== undefined) return refuse(`there is no benchmark "${unknown}": --list names them`);
   if (values["cpu-prof"] !== undefined) profileServersInto(values["cpu-prof"]);
@@ -54,16 +58,16 @@ async function main() {
     positionals.length > 0 ? positionals.includes(name) : !long || values.all,
   );
   const rows = [];
-  for (const benchmark of wanted) rows.push(...(await measure(benchmark, rounds)));
+  for (const benchmark of wanted) rows.push(...(await measure(benchmark, { rounds, minutes })));
   console.log(values.json ? asJson(rows, rounds) : asTable(rows));
 }
 
-async function measure({ name, rows, run }, rounds) {
+async function measure({ name, rows, run }, given) {
   const figures = new Figures();
   const progress = (text) => console.error(`${name}: ${text}`);
   try {
     const world = await createWorld();
-    await run({ world, figures, rounds, progress });
+    await run({ world, figures, progress, ...given });
     await world.close();
   } catch (error) {
     console.error(`${name} did not work:`, error);

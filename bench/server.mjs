@@ -6,7 +6,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 const TIMEOUT_MS = 600_000;
 
 /** More arguments for Node itself: what `--cpu-prof` of the benchmarks asks for. */
-const nodeArguments = [];
+export const nodeArguments = [];
 
 export function profileServersInto(folder) {
   nodeArguments.push("--cpu-prof", "--cpu-prof-dir", folder);

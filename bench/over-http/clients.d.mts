@@ -1,0 +1,1 @@
+export const KINDS: readonly string[];

@@ -1,0 +1,174 @@
+/**
+ * Clients of a server over HTTP, in both eras, with a library and without. Each calls tools and can vanish; what became of a
+ * request is told by how the call ends: an answer, a Refused, or any other error.
+ */
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+
+import { ownConnections } from "./own-connections.mjs";
+
+/** The server said that there is too much of it, or that it is about to end: whoever hears it comes again later. */
+export class Refused extends Error {
+  constructor(status, seconds) {
+    super(`refused with ${String(status)}`);
+    this.status = status;
+    this.afterMs = seconds * 1000;
+  }
+}
+
+/** The server does not know the client's protocol session: it was started anew, or has forgotten it. */
+export class Unknown extends Error {}
+
+const INFO = { name: "load", version: "1" };
+/** Longer than any wait that is asked for. */
+const PATIENCE_MS = 300_000;
+const MODERN = "2026-07-28";
+const LEGACY = "2025-11-25";
+
+/** What the clients are made of, in the order in which they are dealt out. */
+export const KINDS = ["raw modern", "raw legacy", "v2 modern", "raw modern", "raw legacy", "v2 legacy", "v1"];
+
+/**
+ * A connected client of `door` ({ url, token }). `call(tool, args)` resolves with the structured content, and rejects with
+ * Refused, Unknown or whatever else went wrong; `vanish()` breaks off all that is open; `close()` takes leave. `readLate()`
+ * is for how many ms a raw client leaves an answer lying before it reads it, `patienceMs` when a library gives a call up.
+ */
+export async function connect(kind, door, { patienceMs = PATIENCE_MS, readLate = () => 0 } = {}) {
+  if (kind === "raw modern") return rawModern(door, readLate);
+  if (kind === "raw legacy") return rawLegacy(door, readLate);
+  return viaLibrary(kind, door, patienceMs);
+}
+
+function rawModern({ token, url }, readLate) {
+  const { fetch, vanish } = ownConnections();
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": INFO,
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  let count = 0;
+  return {
+    async call(name, args) {
+      const id = (count += 1);
+      const params = { name, arguments: args, _meta: meta };
+      const headers = { "mcp-protocol-version": MODERN, "mcp-method": "tools/call", "mcp-name": name };
+      const message = { jsonrpc: "2.0", id, method: "tools/call", params };
+      const response = await taken(fetch(url, post(message, { ...bearer(token), ...headers })));
+      return contentOf(name, await messageOf(response, id, readLate));
+    },
+    vanish,
+    close: () => Promise.resolve(vanish()),
+  };
+}
+
+/** With the GET stream that a client of that era holds open, on which nothing has to come. */
+async function rawLegacy({ token, url }, readLate) {
+  const { fetch, vanish } = ownConnections();
+  const begin = { protocolVersion: LEGACY, capabilities: {}, clientInfo: INFO };
+  const initialize = { jsonrpc: "2.0", id: 0, method: "initialize", params: begin };
+  const begun = await taken(fetch(url, post(initialize, bearer(token))));
+  await begun.text();
+  const session = { "mcp-session-id": begun.headers.get("mcp-session-id"), "mcp-protocol-version": LEGACY };
+  const headers = { ...bearer(token), ...session };
+  const ready = post({ jsonrpc: "2.0", method: "notifications/initialized" }, headers);
+  await (await taken(fetch(url, ready))).text();
+  const stream = await taken(fetch(url, { headers: { ...headers, accept: "text/event-stream" } }));
+  // It ends with the client, or with the server: the next call tells which.
+  stream.text().catch(() => undefined);
+  let count = 0;
+  return {
+    async call(name, args) {
+      const id = (count += 1);
+      const message = { jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } };
+      const response = await taken(fetch(url, post(message, headers)));
+      return contentOf(name, await messageOf(response, id, readLate));
+    },
+    vanish,
+    async close() {
+      await (await taken(fetch(url, { method: "DELETE", headers }))).text();
+      vanish();
+    },
+  };
+}
+
+async function viaLibrary(kind, { token, url }, timeout) {
+  const { fetch, gone, vanish } = ownConnections();
+  // What the server says to a request gets lost in the errors of some of the libraries.
+  let told;
+  const options = {
+    requestInit: { headers: bearer(token) },
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      if (init?.method === "POST" && !response.ok) told = failureOf(response);
+      return response;
+    },
+  };
+  const [client, transport] = libraryOf(kind, new URL(url), options);
+  const failed = (error) => {
+    throw told ?? error;
+  };
+  await client.connect(transport).catch(failed);
+  return {
+    async call(name, args) {
+      told = undefined;
+      const request = { name, arguments: args };
+      // A library waits on for an answer whose stream has broken: it would ask for the rest.
+      const settings = { timeout, signal: gone };
+      const calling =
+        kind === "v1" ? client.callTool(request, undefined, settings) : client.callTool(request, settings);
+      return contentOf(name, { result: await calling.catch(failed) });
+    },
+    vanish,
+    async close() {
+      await transport.terminateSession().catch(failed);
+      await client.close();
+      vanish();
+    },
+  };
+}
+
+function libraryOf(kind, url, options) {
+  if (kind === "v1") return [new V1Client(INFO), new V1Transport(url, options)];
+  const negotiation = kind === "v2 modern" ? { versionNegotiation: { mode: "auto" } } : {};
+  return [new Client(INFO, negotiation), new StreamableHTTPClientTransport(url, options)];
+}
+
+function bearer(token) {
+  return { authorization: `Bearer ${token}` };
+}
+
+function post(message, headers) {
+  const accepts = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  return { method: "POST", headers: { ...accepts, ...headers }, body: JSON.stringify(message) };
+}
+
+async function taken(answer) {
+  const response = await answer;
+  if (response.ok) return response;
+  const failure = failureOf(response);
+  failure.message += `: ${(await response.text()).slice(0, 300)}`;
+  throw failure;
+}
+
+function failureOf({ headers, status }) {
+  if (status === 429 || status === 503) return new Refused(status, Number(headers.get("retry-after") ?? 1));
+  return status === 404 ? new Unknown("answered with 404") : new Error(`answered with ${String(status)}`);
+}
+
+/** The message with this id, whether it comes as JSON or at the end of a stream. */
+async function messageOf(response, id, readLate) {
+  const late = readLate();
+  if (late > 0) await new Promise((resolve) => setTimeout(resolve, late));
+  const text = await response.text();
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return JSON.parse(text);
+  const messages = text.split("\n").flatMap((line) => (line.startsWith("data: {") ? [JSON.parse(line.slice(6))] : []));
+  const message = messages.find((each) => each.id === id);
+  if (!message) throw new Error(`the stream ended without an answer: ${text.slice(0, 300)}`);
+  return message;
+}
+
+function contentOf(name, { error, result }) {
+  if (error || result.isError) throw new Error(`${name}: ${JSON.stringify(error ?? result.content).slice(0, 500)}`);
+  return result.structuredContent;
+}

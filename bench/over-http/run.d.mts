@@ -1,0 +1,28 @@
+/** What tests know of the load. */
+import type { Counts } from "./counts.mjs";
+
+export interface Load {
+  /** Of `createWorld` in bench/world.mjs. */
+  world: object;
+  clients: number;
+  sessions: number;
+  maxLive: number;
+  forMs: number;
+  progress: (text: string) => void;
+}
+
+export interface Found {
+  counts: Counts;
+  turns: number;
+  asked: number;
+  twice: number;
+  logs: { events: number; holes: number; missed: number; changed: number; invented: number };
+  /** Undefined where the system does not tell what a process has in memory; likewise below. */
+  thirds: { first: number; middle: number; last: number; most: number; growth: number } | undefined;
+  handlesMore: number | undefined;
+  children: number;
+  complaints: string[];
+  exitCode: number | null;
+}
+
+export function load(given: Load): Promise<Found>;

@@ -1,0 +1,140 @@
+/**
+ * Load over HTTP: many clients that hold waits, and sessions that do turn after turn on few processes. What the clients were
+ * told is compared with the logs as they are stored.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { childrenOf, openHandles, processorTime } from "../processes.mjs";
+import { KINDS } from "./clients.mjs";
+import { Counts } from "./counts.mjs";
+import { Driver } from "./driver.mjs";
+import { compare } from "./log.mjs";
+import { thirdsOf, watchMemory } from "./memory.mjs";
+import { startOverHttp } from "./server.mjs";
+import { Watcher } from "./watcher.mjs";
+
+/** So many sessions are followed by one call, by every so many-th watcher. */
+const [SEVERAL, SEVERAL_EVERY] = [10, 10];
+/** Every so many-th breaks off one wait in so many; and every so many-th takes his time. */
+const [RESTLESS_EVERY, LEAVES_ONE_IN] = [8, 4];
+const SLOW_EVERY = 16;
+const LOGS_AT_ONCE = 4;
+/** After the last client has left: connections that are kept for the next request, and processes of sessions, end. */
+const REST_MS = 20_000;
+
+/** More than these clients ask for: what is refused is to be seen as refused. */
+const LIMITS = ["--rate-limit", "1000000", "--max-streams", "1000"];
+
+/**
+ * `clients` of which one for each of `sessions` drives it and the others follow them, for `forMs`; the turns that run
+ * then are interrupted. Resolves with what there is to judge; a client that met with something it cannot go on after is in `counts.failed`.
+ */
+export async function load({ clients, forMs, maxLive, progress, sessions, world }) {
+  const flags = ["--max-live", String(maxLive), "--idle-process-ms", "2000", ...LIMITS];
+  const server = await startOverHttp(world, flags);
+  await oneTurn(world, server);
+  await atRest(server);
+  const before = { handles: openHandles(server.pid), cpu: processorTime(server.pid) };
+  const memory = watchMemory(server.pid);
+  const began = performance.now();
+  const { counts, drivers, watchers } = await underLoad({ clients, forMs, progress, server, sessions, world });
+  const seconds = (performance.now() - began) / 1000;
+  const samples = memory();
+  const cpu = processorTime(server.pid);
+  progress("the clients have left");
+  await atRest(server, before.handles);
+  const outcome = {
+    counts,
+    seconds,
+    turns: drivers.reduce((sum, driver) => sum + driver.turns, 0),
+    asked: drivers.reduce((sum, driver) => sum + driver.asked, 0),
+    twice: watchers.reduce((sum, { twice }) => sum + twice, 0),
+    logs: await compareLogs(server, drivers, watchers),
+    memory: samples,
+    thirds: thirdsOf(samples),
+    cpuSeconds: before.cpu && cpu.own - before.cpu.own,
+    handlesMore: before.handles === undefined ? undefined : openHandles(server.pid) - before.handles,
+    children: childrenOf(server.pid).length,
+    complaints: server.complaints,
+  };
+  const exitCode = await server.stop();
+  // Throws where a process is left.
+  await world.quiet();
+  return { ...outcome, exitCode };
+}
+
+/** All that a first session loads is loaded. */
+async function oneTurn(world, { door }) {
+  const driver = new Driver({ counts: new Counts(), cwd: world.folder(), door, kind: "raw modern" });
+  await driver.begin();
+  await driver.drive(1);
+}
+
+async function underLoad({ clients, forMs, progress, server, sessions, world }) {
+  const { door } = server;
+  const counts = new Counts();
+  const drivers = Array.from({ length: sessions }, (_, index) => {
+    return new Driver({ counts, cwd: world.folder(), door, kind: KINDS[index % KINDS.length] });
+  });
+  const ids = await Promise.all(drivers.map(async (driver) => driver.begin()));
+  const watchers = Array.from({ length: clients - sessions }, (_, index) => watcherOf(index, { counts, door, ids }));
+  const failing = (error) => void counts.note(error);
+  const following = watchers.map(async (each) => each.follow().catch(failing));
+  const driving = drivers.map(async (each) => each.drive().catch(failing));
+  for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
+    await sleep(Math.min(left, 10_000));
+    progress(
+      `${String(counts.calls)} calls, ${String(counts.events)} events seen, ${String(Math.round(left / 1000))} s to go`,
+    );
+  }
+  await Promise.all(drivers.map(async (each) => each.leave().catch(failing)));
+  await ended(driving, "sessions still at their last turn", progress);
+  for (const each of watchers) each.leave();
+  await ended(following, "clients still reading", progress);
+  return { counts, drivers, watchers };
+}
+
+/** All of them, with a word now and then on how many are left. */
+async function ended(works, what, progress) {
+  let left = works.length;
+  for (const work of works) void work.then(() => (left -= 1));
+  const timer = setInterval(() => progress(`${String(left)} ${what}`), 10_000);
+  await Promise.all(works);
+  clearInterval(timer);
+}
+
+function watcherOf(index, { counts, door, ids }) {
+  const isSeveral = index % SEVERAL_EVERY === 0;
+  const own = Array.from({ length: isSeveral ? SEVERAL : 1 }, (_, n) => ids[(index + n) % ids.length]);
+  const isRestless = index % RESTLESS_EVERY === 1;
+  const isSlow = index % SLOW_EVERY === 2;
+  const habits = {
+    vanishes: () => (isRestless && Math.random() * LEAVES_ONE_IN < 1 ? 20 + Math.random() * 1_500 : undefined),
+    rests: () => (isSlow ? 1_000 + Math.random() * 2_000 : 0),
+    readLate: () => (isSlow ? 500 : 0),
+  };
+  return new Watcher({ counts, door, habits, kind: KINDS[index % KINDS.length], sessions: [...new Set(own)] });
+}
+
+/** Over all sessions: holes of the log, and what watchers missed, got changed, or got without its being there. */
+async function compareLogs(server, drivers, watchers) {
+  const sum = { events: 0, holes: 0, missed: 0, changed: 0, invented: 0 };
+  const left = drivers.map(({ sessionId }) => sessionId);
+  const worker = async () => {
+    for (let id = left.pop(); id !== undefined; id = left.pop()) {
+      const events = await server.log(id);
+      const own = watchers.flatMap(({ seen }) => seen.get(id) ?? []);
+      const found = { events: events.length, ...compare(events, own) };
+      for (const [name, count] of Object.entries(found)) sum[name] += count;
+    }
+  };
+  await Promise.all(Array.from({ length: LOGS_AT_ONCE }, worker));
+  return sum;
+}
+
+/** No process, and no more handles than before. */
+async function atRest({ pid }, handles = Number.POSITIVE_INFINITY) {
+  const deadline = performance.now() + REST_MS;
+  const isAtRest = () => childrenOf(pid).length === 0 && (openHandles(pid) ?? 0) <= handles;
+  while (!isAtRest() && performance.now() < deadline) await sleep(200);
+}

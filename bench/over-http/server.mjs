@@ -1,0 +1,55 @@
+/** The built server over HTTP, in a world of the benchmarks. */
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+
+import { nodeArguments } from "../server.mjs";
+
+const PROGRAM = "dist/cli/main.js";
+const run = promisify(execFile);
+
+/** Resolves when it listens. `complaints` are the lines of its log that are warnings or worse. */
+export async function startOverHttp(world, flags) {
+  const token = "ccm_of-the-load-0123456789-0123456789";
+  const tokenFile = join(world.home, "token");
+  writeFileSync(tokenFile, token, { mode: 0o600 });
+  const store = join(world.home, "load.db");
+  const own = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--store", store, "--spares", "0"];
+  const child = spawn(process.execPath, [...nodeArguments, PROGRAM, "serve", ...own, ...flags], {
+    env: world.environment,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  // It has no stdin whose end would tell it that we are gone.
+  const end = () => child.kill();
+  process.once("exit", end);
+  void once(child, "exit").then(() => process.off("exit", end));
+  const exited = once(child, "exit").then(([code]) => code);
+  const complaints = [];
+  const url = await new Promise((resolve, reject) => {
+    void exited.then((code) => reject(new Error(`the server ended with ${String(code)}: ${complaints.join("\n")}`)));
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      const found = /"url":"([^"]+)"/.exec(line)?.[1];
+      if (found !== undefined) resolve(found);
+      if (!/"level":"(info|debug)"/.test(line)) complaints.push(line.slice(0, 1_000));
+    });
+  });
+  return {
+    pid: child.pid,
+    door: { url, token },
+    complaints,
+    /** All events of a session as they are stored, read past the server. */
+    async log(sessionId) {
+      const args = [PROGRAM, "sessions", "export", sessionId, "--store", store];
+      const { stdout } = await run(process.execPath, args, { env: world.environment, maxBuffer: 1_000_000_000 });
+      return stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+    },
+    /** Resolves with the exit code. */
+    async stop() {
+      child.kill("SIGTERM");
+      return exited;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+/**
+ * Somebody who follows sessions over HTTP for as long as he is let: he holds a wait, notes what he is told, and asks on from
+ * there. When his connection breaks, or he breaks it himself, he comes back as another client and goes on at his cursors.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { connect, Refused } from "./clients.mjs";
+import { isBroken } from "./counts.mjs";
+import { digestOf } from "./log.mjs";
+
+const WAIT_MS = 20_000;
+/** Enough that nothing of an answer is cut. */
+const MAX_BYTES = 1_048_576;
+/** While the server is away a client tries again this often. */
+const RETRY_MS = 100;
+
+export class Watcher {
+  /** By session, by event id: a digest of what was told. */
+  seen = new Map();
+  /** Events that came again, or with an id that was behind the cursor. */
+  twice = 0;
+  #cursors;
+  #habits;
+  #door;
+  #counts;
+  #client;
+  #leaving = false;
+
+  /**
+   * `door` and `kind` as `connect` takes them; `sessions` are the ids to follow; `counts` a Counts. `habits`: `vanishes()` is
+   * undefined or after how many ms this wait is left, `rests()` the ms before the next one, `readLate` and `patienceMs` as in `connect`, `waitMs` how long a wait is.
+   */
+  constructor({ counts, door, habits, kind, sessions }) {
+    this.kind = kind;
+    this.#door = door;
+    this.#counts = counts;
+    this.#habits = habits;
+    this.#cursors = new Map(sessions.map((id) => [id, 1]));
+    for (const id of sessions) this.seen.set(id, new Map());
+  }
+
+  /** Until `leave` was called, and then until all that there is has been told. */
+  async follow() {
+    while (!(await this.#looked())) await sleep(this.#habits.rests());
+    await this.#client?.close();
+  }
+
+  /** What there is now is the end. */
+  leave() {
+    this.#leaving = true;
+  }
+
+  /** One wait, however it ends; true when there is nothing more to come. */
+  async #looked() {
+    const leaves = this.#leaving ? undefined : this.#habits.vanishes();
+    let isGone = false;
+    let timer;
+    try {
+      this.#client ??= await connect(this.kind, this.#door, this.#habits);
+      const client = this.#client;
+      if (leaves !== undefined) {
+        timer = setTimeout(() => {
+          isGone = true;
+          client.vanish();
+        }, leaves);
+      }
+      const isLast = this.#leaving;
+      const answer = await this.#poll(client, isLast ? 0 : (this.#habits.waitMs ?? WAIT_MS));
+      return isLast && answer;
+    } catch (error) {
+      await this.#comeBack(error, isGone);
+      return false;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** As the same client, as long as the server has not said that it does not know it. */
+  async #comeBack(error, isGone) {
+    if (isGone || !isBroken(error)) {
+      this.#client?.vanish();
+      this.#client = undefined;
+    }
+    if (isGone) {
+      this.#counts.vanished += 1;
+      return sleep(this.#habits.rests() + RETRY_MS);
+    }
+    this.#counts.note(error);
+    return sleep(error instanceof Refused ? error.afterMs : RETRY_MS);
+  }
+
+  /** Whether all that was asked for is told. */
+  async #poll(client, waitMs) {
+    const several = [...this.#cursors].map(([sessionId, cursor]) => ({ sessionId, cursor }));
+    const which = several.length === 1 ? several[0] : { sessions: several };
+    const form = { responseMode: "full", until: "event", maxBytes: MAX_BYTES, maxEvents: 1_000 };
+    const sent = Date.now();
+    const answer = await client.call("claude_code_check", { action: "poll", waitMs, ...form, ...which });
+    const now = performance.timeOrigin + performance.now();
+    this.#counts.calls += 1;
+    const parts = answer.sessions ?? [answer];
+    this.#noteWaking(answer, parts, { now, sent });
+    for (const part of parts) this.#take(part);
+    return parts.every(({ lastEventId, nextCursor }) => nextCursor > lastEventId);
+  }
+
+  /** Of the event that has ended the wait, if it came while there was one. */
+  #noteWaking({ woke }, parts, { now, sent }) {
+    const [first] = (parts.find(({ sessionId }) => sessionId === woke) ?? parts[0]).events ?? [];
+    const at = Date.parse(first?.timestamp);
+    if (at > sent && this.#habits.readLate() === 0) this.#counts.waking.push(now - at);
+  }
+
+  #take({ cursorResetTo, events = [], nextCursor, sessionId }) {
+    const cursor = this.#cursors.get(sessionId);
+    const seen = this.seen.get(sessionId);
+    if (cursorResetTo !== undefined) this.#counts.note(new Error(`the cursor of ${sessionId} was reset`));
+    for (const event of events) {
+      if (event.id < cursor || event.id >= nextCursor || seen.has(event.id)) this.twice += 1;
+      seen.set(event.id, digestOf(event));
+    }
+    this.#counts.events += events.length;
+    this.#cursors.set(sessionId, nextCursor);
+  }
+}

@@ -1,0 +1,5 @@
+export interface World {
+  close(): Promise<void>;
+}
+
+export function createWorld(): Promise<World>;
