@@ -13,6 +13,7 @@ export const overHttp = {
   about: `${String(CLIENTS)} clients over HTTP, ${String(SESSIONS)} sessions on ${String(PROCESSES)} processes, for --minutes`,
   rows: [
     { row: "turns that ended", of: "turns", unit: "" },
+    { row: "requests of Claude Code answered", of: "asked", unit: "" },
     { row: "calls", of: "calls", unit: "" },
     { row: "events told", of: "events", unit: "" },
     { row: "clients that broke off and came back", of: "vanished", unit: "" },
@@ -36,7 +37,7 @@ export const overHttp = {
     for (const failure of [...failures, ...found.complaints].slice(0, 10)) progress(failure);
     progress(`compared with the logs: ${JSON.stringify(logs)}`);
     for (const name of ["calls", "events", "vanished"]) figures.note(name, counts[name]);
-    figures.note("turns", found.turns);
+    for (const name of ["turns", "asked"]) figures.note(name, found[name]);
     figures.note("unsound", logs.holes + logs.missed + logs.changed + logs.invented + found.twice);
     figures.note("failed", failures.length + counts.unknown);
     figures.note(

@@ -29,8 +29,9 @@ export class Counts {
   }
 }
 
+/** A stream that ends before its answer is a connection that broke: the client asks again. */
 const BROKEN =
-  /fetch failed|terminated|other side closed|ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|aborted|Request timed out|Connection closed|SSE stream disconnected/;
+  /fetch failed|stream ended without an answer|terminated|other side closed|ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|aborted|Request timed out|Connection closed|SSE stream disconnected/;
 
 function inWords(error) {
   return `${String(error.stack ?? error)} ${error.cause === undefined ? "" : String(error.cause)}`.slice(0, 600);

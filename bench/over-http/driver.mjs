@@ -110,7 +110,7 @@ function endOf(turn) {
 
 /** A turn that talks, runs two commands, and now and then has to ask first. */
 function scriptOf(turn) {
-  const command = turn % ASKS_EVERY === 0 ? "touch asked" : "seq 20";
+  const command = turn % ASKS_EVERY === 1 ? "touch asked" : "seq 20";
   return prompt(
     { text: ["Now ", "to ", "the ", "work."], chunkDelayMs: 20, tools: [bash("seq 200")] },
     { delayMs: 100, tools: [bash(command)] },

@@ -18,6 +18,8 @@ const [SEVERAL, SEVERAL_EVERY] = [10, 10];
 /** Every so many-th breaks off one wait in so many; and every so many-th takes his time. */
 const [RESTLESS_EVERY, LEAVES_ONE_IN] = [8, 4];
 const SLOW_EVERY = 16;
+/** Every so many-th is woken only by what a caller has to act upon. */
+const NEWS_EVERY = 5;
 const LOGS_AT_ONCE = 4;
 /** After the last client has left: connections that are kept for the next request, and processes of sessions, end. */
 const REST_MS = 20_000;
@@ -35,11 +37,9 @@ export async function load({ clients, forMs, maxLive, progress, sessions, world 
   await oneTurn(world, server);
   await atRest(server);
   const before = { handles: openHandles(server.pid), cpu: processorTime(server.pid) };
-  const memory = watchMemory(server.pid);
   const began = performance.now();
-  const { counts, drivers, watchers } = await underLoad({ clients, forMs, progress, server, sessions, world });
+  const { counts, drivers, samples, watchers } = await underLoad({ clients, forMs, progress, server, sessions, world });
   const seconds = (performance.now() - began) / 1000;
-  const samples = memory();
   const cpu = processorTime(server.pid);
   progress("the clients have left");
   await atRest(server, before.handles);
@@ -81,17 +81,20 @@ async function underLoad({ clients, forMs, progress, server, sessions, world }) 
   const failing = (error) => void counts.note(error);
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
+  // All begin at once, and take their leave one after another: what is judged is the time between.
+  const memory = watchMemory(server.pid);
   for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
     await sleep(Math.min(left, 10_000));
     progress(
       `${String(counts.calls)} calls, ${String(counts.events)} events seen, ${String(Math.round(left / 1000))} s to go`,
     );
   }
+  const samples = memory();
   await Promise.all(drivers.map(async (each) => each.leave().catch(failing)));
   await ended(driving, "sessions still at their last turn", progress);
   for (const each of watchers) each.leave();
   await ended(following, "clients still reading", progress);
-  return { counts, drivers, watchers };
+  return { counts, drivers, samples, watchers };
 }
 
 /** All of them, with a word now and then on how many are left. */
@@ -109,6 +112,7 @@ function watcherOf(index, { counts, door, ids }) {
   const isRestless = index % RESTLESS_EVERY === 1;
   const isSlow = index % SLOW_EVERY === 2;
   const habits = {
+    until: index % NEWS_EVERY === 3 ? "news" : "event",
     vanishes: () => (isRestless && Math.random() * LEAVES_ONE_IN < 1 ? 20 + Math.random() * 1_500 : undefined),
     rests: () => (isSlow ? 1_000 + Math.random() * 2_000 : 0),
     readLate: () => (isSlow ? 500 : 0),

@@ -6,6 +6,7 @@ export interface Habits {
   readLate: () => number;
   patienceMs?: number;
   waitMs?: number;
+  until?: "news" | "event";
 }
 
 export class Watcher {

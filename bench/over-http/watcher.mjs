@@ -28,7 +28,7 @@ export class Watcher {
 
   /**
    * `door` and `kind` as `connect` takes them; `sessions` are the ids to follow; `counts` a Counts. `habits`: `vanishes()` is
-   * undefined or after how many ms this wait is left, `rests()` the ms before the next one, `readLate` and `patienceMs` as in `connect`, `waitMs` how long a wait is.
+   * undefined or after how many ms this wait is left, `rests()` the ms before the next one, `readLate` and `patienceMs` as in `connect`, `waitMs` how long a wait is, `until` what ends it early.
    */
   constructor({ counts, door, habits, kind, sessions }) {
     this.kind = kind;
@@ -93,7 +93,8 @@ export class Watcher {
   async #poll(client, waitMs) {
     const several = [...this.#cursors].map(([sessionId, cursor]) => ({ sessionId, cursor }));
     const which = several.length === 1 ? several[0] : { sessions: several };
-    const form = { responseMode: "full", until: "event", maxBytes: MAX_BYTES, maxEvents: 1_000 };
+    const { until = "event" } = this.#habits;
+    const form = { responseMode: "full", until, maxBytes: MAX_BYTES, maxEvents: 1_000 };
     const sent = Date.now();
     const answer = await client.call("claude_code_check", { action: "poll", waitMs, ...form, ...which });
     const now = performance.timeOrigin + performance.now();
@@ -106,6 +107,7 @@ export class Watcher {
 
   /** Of the event that has ended the wait, if it came while there was one. */
   #noteWaking({ woke }, parts, { now, sent }) {
+    if ((this.#habits.until ?? "event") !== "event") return;
     const [first] = (parts.find(({ sessionId }) => sessionId === woke) ?? parts[0]).events ?? [];
     const at = Date.parse(first?.timestamp);
     if (at > sent && this.#habits.readLate() === 0) this.#counts.waking.push(now - at);

@@ -39,6 +39,7 @@ it(
     });
     // Else there was no load.
     expect(found.turns).toBeGreaterThan(0);
+    expect(found.asked).toBeGreaterThan(0);
     expect(counts.vanished).toBeGreaterThan(0);
     expect(counts.events).toBeGreaterThan(logs.events);
     expect(thirds?.growth ?? 1).toBeLessThan(GROWTH_MOST);
