@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Risk } from "./approvals/risk.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
@@ -31,6 +32,10 @@ export const Ask = z.object({
   suggestions: z.array(JsonObject).exactOptional(),
   decisionReason: z.string().exactOptional(),
   blockedPath: z.string().exactOptional(),
+  /** Without one it counts as the greatest. */
+  risk: Risk.exactOptional(),
+  /** The absolute paths that it is about, as they were named and, where these are links, as they really are. */
+  paths: z.array(z.string()).exactOptional(),
 });
 export type Ask = z.infer<typeof Ask>;
 
