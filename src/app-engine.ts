@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import { claudeRuntime } from "./claude/runtime.ts";
+import { ladderOf } from "./config/approvals.ts";
 import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
@@ -89,7 +90,11 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
 }
 
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {
+  const { rungMs, rungs } = ladderOf(config.approvals, callersAnswer);
   return {
+    ladder: rungs,
+    rungMs,
+    callerApproves: "all",
     askDeliveredMs: config.permissionTimeoutMs,
     askMaxMs: config.permissionMaxMs,
     askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),

@@ -1,5 +1,6 @@
 import type { Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing } from "./app-http.ts";
+import { ladderOf } from "./config/approvals.ts";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
@@ -97,7 +98,7 @@ export function createApp(settings: AppSettings): App {
     );
     const { engine } = await running;
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
-    return { ...toolSettings(settings), engine, bypass, callersAnswer, audit, mask, reported, log };
+    return { ...toolSettings(settings, callersAnswer), engine, bypass, audit, mask, reported, log };
   };
   const serverOptions: ServerOptions = {
     toolNames,
@@ -136,11 +137,13 @@ export function createApp(settings: AppSettings): App {
 }
 
 /** What tools learn of the configuration. */
-function toolSettings({
-  config,
-  environment,
-}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits" | "now"> {
+function toolSettings(
+  { config, environment }: AppSettings,
+  callersAnswer: boolean,
+): Pick<ToolDeps, "allows" | "callersAnswer" | "defaults" | "diskResume" | "ladder" | "limits" | "now"> {
   return {
+    callersAnswer,
+    ladder: ladderOf(config.approvals, callersAnswer).rungs,
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { RUNG_WORD } from "./approvals.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
@@ -6,6 +7,7 @@ import {
   choices,
   count,
   directories,
+  inOrder,
   LONGEST_MS,
   milliseconds,
   optionalCount,
@@ -60,6 +62,14 @@ const fields = {
       meaning: "The process of an idle session is closed after this; the session stays and can be replied to.",
     },
   ),
+  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, webhook, caller", {
+    fallback: "caller",
+    flag: "approvals",
+    variable: "CLAUDE_CODE_MCP_APPROVALS",
+    group: "Permissions",
+    meaning:
+      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. See docs/approvals.md.",
+  }),
   permissionTimeoutMs: milliseconds(
     { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
     {

@@ -120,6 +120,22 @@ export function words(fallback: string, about: About) {
     });
 }
 
+/** Words of one form, in an order that means something. */
+export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: About & { fallback: string }) {
+  return z
+    .array(z.string().regex(form))
+    .min(1)
+    .default([fallback])
+    .readonly()
+    .register(details, {
+      ...about,
+      reading: "words",
+      placeholder: "<a,b>",
+      allowed: `${allowed} ${LISTED}`,
+      fallback,
+    });
+}
+
 /** Some of the values, at least one. */
 export function choices<const T extends readonly [string, ...string[]]>(
   values: T,

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
 import { JsonObject } from "./json.ts";
+import { Passed, Rung } from "./approvals/rung.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";
@@ -19,7 +20,13 @@ const command = <K extends string, D extends z.ZodType>(kind: K, data: D) =>
 
 /** A part of the text of a request: those that were shown in order from its beginning make it whole. Characters. */
 const Page = z.object({ from: z.number().int(), to: z.number().int(), of: z.number().int() });
-const Delivered = z.object({ requestId: z.string(), whole: z.boolean(), page: Page.exactOptional() });
+const Delivered = z.object({
+  requestId: z.string(),
+  whole: z.boolean(),
+  page: Page.exactOptional(),
+  /** To whom. Default: the caller. */
+  rung: Rung.exactOptional(),
+});
 export type Delivered = z.infer<typeof Delivered>;
 
 export const Command = z.discriminatedUnion("kind", [
@@ -51,6 +58,8 @@ export const Command = z.discriminatedUnion("kind", [
   ),
   /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
   command("delivered", z.object({ asks: z.array(Delivered) })),
+  /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */
+  command("pass", z.object({ requestId: z.string(), from: Rung, why: Passed.exclude(["time"]) })),
   /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
   command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */

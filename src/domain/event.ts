@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
+import { Passed, Rung } from "./approvals/rung.ts";
 import { AnsweredBy, Ask } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
@@ -99,6 +100,8 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("permission.answered", Answered),
   event("question.asked", Ask),
   event("question.answered", Answered),
+  /** Whoever had the request did not answer it: the next one has it now. */
+  event("request.passed", z.object({ requestId: z.string(), from: Rung, to: Rung, why: Passed })),
   event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
   event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),
   event("process.started", z.object({ processId: z.string(), pid: z.number().exactOptional(), resumed: z.boolean() })),

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { Risk } from "./approvals/risk.ts";
+import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
+import { Rung } from "./approvals/rung.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
@@ -87,12 +88,26 @@ export const OpenAsk = z.object({
   eventId: z.number().int(),
   toolName: z.string(),
   createdAt: z.number(),
-  /** When nobody has answered by then it is denied. Moves once: at the first delivery to someone who can answer. */
+  /** When nobody on the ladder has answered by then it is denied. Moves when it is shown to whom it is with, or goes on. */
   expiresAt: z.number(),
+  /** Whom it is with, since when, and until when. Without: the caller, as a server wrote it that knew nobody else. */
+  rung: Rung.exactOptional(),
+  rungSince: z.number().exactOptional(),
+  rungEndsAt: z.number().exactOptional(),
+  /** When it was first shown to whom it is with. */
   deliveredAt: z.number().exactOptional(),
+  /** Somebody it was with before has seen it. */
+  seenBefore: z.boolean().exactOptional(),
+  /** What it would let happen. */
+  risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */
   seenWhole: z.boolean(),
   /** How far it was read page by page, in characters of its text. */
   seenTo: z.number().int().exactOptional(),
 });
 export type OpenAsk = z.infer<typeof OpenAsk>;
+
+/** Whom the request is with. */
+export function rungOf({ rung }: Pick<OpenAsk, "rung">): Rung {
+  return rung ?? "caller";
+}

@@ -14,6 +14,8 @@ export const TurnLimits = z.object({
   turnMs: z.number().exactOptional(),
   /** ms until an unanswered request is denied, from its creation. */
   askMs: z.number().exactOptional(),
+  /** Its client can show no form: what is asked is not for the user. Holds until the next prompt. */
+  noDialog: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 

@@ -134,6 +134,8 @@ export const SessionState = z.object({
     model: z.string().exactOptional(),
     permissionMode: PermissionMode.or(z.string()).exactOptional(),
   }),
+  /** The client of the last prompt can show no form. */
+  noDialog: z.boolean().exactOptional(),
   /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
   idleSince: z.number(),
 });

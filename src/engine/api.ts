@@ -1,3 +1,4 @@
+import type { Passed, Rung } from "../domain/approvals/rung.ts";
 import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
@@ -29,8 +30,13 @@ export interface Engine {
   adopt(caller: Caller, request: AdoptRequest): Promise<{ sessionId: string; cursor: number }>;
   /** The next prompt. Throws SESSION_BUSY while a turn runs (see whenBusy), CANCELLED when the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
-  /** Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one. */
-  answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
+  /**
+   * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one, and PERMISSION_DENIED where the answer
+   * does not count: who allows needs the scope approve, and has to be on the ladder.
+   */
+  answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
+  /** Whom the request is with cannot or will not answer it: it goes on to the next. Where it is with another, nothing happens. */
+  pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
   delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void>;
   /**
@@ -108,6 +114,12 @@ export interface AnswerRequest {
   interrupt?: boolean;
   updatedInput?: JsonObject;
   updatedPermissions?: PermissionUpdate[];
+}
+
+export interface PassRequest {
+  requestId: string;
+  from: Rung;
+  why: Exclude<Passed, "time">;
 }
 
 /**

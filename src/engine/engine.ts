@@ -6,11 +6,28 @@ import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { optionsOf } from "../domain/session.ts";
-import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
+import type {
+  AdoptRequest,
+  AnswerRequest,
+  Engine,
+  OpenRequest,
+  PassRequest,
+  PromptRequest,
+  WaitRequest,
+} from "./api.ts";
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { decisionOf, withinPlaces } from "./verbs/decision.ts";
-import { checkDecision, checkGiven, checkMode, checkOptions, isBarred, startsWork, type Gate } from "./gate.ts";
+import {
+  checkAnswers,
+  checkDecision,
+  checkGiven,
+  checkMode,
+  checkOptions,
+  isBarred,
+  startsWork,
+  type Gate,
+} from "./gate.ts";
 import { checkIdentity, checkPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
@@ -156,7 +173,9 @@ class Node implements Engine {
     await deleteClosed(this.#options, sessionId);
   }
 
-  async answer(principal: Principal, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }> {
+  async answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }> {
+    const { principal } = caller;
+    checkAnswers(caller, request);
     const record = await this.get(principal, sessionId);
     const { by, requestId } = request;
     const forSession = request.decision === "allow_for_session";
@@ -165,6 +184,10 @@ class Node implements Engine {
     const decision = await withinPlaces(this.#options.runtime, record, meant);
     const data = { requestId, decision, by, forSession };
     return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
+  }
+
+  async pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void> {
+    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data: request });
   }
 
   async delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void> {

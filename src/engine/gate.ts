@@ -5,6 +5,7 @@ import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import { optionsOf } from "../domain/session.ts";
+import type { AnswerRequest } from "./api.ts";
 import type { SessionRecord } from "./ports.ts";
 
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
@@ -54,6 +55,13 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
+}
+
+/** Whoever may not approve can deny, and nothing else. */
+export function checkAnswers({ scopes }: Caller, { decision }: Pick<AnswerRequest, "decision">): void {
+  if (decision === "deny" || scopes.includes("approve")) return;
+  const had = scopes.length === 0 ? "no scope" : scopes.join(", ");
+  throw new AppError("PERMISSION_DENIED", `Allowing a request needs the scope approve; this caller has ${had}.`);
 }
 
 export function checkDecision(gate: Gate, decision: Decision): void {

@@ -1,12 +1,21 @@
+import type { Bound } from "../domain/approvals/risk.ts";
+import type { Rung } from "../domain/approvals/rung.ts";
+
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
   readonly onLost: "report" | "resume";
-  /** Counts from the creation of an ask when the caller chose it, else undefined. */
+  /** Who is asked, in this order; [] is nobody, and what asks is denied. */
+  readonly ladder: readonly Rung[];
+  /** How long a request is with each of them, counted from when it was first shown to them, or else from when they got it. */
+  readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
+  /** The most that a caller may approve. */
+  readonly callerApproves: Bound;
+  /** How long it is with the caller, counted from when he got it, if the caller chose that; else undefined. */
   readonly askMs: number | undefined;
-  /** Counts from the first delivery of an ask to someone who can answer. */
+  /** The same by default, counted from the first delivery to him. */
   readonly askDeliveredMs: number;
-  /** How long an ask stays open, however late it was seen. */
+  /** How long an ask is with the caller, however late he has seen it. */
   readonly askMaxMs: number;
   /** How long an ask that nobody has seen stays open. */
   readonly askUnseenMs: number;

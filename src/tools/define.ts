@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Rung } from "../domain/approvals/rung.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
@@ -43,6 +44,8 @@ export interface ToolDeps {
   /** What the operator allows callers to see. */
   readonly allows: { readonly sensitiveDetails: boolean };
   readonly bypass: BypassSwitch;
+  /** Who is asked what Claude Code asks, in this order. */
+  readonly ladder: readonly Rung[];
   /** claude_code_check is listed: whoever calls can answer what is asked. */
   readonly callersAnswer: boolean;
   /** A copy without what looks like a secret, for what a caller only reads. */

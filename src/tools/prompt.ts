@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
-import { AttachmentSource } from "../domain/prompt.ts";
+import { AttachmentSource, type TurnLimits } from "../domain/prompt.ts";
+import type { ToolCall } from "./define.ts";
 
 /** What a start and a reply share of their arguments. */
 
@@ -36,3 +37,8 @@ export const ADVERTISED_ATTACHMENTS: JsonObject = {
 };
 
 export const SessionId = z.string().min(1).max(200);
+
+/** What comes of the prompt is no matter for the user where its client cannot show him a form, or its caller may not approve. */
+export function formsOf({ client, scopes }: Pick<ToolCall, "client" | "scopes">): Pick<TurnLimits, "noDialog"> {
+  return client.elicitation && scopes.includes("approve") ? {} : { noDialog: true };
+}

@@ -20,6 +20,8 @@ const asking = () =>
   running()
     .later(1)
     .hear({ type: "asked", ask: askOf("a1") });
+const askingUser = () =>
+  new Walk().promptWith("p1", {}).hear(admitted, started, { type: "ready" }, busy, { type: "asked", ask: askOf("a1") });
 const interrupted = () => running().later(1).command("interrupt", { by: "caller" });
 const settled = () =>
   running()
@@ -40,6 +42,11 @@ const WALKS = {
   starting,
   running,
   asking,
+  "asking the user": askingUser,
+  "asking the user, seen": () =>
+    askingUser().command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
+  "asking the caller after the user": () => askingUser().due(),
+  "asking what a caller may not": () => new Walk({ callerApproves: "reads" }, askingUser()),
   "two asks": () => asking().hear({ type: "asked", ask: askOf("a2", { toolName: "Write" }) }),
   question: () =>
     running().hear({ type: "asked", ask: askOf("a1", { kind: "question", toolName: "AskUserQuestion" }) }),
@@ -120,6 +127,12 @@ const COMMANDS = {
   allow: said("answer", { ...A1, decision: ALLOW }),
   "allow for session": said("answer", { ...A1, decision: ALLOW, by: "user", forSession: true }),
   "allow changed": said("answer", { ...A1, decision: { ...ALLOW, updatedInput: { a: 1 } } }),
+  "allow, by the user": said("answer", { ...A1, decision: ALLOW, by: "user" }),
+  "allow, by the console": said("answer", { ...A1, decision: ALLOW, by: "console" }),
+  "user unreachable": said("pass", { requestId: "a1", from: "user", why: "unreachable" }),
+  "user dismisses": said("pass", { requestId: "a1", from: "user", why: "dismissed" }),
+  "caller unreachable": said("pass", { requestId: "a1", from: "caller", why: "unreachable" }),
+  "delivered to the user": said("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
   "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),
   deny: said("answer", { ...A1, decision: DENY }),
   "deny and interrupt": said("answer", { ...A1, decision: { ...DENY, interrupt: true } }),

@@ -1,5 +1,6 @@
 import type { SessionStatus } from "../../src/domain/session.ts";
 import type { InputName, StateName } from "./step-cases.ts";
+import { LADDER_ROWS } from "./step-ladder-rows.ts";
 
 const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop ok";
 const CLOSES = "turn.ended(interrupted) session.closed(closed) stop ok";
@@ -10,6 +11,7 @@ const UNKNOWN_ASK = "PERMISSION_REQUEST_NOT_FOUND";
 
 /** In each state: what comes of an input (events, then effects, a reply as "ok" or its code), and the status then. */
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
+  ...LADDER_ROWS,
   fresh: [
     ["rest", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],

@@ -163,7 +163,7 @@ export class TestNode {
       clock: { now: () => clock.now(), at },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask: (event) => event,
-      limits: POLICY,
+      limits: { ...POLICY, ladder: ["caller"] },
       initMs: POLICY.initMs,
       places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },

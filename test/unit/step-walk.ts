@@ -16,6 +16,9 @@ export const SECOND = 1000;
 
 export const POLICY: Policy = {
   onLost: "report",
+  ladder: ["user", "caller"],
+  rungMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
+  callerApproves: "all",
   askMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
@@ -91,10 +94,12 @@ export class Walk {
     return this.take(commandInput(this.at, kind, data, `c${String(this.#commands)}`));
   }
 
+  /** Of a client that shows no forms, like all of these unless they say otherwise. */
   prompt(promptId: string, idempotencyKey?: string): this {
     return this.command("prompt", {
       promptId,
       text: promptId,
+      limits: { noDialog: true },
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     });
   }
@@ -177,6 +182,7 @@ function detailsOf(event: SessionEvent): (string | undefined)[] {
   if (event.type === "permission.answered" || event.type === "question.answered") {
     return [event.data.behavior, event.data.by];
   }
+  if (event.type === "request.passed") return [event.data.from, event.data.to, event.data.why];
   if (event.type === "process.exited") return event.data.expected ? ["expected"] : [];
   return event.type === "prompt.dropped" || event.type === "session.closed" ? [event.data.reason] : [];
 }

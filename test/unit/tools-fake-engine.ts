@@ -70,7 +70,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ cursor });
   }
 
-  answer(_: string, sessionId: string, request: AnswerRequest) {
+  answer(_: Caller, sessionId: string, request: AnswerRequest) {
     const session = this.#session(sessionId);
     const { requestId } = request;
     const ask = session.state.asks.find((open) => open.requestId === requestId);
@@ -83,6 +83,10 @@ export class FakeEngine implements Engine {
     const cursor = session.emit({ type: "permission.answered", data });
     this.onAnswer(session, request);
     return Promise.resolve({ cursor });
+  }
+
+  pass() {
+    return Promise.resolve();
   }
 
   delivered(_: string, sessionId: string, asks: Delivered[]) {
@@ -208,6 +212,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     diskResume: { allowed: false, secret: undefined },
     allows: { sensitiveDetails: false },
     bypass: { isAllowed: () => false, set: () => undefined },
+    ladder: ["caller"],
     callersAnswer: true,
     audit: undefined,
     mask: (fields) => fields,

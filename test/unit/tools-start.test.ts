@@ -8,7 +8,9 @@ describe("claude_code", () => {
     const engine = new FakeEngine();
     const answer = await answerOf(engine, "", { prompt: "Fix it" });
     expect(answer).toEqual({ sessionId: "s1", status: "running", nextCursor: 1, pollInterval: 3_000 });
-    expect(engine.opened).toEqual([{ prompt: { text: "Fix it", via: "claude_code" }, options: { cwd: "/default" } }]);
+    expect(engine.opened).toEqual([
+      { prompt: { text: "Fix it", via: "claude_code", limits: { noDialog: true } }, options: { cwd: "/default" } },
+    ]);
     expect(engine.waits).toEqual([]);
   });
 
@@ -18,7 +20,9 @@ describe("claude_code", () => {
     const advanced = { env: { A: "1" }, tools: ["Read"], agents: { b: { description: "d", prompt: "p" } } };
     await answerOf(engine, "", { prompt: "x", ...flat, advanced, idempotencyKey: "k" });
     const options = { ...flat, env: advanced.env, agents: advanced.agents };
-    expect(engine.opened).toEqual([{ prompt: { text: "x", via: "claude_code", idempotencyKey: "k" }, options }]);
+    expect(engine.opened).toEqual([
+      { prompt: { text: "x", via: "claude_code", limits: { noDialog: true }, idempotencyKey: "k" }, options },
+    ]);
   });
 
   it("returns the result of a turn that ends within the wait", async () => {

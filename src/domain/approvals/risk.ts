@@ -21,7 +21,3 @@ export type Bound = z.infer<typeof Bound>;
 export function isWithin(level: Bound, bound: Bound): boolean {
   return BOUNDS.indexOf(level) <= BOUNDS.indexOf(bound);
 }
-
-export function tighter(one: Bound, other: Bound): Bound {
-  return isWithin(one, other) ? one : other;
-}

@@ -1,6 +1,7 @@
-import type { Delivered } from "../../domain/command.ts";
-import type { AnsweredBy, Ask, OpenAsk } from "../../domain/permission.ts";
+import type { CommandOf, Delivered } from "../../domain/command.ts";
+import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../domain/permission.ts";
 import { emit, type Draft } from "./draft.ts";
+import { giveTo, nextRung, nobodyFor, passOn, setTimes } from "./ladder.ts";
 
 const ANSWERED_KEPT = 20;
 
@@ -13,23 +14,36 @@ export interface Answer {
 
 /** Something is asked: it is in the log, the state holds its deadline. */
 export function openAsk(draft: Draft, ask: Ask): void {
-  const { state, policy, at } = draft;
+  const { state, at } = draft;
   const eventId = emit(draft, { type: ask.kind === "question" ? "question.asked" : "permission.asked", data: ask });
-  state.asks.push({
+  const open: OpenAsk = {
     requestId: ask.requestId,
     kind: ask.kind,
     eventId,
     toolName: ask.toolName,
     createdAt: at,
-    expiresAt: at + (chosenMs(draft) ?? policy.askUnseenMs),
+    expiresAt: at,
+    ...(ask.risk && { risk: ask.risk.level }),
     seenWhole: false,
-  });
+  };
+  state.asks.push(open);
   if (state.turn) state.turn.waitingSince ??= at;
+  const rung = nextRung(draft, open);
+  if (rung === undefined) denyAsk(draft, open, "rule", nobodyFor(draft, open));
+  else giveTo(draft, open, rung);
 }
 
-/** What the caller chose for the prompt, or else for the session. */
-function chosenMs({ policy, state }: Draft): number | undefined {
-  return state.turn?.prompt?.limits?.askMs ?? policy.askMs;
+/** Nobody will answer it: Claude Code is told why. */
+export function denyAsk(draft: Draft, ask: OpenAsk, by: AnsweredBy, message: string): void {
+  settleAsk(draft, ask, { behavior: "deny", by, message });
+  draft.effects.push({ type: "answer", requestId: ask.requestId, decision: { behavior: "deny", message } });
+}
+
+/** Whom the request is with does not answer it. One that was shown to him is his, whoever else cannot show it. */
+export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
+  const ask = draft.state.asks.find((open) => open.requestId === requestId);
+  if (!ask || rungOf(ask) !== from || (why === "unreachable" && ask.deliveredAt !== undefined)) return;
+  if (!passOn(draft, ask, why)) denyAsk(draft, ask, "rule", nobodyFor(draft, ask));
 }
 
 /** The one way out of `asks`, so that log and state cannot disagree about what is open. */
@@ -54,15 +68,14 @@ export function settleAllAsks(draft: Draft, by: AnsweredBy): void {
   for (const ask of draft.state.asks) settleAsk(draft, ask, { behavior: "deny", by });
 }
 
-/** Shown to someone who can answer: unless the caller chose the time, it runs from here, within the operator's cap. */
-export function markDelivered(draft: Draft, { requestId, whole, page }: Delivered): void {
-  const { at, policy, state } = draft;
+/** Shown to whom it is with: unless the caller chose the time, it runs from here, within the operator's cap. */
+export function markDelivered(draft: Draft, { requestId, whole, page, rung = "caller" }: Delivered): void {
+  const { at, state } = draft;
   const ask = state.asks.find((open) => open.requestId === requestId);
   if (!ask) return;
   if (page && page.from <= (ask.seenTo ?? 0)) ask.seenTo = Math.max(ask.seenTo ?? 0, page.to);
   ask.seenWhole ||= whole || (page !== undefined && (ask.seenTo ?? 0) >= page.of);
-  if (ask.deliveredAt !== undefined) return;
+  if (ask.deliveredAt !== undefined || rungOf(ask) !== rung) return;
   ask.deliveredAt = at;
-  if (chosenMs(draft) === undefined)
-    ask.expiresAt = Math.min(at + policy.askDeliveredMs, ask.createdAt + policy.askMaxMs);
+  setTimes(draft, ask);
 }

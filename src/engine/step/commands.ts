@@ -2,11 +2,12 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { markDelivered, settleAsk } from "./asks.ts";
+import { giveUp, markDelivered, settleAsk } from "./asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
 import { interruptedBy, interruptTurn } from "./interrupting.ts";
+import { whyNotBy } from "./ladder.ts";
 import { stayAwake } from "./resting.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
@@ -25,6 +26,11 @@ export function onCommand(draft: Draft, command: Command): void {
     case "delivered":
       for (const delivered of command.data.asks) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
+    case "pass": {
+      const cursor = draft.state.lastEventId + 1;
+      giveUp(draft, command.data);
+      return accept(draft, command, cursor);
+    }
     case "interrupt":
       return onInterrupt(draft, command);
     case "queue":
@@ -56,6 +62,8 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   if (state.restingFor !== "barred") stayAwake(state);
   const { limits, resumeAt } = command.data;
+  if (limits?.noDialog) state.noDialog = true;
+  else delete state.noDialog;
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
   if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
@@ -116,6 +124,8 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
       : `There is no open request ${requestId}. The open ones are listed in actions[] of claude_code_check.`;
     return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
   }
+  const objection = whyNotBy(draft, ask, command.data);
+  if (objection) return refuse(draft, command, objection.code, objection.message);
   if (decision.behavior === "allow" && decision.updatedInput && !ask.seenWhole) {
     const advice = `Read all of event ${String(ask.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);

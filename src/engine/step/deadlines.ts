@@ -1,9 +1,10 @@
 import type { OpenAsk } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
-import { settleAsk } from "./asks.ts";
+import { denyAsk } from "./asks.ts";
 import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";
+import { passOn } from "./ladder.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */
@@ -18,7 +19,7 @@ type Deadline =
 
 /** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
 function deadlines(state: SessionState, policy: Policy): Deadline[] {
-  const found: Deadline[] = state.asks.map((ask) => ({ at: ask.expiresAt, kind: "ask", ask }));
+  const found: Deadline[] = state.asks.map((ask) => ({ at: dueAt(ask), kind: "ask", ask }));
   const { process, turn } = state;
   if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
@@ -28,6 +29,11 @@ function deadlines(state: SessionState, policy: Policy): Deadline[] {
     found.push({ at: upBy(process, policy), kind: "idle" });
   }
   return found;
+}
+
+/** When the request goes on to the next who may answer, or is denied. */
+function dueAt({ expiresAt, rungEndsAt = expiresAt }: OpenAsk): number {
+  return Math.min(rungEndsAt, expiresAt);
 }
 
 /** When a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
@@ -89,10 +95,10 @@ export function onTick(draft: Draft): void {
 }
 
 function expire(draft: Draft, ask: OpenAsk): void {
+  if (ask.expiresAt > draft.at && passOn(draft, ask, "time")) return;
   const waited = Math.round((draft.at - ask.createdAt) / 1000);
   const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;
-  settleAsk(draft, ask, { behavior: "deny", by: "timeout", message });
-  draft.effects.push({ type: "answer", requestId: ask.requestId, decision: { behavior: "deny", message } });
+  denyAsk(draft, ask, "timeout", message);
 }
 
 function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {

@@ -3,7 +3,13 @@ import type { SessionState } from "../../domain/session.ts";
 import type { WaitRequest, WaitUntil } from "../api.ts";
 import type { Clock, Logger, SessionBackend } from "../ports.ts";
 
-const NEWS = new Set<StoredEvent["type"]>(["turn.ended", "permission.asked", "question.asked", "session.closed"]);
+const NEWS = new Set<StoredEvent["type"]>([
+  "turn.ended",
+  "permission.asked",
+  "question.asked",
+  "request.passed",
+  "session.closed",
+]);
 
 /** Waits on the log and nothing else, so that it makes no difference who owns the session. */
 export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {

@@ -5,7 +5,7 @@ import { SessionOptions } from "../../domain/options.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
 import { checkDiskResume } from "../resume-token.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn } from "../turn-answer.ts";
@@ -65,7 +65,7 @@ export const claudeCodeReply = defineTool({
 
 async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sessionId: string; cursor: number }> {
   const { forkSession: fork = false, sessionId } = args;
-  const prompt = promptOf(args);
+  const prompt = promptOf(args, call);
   if (fork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
@@ -87,16 +87,20 @@ function isUnknown(error: unknown, sessionId: string): boolean {
   return error instanceof AppError && error.code === "SESSION_NOT_FOUND" && error.sessionId === sessionId;
 }
 
-function promptOf(args: Input): PromptRequest {
+function promptOf(args: Input, call: ToolCall): PromptRequest {
   const { attachments, idempotencyKey, permissionRequestTimeoutMs: askMs, timeout: turnMs, whenBusy } = args;
-  const limits = { ...(turnMs !== undefined && { turnMs }), ...(askMs !== undefined && { askMs }) };
+  const limits = {
+    ...formsOf(call),
+    ...(turnMs !== undefined && { turnMs }),
+    ...(askMs !== undefined && { askMs }),
+  };
   return {
     text: args.prompt,
     via: "claude_code_reply",
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),
-    ...(Object.keys(limits).length > 0 && { limits }),
+    limits,
     ...(args.resumeSessionAt !== undefined && { resumeAt: args.resumeSessionAt }),
   };
 }

@@ -6,7 +6,7 @@ import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool } from "../define.ts";
-import { ADVERTISED_ATTACHMENTS, Attachments, IdempotencyKey, Prompt } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -57,6 +57,7 @@ export const claudeCode = defineTool({
     const prompt = {
       text,
       via: "claude_code",
+      limits: formsOf(call),
       ...(attachments && { attachments }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };

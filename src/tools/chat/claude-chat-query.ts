@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "../define.ts";
+import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { BY, ofSession, saying } from "./fields.ts";
 import { talk } from "./talk.ts";
@@ -22,7 +23,7 @@ export const claudeChatQuery = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: "run",
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
-    const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME });
+    const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME, limits: formsOf(call) });
     const view = viewSession(sessionId, call, deps);
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
     return talk(view, { cursor, text, includeThinking, ...(closeAfter && { close }) }, call, deps);

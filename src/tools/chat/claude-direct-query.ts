@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineTool } from "../define.ts";
+import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { conversationOptions } from "./begin.ts";
 import { beginning, BY, saying } from "./fields.ts";
@@ -17,7 +18,10 @@ export const claudeDirectQuery = defineTool({
   scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);
-    const { cursor, sessionId } = await deps.engine.open(call, { options, prompt: { text, via: NAME } });
+    const { cursor, sessionId } = await deps.engine.open(call, {
+      options,
+      prompt: { text, via: NAME, limits: formsOf(call) },
+    });
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
     return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close }, call, deps);
   },

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { OpenAsk } from "../../domain/permission.ts";
+import { rungOf, type OpenAsk } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { Asked } from "../present/action.ts";
@@ -158,7 +158,10 @@ async function readAsked(view: SessionView, open: OpenAsk): Promise<Asked[]> {
 /** Whether the engine has not yet heard that this request was shown, or shown whole. */
 function isNews({ requestId, whole }: CheckAnswer["shown"][number], { asks }: SessionState): boolean {
   const open = asks.find((ask) => ask.requestId === requestId);
-  return open !== undefined && (open.deliveredAt === undefined || (whole && !open.seenWhole));
+  if (!open) return false;
+  // With somebody else its time does not run for the caller, who may read it all the same.
+  const isUnseen = rungOf(open) === "caller" && open.deliveredAt === undefined;
+  return isUnseen || (whole && !open.seenWhole);
 }
 
 /** Characters of a text that is being written: its end, which is what is new. */

@@ -35,7 +35,7 @@ export async function respond(
   const answer =
     response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
   const before = await view.record();
-  const { cursor } = await deps.engine.answer(call.principal, view.id, answer);
+  const { cursor } = await deps.engine.answer(call, view.id, answer);
   const { state } = await view.record();
   const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask, OpenAsk } from "../../domain/permission.ts";
+import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
 import { fit, jsonBytes } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
@@ -36,10 +36,19 @@ function presentAction({ open, ask }: Asked, now: number): JsonObject {
     toolUseID: ask.toolUseId,
     ...(ask.agentId !== undefined && { agentID: ask.agentId }),
     ...(ask.suggestions !== undefined && { suggestions: ask.suggestions }),
+    ...(ask.risk && { risk: ask.risk }),
+    ...waitsFor(open),
     createdAt: new Date(open.createdAt).toISOString(),
     expiresAt: new Date(open.expiresAt).toISOString(),
     remainingMs: Math.max(0, open.expiresAt - now),
   };
+}
+
+/** A request that is with somebody else is not yet the caller's to allow. */
+function waitsFor(open: OpenAsk): JsonObject {
+  const rung = rungOf(open);
+  const until = new Date(open.rungEndsAt ?? open.expiresAt).toISOString();
+  return rung === "caller" ? {} : { waitsFor: rung, waitsUntil: until };
 }
 
 /** As many of the requests as `most` bytes hold, a comma each included; every one gets a fair part of the room. */

@@ -7,7 +7,7 @@ import { refuseNul } from "../arguments/odd-text.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
-import { Prompt } from "../prompt.ts";
+import { formsOf, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { answerQuery, errorOf, REST_SHARE } from "./answer.ts";
 import { Bundle } from "./bundle.ts";
@@ -45,7 +45,7 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
       const { mode, note } = modeOf(args, settings, deps);
       const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
       refuseNul(options);
-      const prompt = { text: args.prompt, limits: { turnMs: settings.maxExecutionMs }, via: NAME };
+      const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
       const { cursor, sessionId } = await deps.engine.open(call, { options, prompt });
 
       const view = viewSession(sessionId, call, deps);

@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import type { Risk } from "../../src/domain/approvals/risk.ts";
+import type { Ask } from "../../src/domain/permission.ts";
+import type { Policy } from "../../src/engine/policy.ts";
+import type { AgentSignal } from "../../src/engine/ports.ts";
+import { askOf, SECOND, T0, Walk } from "./step-walk.ts";
+
+/** Who has a request, how long, and who may answer it. */
+
+const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
+const LADDER = ["user", "webhook", "caller"] as const;
+const EDIT: Risk = { level: "edits", why: [] };
+
+function asking(policy: Partial<Policy> = {}, over: Partial<Ask> = {}): Walk {
+  const walk = new Walk({ ladder: LADDER, ...policy }).promptWith("p1", {}).hear(...UP);
+  return walk.hear({ type: "asked", ask: askOf("a1", over) });
+}
+
+const seconds = (time?: number) => time && (time - T0) / SECOND;
+const [ALLOW, DENY] = [{ behavior: "allow" }, { behavior: "deny", message: "no" }] as const;
+const answer = (walk: Walk, by: "caller" | "user" | "webhook" | "console", decision: typeof ALLOW | typeof DENY) =>
+  walk.command("answer", { requestId: "a1", by, decision, forSession: false });
+const open = (walk: Walk) => walk.state.asks[0];
+
+describe("the ladder", () => {
+  it("has a request go from one to the next in time, and denies it behind the last", () => {
+    const walk = asking({ ladder: ["user", "webhook"] });
+    const times = [300, 900];
+    expect([open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds)).toEqual(times);
+    expect([walk.due().told, seconds(walk.at)]).toEqual(["request.passed(user webhook time)", 300]);
+    expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
+  });
+
+  it("counts the time of each from when it was shown to it, else from when it got it", () => {
+    const walk = asking().later(100);
+    walk.command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] });
+    expect([open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds)).toEqual([400, 1060]);
+    walk.due();
+    expect([open(walk)?.rung, seconds(open(walk)?.rungEndsAt)]).toEqual(["webhook", 1000]);
+  });
+
+  it("leaves the time of the rung alone when somebody else has seen the request", () => {
+    const walk = asking()
+      .later(100)
+      .command("delivered", { asks: [{ requestId: "a1", whole: true }] });
+    expect([open(walk)?.seenWhole, open(walk)?.deliveredAt, seconds(open(walk)?.rungEndsAt)]).toEqual([
+      true,
+      undefined,
+      300,
+    ]);
+  });
+
+  it("is over for a request that nobody has seen when the operator says so, whoever has it", () => {
+    const walk = asking({ askUnseenMs: 20 * SECOND }).due();
+    expect([walk.told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
+  });
+
+  it("takes the time that the caller chose for the caller", () => {
+    const walk = asking({ ladder: ["user", "caller"], askMs: 5 * SECOND });
+    expect(seconds(open(walk)?.expiresAt)).toBe(305);
+    walk.due();
+    expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
+  });
+
+  it("passes over a user whose client shows no form, and asks him again with the next prompt that can", () => {
+    const walk = new Walk({ ladder: LADDER })
+      .prompt("p1")
+      .hear(...UP)
+      .hear({ type: "asked", ask: askOf("a1") });
+    expect(open(walk)?.rung).toBe("webhook");
+    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", ask: askOf("a2") });
+    expect(walk.state.asks[1]?.rung).toBe("user");
+  });
+
+  it("denies at once what nobody is there to answer, with the reason", () => {
+    const nobody = asking({ ladder: [] });
+    expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");
+    const tooMuch = asking({ ladder: ["caller"], callerApproves: "reads" }, { risk: EDIT });
+    const message =
+      "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
+    expect(tooMuch.last.events.at(-1)).toMatchObject({ data: { by: "rule", message } });
+    expect(tooMuch.status).toBe("running");
+  });
+
+  it("asks a caller only what he may approve: by its risk, questions unless he may nothing", () => {
+    const rungOf = (bound: Policy["callerApproves"], over: Partial<Ask>) =>
+      open(asking({ ladder: ["caller"], callerApproves: bound }, over))?.rung;
+    expect(rungOf("edits", { risk: EDIT })).toBe("caller");
+    expect(rungOf("reads", { risk: EDIT })).toBeUndefined();
+    // Without one it counts as the greatest.
+    expect(rungOf("edits", {})).toBeUndefined();
+    expect(rungOf("all", {})).toBe("caller");
+    expect(rungOf("reads", { kind: "question" })).toBe("caller");
+    expect(rungOf("none", { kind: "question" })).toBeUndefined();
+  });
+});
+
+describe("an answer on the ladder", () => {
+  it("of a person counts whoever has the request", () => {
+    expect(answer(asking(), "webhook", ALLOW).told).toBe("permission.answered(allow webhook) answer:allow ok");
+    const late = asking().due().due();
+    expect(open(late)?.rung).toBe("caller");
+    expect(answer(late, "user", ALLOW).told).toBe("permission.answered(allow user) answer:allow ok");
+  });
+
+  it("of a caller is to deny until his turn has come, then to allow as well", () => {
+    const early = answer(asking(), "caller", ALLOW);
+    const message = `The request is with the user until ${new Date(T0 + 300 * SECOND).toISOString()}. Wait with claude_code_check; you may deny it now.`;
+    expect(early.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
+    expect(answer(asking(), "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
+    expect(answer(asking().due().due(), "caller", ALLOW).told).toContain("allow caller");
+  });
+
+  it("of a caller never allows what is more than he may approve", () => {
+    const walk = asking({ callerApproves: "reads" }, { risk: EDIT });
+    const refused = answer(walk, "caller", ALLOW);
+    expect(refused.told).toBe("PERMISSION_DENIED");
+    expect(answer(walk, "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
+  });
+
+  it("of somebody who is not on it does not count", () => {
+    const walk = answer(asking(), "console", DENY);
+    const message = "Who answers here: user, webhook, caller (--approvals); console does not.";
+    expect(walk.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
+  });
+
+  it("is there once: the second is told of the first", () => {
+    const walk = answer(answer(asking(), "webhook", ALLOW), "user", DENY);
+    const message = "Request a1 was already answered: allow, by webhook.";
+    expect(walk.last.effects).toMatchObject([
+      { reply: { refusal: { code: "PERMISSION_REQUEST_NOT_FOUND", message } } },
+    ]);
+  });
+});
