@@ -27,6 +27,11 @@ export default defineConfig({
         extends: true,
         test: { name: "conformance", include: ["test/conformance/**/*.test.ts"], hookTimeout: 300_000 },
       },
+      {
+        extends: true,
+        // Alone, behind all others: what waits for the processor there says nothing of the server.
+        test: { name: "load", include: ["test/load/**/*.test.ts"], hookTimeout: 60_000, sequence: { groupOrder: 1 } },
+      },
     ],
     coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },
   },
