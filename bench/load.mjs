@@ -23,8 +23,14 @@ export const overHttp = {
     ...[50, 95, 99].map((part) => {
       return { row: `an event wakes its clients, ${String(part)} %`, of: `waking ${String(part)}`, unit: "ms" };
     }),
-    { row: "memory, last third of the time", of: "last", base: "its middle third", unit: "MB", atMost: 1.2 },
-    { row: "memory, most", of: "most", unit: "MB" },
+    {
+      row: "what lives in memory, last third of the time",
+      of: "last",
+      base: "its middle third",
+      unit: "MB",
+      atMost: 1.2,
+    },
+    { row: "memory with what is not collected yet, most", of: "most", unit: "MB" },
     { row: "processor time of the server, of one core", of: "cpu", unit: "%" },
     { row: "open handles more than before", of: "handles", unit: "", ...none },
     { row: "processes left", of: "children", unit: "", ...none },

@@ -17,8 +17,9 @@ export interface Found {
   asked: number;
   twice: number;
   logs: { events: number; holes: number; missed: number; changed: number; invented: number };
-  /** Undefined where the system does not tell what a process has in memory; likewise below. */
-  thirds: { first: number; middle: number; last: number; most: number; growth: number } | undefined;
+  /** Of what lives in memory, MB; `most` is what the process had of the system. Undefined after a very short time. */
+  thirds: { middle: number; last: number; most: number | undefined; growth: number } | undefined;
+  /** Undefined where the system does not tell. */
   handlesMore: number | undefined;
   children: number;
   complaints: string[];

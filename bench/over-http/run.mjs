@@ -50,7 +50,6 @@ export async function load({ clients, forMs, maxLive, progress, sessions, world 
     asked: drivers.reduce((sum, driver) => sum + driver.asked, 0),
     twice: watchers.reduce((sum, { twice }) => sum + twice, 0),
     logs: await compareLogs(server, drivers, watchers),
-    memory: samples,
     thirds: thirdsOf(samples),
     cpuSeconds: before.cpu && cpu.own - before.cpu.own,
     handlesMore: before.handles === undefined ? undefined : openHandles(server.pid) - before.handles,
@@ -82,14 +81,14 @@ async function underLoad({ clients, forMs, progress, server, sessions, world }) 
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
   // All begin at once, and take their leave one after another: what is judged is the time between.
-  const memory = watchMemory(server.pid);
+  const memory = watchMemory(server);
   for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
     await sleep(Math.min(left, 10_000));
     progress(
       `${String(counts.calls)} calls, ${String(counts.events)} events seen, ${String(Math.round(left / 1000))} s to go`,
     );
   }
-  const samples = memory();
+  const samples = await memory();
   await Promise.all(drivers.map(async (each) => each.leave().catch(failing)));
   await ended(driving, "sessions still at their last turn", progress);
   for (const each of watchers) each.leave();

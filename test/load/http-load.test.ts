@@ -6,7 +6,7 @@ import { createWorld, type World } from "../../bench/world.mjs";
 /** The load of `npm run bench -- load`, shorter, and judged by what must be right on any machine: docs/benchmarks.md has times. */
 
 const SECONDS = Number(process.env["LOAD_SECONDS"] ?? 60);
-/** V8 takes memory for a while before it tidies up: a leak of ten minutes shows in the benchmark, here a gross one. */
+/** In so short a time the server still learns: a leak of ten minutes shows in the benchmark, here a gross one. */
 const GROWTH_MOST = 1.6;
 
 let world: World;
