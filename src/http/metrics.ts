@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Append, Logger } from "../engine/ports.ts";
-import { instruments, REFUSALS, type Refusal } from "./metrics/instruments.ts";
+import { instruments, REFUSALS, type Delivery, type Refusal } from "./metrics/instruments.ts";
 import { LogCounts } from "./metrics/log-counts.ts";
 import { forgetMoment, readMoment, type Watched } from "./metrics/moment.ts";
 
@@ -16,6 +16,8 @@ export interface Metrics {
   began(path: string, method: string): (status: number) => void;
   refused(reason: Refusal): void;
   slowReaderCut(): void;
+  /** What became of a delivery of the webhook. */
+  delivery(outcome: Delivery): void;
   /** In the text format of Prometheus. Resolves also when the store cannot be read: `claude_code_mcp_store_up` says so. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -75,6 +77,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
     },
     refused: (reason) => all.refusals.inc({ reason: known(REFUSALS, reason) }),
     slowReaderCut: () => all.slowReaders.inc(),
+    delivery: (outcome) => all.deliveries.inc({ outcome }),
     async text() {
       await lookAtMostEverySecond();
       return registry.metrics();
