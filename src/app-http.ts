@@ -10,6 +10,7 @@ import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
+import { createRequests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -44,7 +45,7 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, environment, factory, log, version } = parts;
+  const { audit, config, environment, factory, log, version } = parts;
   const { host, port } = addressOf(config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -67,6 +68,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     auth,
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
+    requests: createRequests({
+      engine: () => running?.engine,
+      audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
+    }),
     health,
     metrics,
     audit: auditOf(parts),

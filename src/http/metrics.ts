@@ -67,7 +67,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
     },
     began(path, verb) {
       const began = performance.now();
-      const [route, method] = [known(ROUTES, path), known(METHODS, verb)];
+      const [route, method] = [routeOf(path), known(METHODS, verb)];
       all.openHttp.inc({ route });
       return (status) => {
         all.openHttp.dec({ route });
@@ -86,8 +86,13 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
 }
 
 /** What else somebody asks for is one. */
-const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz"];
+const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz", "/requests"];
 const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
+
+/** What follows in a path names sessions. */
+function routeOf(path: string): string {
+  return known(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
+}
 
 /** What anybody may send is no label. */
 function known(words: readonly string[], word: string): string {

@@ -125,6 +125,8 @@ class Following implements Notifier {
       body: async () => JSON.stringify(this.#payload(id, notice, await record)),
       isWanted: () => !("ask" in matter) || this.#openAsk(sessionId, matter.ask.requestId) !== undefined,
       until: () => Number.POSITIVE_INFINITY,
+      failed: (attempts, answer, waitMs) =>
+        this.#options.log.debug("webhook: to be tried again", { delivery: id, attempts, answer, waitMs }),
       settled: (outcome, attempts, answer) => void this.#settled(notice, record, { id, outcome, attempts, answer }),
     };
     this.#outbox.add(letter);
@@ -132,7 +134,8 @@ class Following implements Notifier {
 
   #payload(id: string, { at, matter, sessionId, type }: Notice, record: SessionRecord | undefined) {
     if (!record) throw new Error("the session was deleted");
-    const { principal, spec, title } = record;
+    const { principal, spec } = record;
+    const title = record.title ?? spec.title;
     const session = { id: sessionId, principal, ...(title !== undefined && { title }), cwd: spec.cwd };
     const { mask, version } = this.#options;
     return payloadOf({ id, type, at, version, session }, matter, mask);

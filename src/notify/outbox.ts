@@ -21,6 +21,8 @@ export interface Letter {
   readonly isWanted: () => boolean;
   /** An attempt after this would be of no use, ms since the epoch. */
   readonly until: () => number;
+  /** Called with each attempt that is followed by another. */
+  readonly failed: (attempts: number, answer: string, waitMs: number) => void;
   /** Called once. */
   readonly settled: (outcome: Outcome, attempts: number, answer: string) => void;
 }
@@ -131,6 +133,7 @@ export class Outbox {
       const { retryMs } = this.#options;
       const wait = backOff({ attempts, random: Math.random(), retryMs, retryAfterMs: tried.retryAfterMs });
       if (Date.now() + wait >= letter.until()) return { outcome: "failed", attempts, answer };
+      letter.failed(attempts, answer, wait);
       await this.#pause(wait, stop.signal);
     }
   }

@@ -1,25 +1,48 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { Webhook } from "standardwebhooks";
+import { z } from "zod";
 
 /** Somebody who is told: a server on loopback that verifies what comes with the library that receivers use. */
 
 export const SECRET = `whsec_${Buffer.from("the secret of these tests, 32 by").toString("base64")}`;
 
+/** How the server is given it. */
+export const WITH_SECRET = { CLAUDE_CODE_MCP_NOTIFY_SECRET: SECRET };
+
+const Payload = z.looseObject({
+  id: z.string(),
+  type: z.string().default(""),
+  session: z.looseObject({ id: z.string(), principal: z.string(), cwd: z.string() }).optional(),
+  request: z
+    .looseObject({ requestId: z.string(), toolName: z.string(), summary: z.string(), input: z.looseObject({}) })
+    .optional(),
+  turn: z.looseObject({ outcome: z.string() }).optional(),
+  answerUrl: z.string().default(""),
+});
+type Payload = z.infer<typeof Payload>;
+
 export interface Delivery {
   readonly headers: IncomingHttpHeaders;
-  /** Verified. */
-  readonly payload: Record<string, unknown>;
+  /** As it came; its signature was good. */
+  readonly text: string;
+  readonly payload: Payload;
   readonly response: ServerResponse;
 }
 
 export interface ReceiverServer {
   readonly url: string;
+  /** All that came, the first first. */
   readonly got: readonly Delivery[];
   /** Resolves with the next delivery, from the first on, that is as wanted. */
   next(wanted?: (delivery: Delivery) => boolean): Promise<Delivery>;
   close(): Promise<void>;
 }
+
+export const of =
+  (type: string) =>
+  ({ payload }: Delivery): boolean =>
+    payload.type === type;
 
 /** `answer` is called with each delivery whose signature is good; the others are answered 401. */
 export async function startReceiver(
@@ -32,18 +55,18 @@ export async function startReceiver(
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
+      const text = Buffer.concat(chunks).toString("utf8");
+      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
       try {
-        const headers = Object.fromEntries(
-          Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
-        );
-        const payload = webhook.verify(Buffer.concat(chunks).toString("utf8"), headers) as Record<string, unknown>;
-        const delivery = { headers: request.headers, payload, response };
-        got.push(delivery);
-        answer(delivery, got.length - 1);
-        server.emit("delivered");
+        webhook.verify(text, headers);
       } catch {
         response.writeHead(401).end();
+        return;
       }
+      const delivery = { headers: request.headers, text, payload: Payload.parse(JSON.parse(text)), response };
+      got.push(delivery);
+      answer(delivery, got.length - 1);
+      server.emit("delivered");
     });
   });
   server.listen(port, "127.0.0.1");

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
 import { Outbox, type Letter, type Outcome } from "../../src/notify/outbox.ts";
-import { SECRET, startReceiver, type ReceiverServer } from "./notify-receiver.ts";
+import { SECRET, startReceiver, type ReceiverServer } from "../server/receiver.ts";
 
 const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
 
@@ -31,6 +31,7 @@ function letter({ until = Number.POSITIVE_INFINITY } = {}): Sent {
       body: async () => Promise.resolve(JSON.stringify({ id })),
       isWanted: () => isWanted,
       until: () => until,
+      failed: () => undefined,
       settled: (outcome, attempts, answer) => resolve({ outcome, attempts, answer }),
     },
   };
