@@ -10,6 +10,9 @@ import { createEngine, type EngineOptions } from "./engine/engine.ts";
 import type { Logger, SessionBackend, Spares } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
+import type { Outcome } from "./notify/outbox.ts";
+import type { Notifier } from "./notify/notifier.ts";
+import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch } from "./tools/define.ts";
 
 /** What runs sessions, put together; loaded by the first tool call. */
@@ -22,6 +25,9 @@ export interface EngineSettings {
   readonly depth: number;
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
   readonly ownCommands: readonly (readonly [string, ...string[]])[];
+  /** What the webhook's requests are signed with, in base64; undefined where there is none. */
+  readonly notifySecret?: string | undefined;
+  readonly info: { readonly version: string };
 }
 
 /** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */
@@ -32,31 +38,43 @@ export interface Running {
   readonly engine: Engine;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "parked">;
+  /** Undefined where there is no webhook. */
+  readonly notifier: Pick<Notifier, "close"> | undefined;
+}
+
+/** What there is where clients come over HTTP. */
+export interface OverHttp {
+  /** Told of each change of a session that this server has written. */
+  readonly onAppended: OnAppended;
+  /** Where this server is reached; * stands for any text. */
+  readonly ownUrls: readonly string[];
+  readonly publicUrl: string;
+  /** Counts what became of a delivery of the webhook. */
+  readonly countDelivery: (outcome: Outcome) => void;
 }
 
 interface Means {
   readonly backend: SessionBackend;
-  /** Told of each change of a session that this server has written; undefined where nobody counts. */
-  readonly onAppended: OnAppended | undefined;
-  /** Where this server is reached over HTTP; * stands for any text. */
-  readonly ownUrls: readonly string[];
+  readonly http: OverHttp | undefined;
+  readonly audit: Audit | undefined;
   readonly log: Logger;
   readonly masker: Masker;
   readonly bypass: BypassSwitch;
   readonly callersAnswer: boolean;
 }
 
-export function startEngine(settings: EngineSettings, means: Means): Running {
-  const { backend, bypass, log, masker, onAppended, ownUrls } = means;
+export async function startEngine(settings: EngineSettings, means: Means): Promise<Running> {
+  const { bypass, http, log, masker } = means;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
-  const store = onAppended ? observed(backend, onAppended) : backend;
+  const notifier = await notifierOf(settings, means);
+  const store = followedBy(means.backend, [http, notifier]);
   const runtime = claudeRuntime({
     environment,
     depth,
     mayNest: depth + 1 < config.maxDepth,
     ownCommands,
-    ownUrls,
+    ownUrls: http?.ownUrls ?? [],
     confine,
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
@@ -86,7 +104,28 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
     },
   });
-  return { engine, store, spares: runtime.spares };
+  return { engine, store, spares: runtime.spares, notifier };
+}
+
+function followedBy(
+  backend: SessionBackend,
+  followers: readonly ({ readonly onAppended: OnAppended } | undefined)[],
+): SessionBackend {
+  const all = followers.flatMap((follower) => follower ?? []);
+  if (all.length === 0) return backend;
+  return observed(backend, (sessionId, change) => {
+    for (const each of all) each.onAppended(sessionId, change);
+  });
+}
+
+async function notifierOf(
+  { config, info, notifySecret: secret }: EngineSettings,
+  { backend: store, http, ...means }: Means,
+): Promise<Notifier | undefined> {
+  if (secret === undefined) return undefined;
+  const { startNotifier } = await import("./app-notify.ts");
+  const { countDelivery: count, publicUrl } = http ?? {};
+  return startNotifier({ config, secret, version: info.version, store, publicUrl, count, ...means });
 }
 
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import type { Running } from "./app-engine.ts";
+import type { OverHttp, Running } from "./app-engine.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
 import type { Logger } from "./engine/ports.ts";
@@ -10,8 +10,8 @@ import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
+import { createRequests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
-import type { OnAppended } from "./store/observed.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
 
@@ -22,8 +22,8 @@ export interface HttpParts {
   /** What is served. */
   readonly factory: ServerFactory;
   readonly environment: NodeJS.ProcessEnv;
-  /** Starts what runs sessions. `onAppended` is told of all that is written; `ownUrls` are those of this server. */
-  readonly start: (onAppended: OnAppended, ownUrls: readonly string[]) => Promise<Running | undefined>;
+  /** Starts what runs sessions. */
+  readonly start: (over: OverHttp) => Promise<Running | undefined>;
   readonly version: string;
   readonly scopeMissing: DoorOptions["scopeMissing"];
   readonly audit: Audit | undefined;
@@ -45,7 +45,7 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, environment, factory, log, version } = parts;
+  const { audit, config, environment, factory, log, version } = parts;
   const { host, port } = addressOf(config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -68,6 +68,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     auth,
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
+    requests: createRequests({
+      engine: () => running?.engine,
+      audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
+    }),
     health,
     metrics,
     audit: auditOf(parts),
@@ -82,8 +86,12 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   origin = listening.url;
   const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
-  const onAppended: OnAppended = (sessionId, change) => metrics.onAppended(sessionId, change);
-  running = await parts.start(onAppended, urlsOf(names, origin, publicUrl()));
+  running = await parts.start({
+    onAppended: (sessionId, change) => metrics.onAppended(sessionId, change),
+    ownUrls: urlsOf(names, origin, publicUrl()),
+    publicUrl: publicUrl(),
+    countDelivery: (outcome) => metrics.delivery(outcome),
+  });
   if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,

@@ -1,4 +1,4 @@
-import type { Running } from "./app-engine.ts";
+import type { OverHttp, Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing } from "./app-http.ts";
 import { ladderOf } from "./config/approvals.ts";
 import type { Config } from "./config/schema.ts";
@@ -11,7 +11,6 @@ import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
-import type { OnAppended } from "./store/observed.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { namesOf, streams, type ToolName } from "./tools/listed.ts";
@@ -30,6 +29,8 @@ export interface AppSettings extends StoreSettings {
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
   ownCommands: readonly (readonly [string, ...string[]])[];
   info: { name: string; version: string };
+  /** What the webhook's requests are signed with, in base64; where there is a webhook. */
+  notifySecret?: string | undefined;
 }
 
 export interface App {
@@ -77,7 +78,7 @@ function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessE
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
-  const masker = createMasker(environment);
+  const masker = createMasker({ ...environment, NOTIFY_SECRET: settings.notifySecret });
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   const toolNames = namesOf(config.toolsets, querySettings(config));
@@ -85,16 +86,13 @@ export function createApp(settings: AppSettings): App {
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   let running: Promise<Running> | undefined;
-  let overHttp: { onAppended: OnAppended | undefined; ownUrls: readonly string[] } = {
-    onAppended: undefined,
-    ownUrls: [],
-  };
+  let overHttp: OverHttp | undefined;
   let http: Promise<HttpServing> | undefined;
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
     const { startEngine } = await import("./app-engine.ts");
     running = connectStore(settings, log).then((backend) =>
-      startEngine(settings, { backend, ...overHttp, log, masker, bypass, callersAnswer }),
+      startEngine(settings, { backend, http: overHttp, audit, log, masker, bypass, callersAnswer }),
     );
     const { engine } = await running;
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
@@ -112,8 +110,8 @@ export function createApp(settings: AppSettings): App {
   };
   const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
-    const start: HttpParts["start"] = async (onAppended, ownUrls) => {
-      overHttp = { onAppended, ownUrls };
+    const start: HttpParts["start"] = async (over) => {
+      overHttp = over;
       await serverOptions.deps();
       return running;
     };
@@ -126,7 +124,7 @@ export function createApp(settings: AppSettings): App {
   const close = async () => {
     const [serving, started] = await Promise.all([http?.catch(() => undefined), running?.catch(() => undefined)]);
     if (serving) await leave(serving, started?.engine, config);
-    await started?.engine.drain();
+    await end(started);
   };
   return {
     log,
@@ -173,6 +171,15 @@ async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs
   await engine?.stop(drainMs);
   await serving.close();
 }
+
+/** That turns were interrupted is written first; while processes end, the webhook is told. */
+async function end(started: Running | undefined): Promise<void> {
+  await started?.engine.stop(0);
+  await Promise.all([started?.engine.drain(), started?.notifier?.close(NOTIFY_GRACE_MS)]);
+}
+
+/** What the webhook has not been told when all else has ended has so long, ms. */
+const NOTIFY_GRACE_MS = 2_000;
 
 /** The tool with which callers answer requests. */
 const ANSWERING: ToolName = "claude_code_check";

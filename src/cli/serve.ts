@@ -1,10 +1,12 @@
 import { createApp } from "../app.ts";
+import type { Config } from "../config/schema.ts";
 import { loadConfig, readDepth, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
   const config = loadConfig({ argv, env: process.env });
+  const notifySecret = await notifySecretOf(config);
   const { name, version } = readPackage();
   const app = createApp({
     config,
@@ -13,6 +15,7 @@ export async function serve(argv: string[]): Promise<void> {
     // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
     ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },
+    notifySecret,
   });
   for (const problem of unknownVariables(process.env)) app.log.warn(problem);
 
@@ -35,6 +38,13 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
+}
+
+/** Read at the start, so that whoever starts the server is told what is wrong with it. */
+async function notifySecretOf({ notifySecretFile, notifyUrl }: Config): Promise<string | undefined> {
+  if (notifyUrl === undefined) return undefined;
+  const { readNotifySecret } = await import("../config/notify-secret.ts");
+  return readNotifySecret(notifySecretFile, process.env);
 }
 
 /** The spellings under which a configuration of Claude Code may start this very server. */

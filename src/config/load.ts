@@ -5,6 +5,7 @@ import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
 import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";
+import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./notify.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { IN_MEMORY, type Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
@@ -49,10 +50,13 @@ export function readDepth(env: Environment): number {
   throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it, you need not.`);
 }
 
+/** They stand in no table: a flag or a file of settings is no place for them. */
+const SECRETS = ["CLAUDE_CODE_MCP_RESUME_SECRET", NOTIFY_SECRET_VARIABLE];
+
 /** A sentence for each variable that has our prefix and yet no effect: a misspelt bound is no bound. */
 export function unknownVariables(env: Environment): string[] {
   const known = SETTINGS.map(({ variable }) => variable);
-  const ofServers = [DEPTH_VARIABLE, PROCESS_VARIABLE];
+  const ofServers = [DEPTH_VARIABLE, PROCESS_VARIABLE, ...SECRETS];
   return Object.keys(env)
     .filter((name) => name.startsWith("CLAUDE_CODE_MCP_") && !ofServers.includes(name) && !known.includes(name))
     .map((name) => `${name} is no setting of this version and has no effect.${didYouMean(name, known)}`);
@@ -166,7 +170,7 @@ function absolute(value: unknown, base: string): unknown {
 function check(given: GivenByKey): Config {
   const settings = SETTINGS.filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(Object.fromEntries(settings.map(({ key }) => [key, given.get(key)?.value])));
-  if (parsed.success) return listingSomething(parsed.data);
+  if (parsed.success) return consistent(parsed.data);
   const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
@@ -174,6 +178,12 @@ function check(given: GivenByKey): Config {
   const [issue] = parsed.error.issues;
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
   throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
+}
+
+/** What each setting by itself could not tell. */
+function consistent(config: Config): Config {
+  checkNotifying(config);
+  return listingSomething(config);
 }
 
 /** A server without a tool is a mistake that nobody would see. */

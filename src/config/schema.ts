@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RUNG_WORD } from "./approvals.ts";
 import { httpFields } from "./http.ts";
+import { notifyFields } from "./notify.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,
@@ -203,6 +204,7 @@ const fields = {
   ),
   ...queryFields,
   ...httpFields,
+  ...notifyFields,
   toolsets: choices(["agent", "query", "chat", "configure", "all"], "agent", {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",

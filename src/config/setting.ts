@@ -2,7 +2,8 @@ import { z } from "zod";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
-export type Group = "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "HTTP" | "Server";
+export type Group =
+  "Time" | "Permissions" | "Directories" | "Claude Code" | "Store" | "Query" | "HTTP" | "Notifications" | "Server";
 
 /** What the table says of a setting beside its schema. */
 interface About {

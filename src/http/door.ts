@@ -8,6 +8,7 @@ import type { Authenticator } from "./auth/authenticator.ts";
 import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
 import { OpenRequests, rateLimit } from "./limits.ts";
 import type { Bindings } from "./listen.ts";
+import type { Requests } from "./requests.ts";
 
 /** The way of a request in: what it must be, who sends it, how much he may ask for, and where it goes. */
 
@@ -19,6 +20,8 @@ export interface DoorOptions {
   readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
   /** A scope that what is asked for needs and its caller has not. */
   readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
+  /** What is asked, for whom the webhook has told of it. */
+  readonly requests: Requests;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
   readonly audit: AuditRefusal | undefined;
@@ -74,6 +77,7 @@ export function createDoor(options: DoorOptions): Hono<Env> {
   });
   const sized = bodyLimit({ maxSize: options.limits.maxBodyBytes, onError: () => tooLarge(options) });
   app.all("/mcp", sized, async (context) => serveMcp(context, enter, options));
+  app.on(["GET", "POST"], REQUEST, sized, async (context) => serveRequest(context, enter, options));
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
   app.onError((error, context) => {
     options.log.warn("a request failed", { path: context.req.path, error: error.stack ?? error.message });
@@ -82,13 +86,17 @@ export function createDoor(options: DoorOptions): Hono<Env> {
   return app;
 }
 
+/** One of what is asked. */
+const REQUEST = "/requests/:sessionId/:requestId";
+
 function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
   const { outgoing } = env;
   const ended = metrics.began(req.path, req.method);
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 
-type Enter = (context: Context<Env>, needs: Scope) => Promise<Admitted | Response>;
+/** `needs` is what a caller must have, or one of these. */
+type Enter = (context: Context<Env>, needs: Scope | readonly Scope[]) => Promise<Admitted | Response>;
 
 /** Who comes in has shown who he is and stays within his limits. */
 function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
@@ -109,7 +117,8 @@ function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
       return tooMany ? refused("rate", tooMany) : refused("unauthenticated", admitted);
     }
     const { principal, scopes } = admitted.caller;
-    if (!scopes.includes(needs)) return refused("scope", auth.insufficientScope(needs), principal);
+    if (![needs].flat().some((scope) => scopes.includes(scope)))
+      return refused("scope", auth.insufficientScope(needs), principal);
     const tooMany = await ofKnown(principal);
     if (tooMany) return refused("rate", tooMany, principal);
     const tooManyOpen = open.refusal(principal);
@@ -147,6 +156,17 @@ async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOption
     return options.auth.insufficientScope(missing);
   }
   return options.mcp(context.req.raw, { caller, body });
+}
+
+async function serveRequest(context: Context<Env>, enter: Enter, { requests }: DoorOptions): Promise<Response> {
+  const isAnswer = context.req.method === "POST";
+  const admitted = await enter(context, isAnswer ? "approve" : ["read", "approve"]);
+  if (!isAdmitted(admitted)) return admitted;
+  const { requestId = "", sessionId = "" } = context.req.param();
+  if (!isAnswer) return requests.look(admitted.caller, { sessionId, requestId });
+  const body = parsed(await context.req.text());
+  if (body === NOT_JSON) return refuse(400, "invalid_request", "The body is not JSON.");
+  return requests.answer(admitted.caller, { sessionId, requestId }, body);
 }
 
 const NOT_JSON = Symbol("not JSON");

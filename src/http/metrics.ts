@@ -1,6 +1,6 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Append, Logger } from "../engine/ports.ts";
-import { instruments, REFUSALS, type Refusal } from "./metrics/instruments.ts";
+import { instruments, REFUSALS, type Delivery, type Refusal } from "./metrics/instruments.ts";
 import { LogCounts } from "./metrics/log-counts.ts";
 import { forgetMoment, readMoment, type Watched } from "./metrics/moment.ts";
 
@@ -16,6 +16,8 @@ export interface Metrics {
   began(path: string, method: string): (status: number) => void;
   refused(reason: Refusal): void;
   slowReaderCut(): void;
+  /** What became of a delivery of the webhook. */
+  delivery(outcome: Delivery): void;
   /** In the text format of Prometheus. Resolves also when the store cannot be read: `claude_code_mcp_store_up` says so. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -65,7 +67,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
     },
     began(path, verb) {
       const began = performance.now();
-      const [route, method] = [known(ROUTES, path), known(METHODS, verb)];
+      const [route, method] = [routeOf(path), known(METHODS, verb)];
       all.openHttp.inc({ route });
       return (status) => {
         all.openHttp.dec({ route });
@@ -75,6 +77,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
     },
     refused: (reason) => all.refusals.inc({ reason: known(REFUSALS, reason) }),
     slowReaderCut: () => all.slowReaders.inc(),
+    delivery: (outcome) => all.deliveries.inc({ outcome }),
     async text() {
       await lookAtMostEverySecond();
       return registry.metrics();
@@ -83,8 +86,13 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
 }
 
 /** What else somebody asks for is one. */
-const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz"];
+const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz", "/requests"];
 const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
+
+/** What follows in a path names sessions. */
+function routeOf(path: string): string {
+  return known(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
+}
 
 /** What anybody may send is no label. */
 function known(words: readonly string[], word: string): string {

@@ -81,6 +81,10 @@ describe("the settings", () => {
       sendMs: 30_000,
       idleClientMs: 3_600_000,
       drainMs: 10_000,
+      notifyEvents: ["all"],
+      notifyAttempts: 5,
+      notifyRetryMs: 2_000,
+      notifyTimeoutMs: 10_000,
     });
   });
 

@@ -261,7 +261,7 @@ describe("the text", () => {
     const families = parsed(text);
     expect(families.has("process_cpu_seconds_total")).toBe(true);
     const own = [...families].filter(([name]) => name.startsWith("claude_code_mcp_"));
-    expect(own).toHaveLength(21);
+    expect(own).toHaveLength(22);
     const labels = new Set<string>();
     for (const [name, { help, samples: values, type }] of own) {
       expect({ name, help }).toEqual({ name, help: expect.stringMatching(/^[A-Z0-9].*\.$/) as string });

@@ -7,7 +7,7 @@ import { createChallenges, keysUnavailable, protectedResource, resourceUrl } fro
 import type { ProtectedResource } from "./challenge.ts";
 import { KeysUnavailable, RETRY_MS } from "./issuer-keys.ts";
 import { createJwtVerifier, looksLikeJwt, TokenRefused } from "./jwt.ts";
-import { isLoopback, isSafe } from "./loopback.ts";
+import { isLoopback, isSafe } from "../../config/loopback.ts";
 import { holderOf, type Known } from "./secret.ts";
 import { makeToken, TokenFile } from "./token-file.ts";
 

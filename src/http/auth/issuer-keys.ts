@@ -1,7 +1,7 @@
 import type { FetchImplementation, JWTVerifyGetKey, RemoteJWKSet } from "jose";
 import { z } from "zod";
 import type { Logger } from "../../engine/ports.ts";
-import { isSafe } from "./loopback.ts";
+import { isSafe } from "../../config/loopback.ts";
 
 /**
  * The keys that an authorization server signs with: found by its metadata, fetched when the first token comes, kept for a

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { link, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { link, mkdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../config/error.ts";
+import { readPrivate } from "../../config/private-file.ts";
 import type { Logger } from "../../engine/ports.ts";
 import { digestOf, newToken } from "./secret.ts";
 
@@ -15,9 +16,6 @@ const LOOK_MS = 1_000;
 
 /** A guess at a shorter one might succeed. */
 const LEAST_LENGTH = 32;
-
-/** A larger file holds something else. */
-const MOST_BYTES = 8_192;
 
 /** What the Authorization header can carry: RFC 6750, b64token. */
 const SENDABLE = /^[\w.~+/-]+=*$/;
@@ -112,7 +110,7 @@ async function versionOf(file: string): Promise<string> {
 }
 
 async function readDigest(file: string): Promise<Buffer> {
-  const token = (await readPrivate(file)).trim();
+  const token = (await readPrivate(file, "token")).trim();
   const advice = "`claude-code-mcp token` makes a good one.";
   if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
   if (token.length < LEAST_LENGTH) {
@@ -122,21 +120,6 @@ async function readDigest(file: string): Promise<Buffer> {
     throw new ConfigError(`${file} must hold one token, of letters, digits and -._~+/ alone. ${advice}`);
   }
   return digestOf(token);
-}
-
-async function readPrivate(file: string): Promise<string> {
-  try {
-    const found = await stat(file);
-    if (!found.isFile() || found.size > MOST_BYTES) throw new ConfigError(`${file} is no file that holds a token.`);
-    // Windows has no such bits; there the folder of the user protects it.
-    if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
-      throw new ConfigError(`The token file ${file} is open to other users: chmod 600 it, and change the token.`);
-    }
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    throw new ConfigError(`The token file ${file} cannot be read: ${String(error)}.`, error);
-  }
 }
 
 async function exists(file: string): Promise<boolean> {

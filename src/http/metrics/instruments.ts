@@ -43,6 +43,11 @@ function ofTheLog(registry: Registry) {
       ["kind", "decision", "by"],
     ),
     apiRetries: make.counter("api_retries_total", "Requests to the model's API that Claude Code had to repeat."),
+    deliveries: make.counter(
+      "webhook_deliveries_total",
+      "What the webhook was to be told, by what became of it: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
+      ["outcome"],
+    ),
     exits: make.counter("claude_exits_total", "Claude Codes that ended, and whether somebody had asked them to.", [
       "expected",
     ]),
@@ -111,6 +116,7 @@ function makers(registry: Registry) {
 
 /** A rate over what has never happened is nothing at all; over a zero it is zero. */
 function beginAtZero({
+  deliveries,
   exits,
   refusals,
   tokens,
@@ -122,8 +128,13 @@ function beginAtZero({
   }
   for (const kind of TOKEN_KINDS) tokens.inc({ kind }, 0);
   for (const expected of ["true", "false"]) exits.inc({ expected }, 0);
+  for (const outcome of DELIVERIES) deliveries.inc({ outcome }, 0);
   for (const reason of REFUSALS) refusals.inc({ reason }, 0);
 }
+
+/** What becomes of a delivery of the webhook. */
+const DELIVERIES = ["delivered", "failed", "gone", "dropped", "obsolete"] as const;
+export type Delivery = (typeof DELIVERIES)[number];
 
 /** Why a request is not let in. */
 export const REFUSALS = [

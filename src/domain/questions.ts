@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { invalidArgument } from "../../domain/error.ts";
-import type { JsonObject } from "../../domain/json.ts";
-import { oneLine } from "../present/size.ts";
+import { invalidArgument } from "./error.ts";
+import type { JsonObject } from "./json.ts";
 
 /** Answers to AskUserQuestion, by the text of the question: a label, several, or a text of one's own. */
 
@@ -31,6 +30,11 @@ export function withAnswers(input: JsonObject, answers: Answers | undefined): Js
   return { ...input, answers };
 }
 
+/** Of a question so many characters are repeated. */
+const QUOTED_MAX = 300;
+
 function quoted(text: string): string {
-  return JSON.stringify(oneLine(text, 300));
+  const characters = Array.from(text.slice(0, QUOTED_MAX * 2)).slice(0, QUOTED_MAX);
+  const beginning = characters.join("");
+  return JSON.stringify(beginning.length < text.length ? `${beginning.slice(0, -1)}…` : text);
 }

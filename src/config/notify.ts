@@ -1,0 +1,80 @@
+import { ConfigError } from "./error.ts";
+import { isSafe } from "./loopback.ts";
+import { choices, count, milliseconds, path, text } from "./setting.ts";
+
+/** Settings of the webhook: who is told, outside of any client, what a session waits for and what came of it. */
+
+/** What can be told. */
+export const NOTICES = ["permission.asked", "question.asked", "turn.ended", "budget.reached"] as const;
+export type NoticeType = (typeof NOTICES)[number];
+
+/** What requests are signed with; a flag would show it to everybody who sees the processes. */
+export const NOTIFY_SECRET_VARIABLE = "CLAUDE_CODE_MCP_NOTIFY_SECRET";
+
+export const notifyFields = {
+  notifyUrl: text("none", {
+    flag: "notify-url",
+    variable: "CLAUDE_CODE_MCP_NOTIFY_URL",
+    group: "Notifications",
+    meaning: `Told by signed POST requests what is asked and what has ended: https, or http on loopback. Needs a secret: --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment. See docs/approvals.md.`,
+  }),
+  notifySecretFile: path("none", {
+    flag: "notify-secret-file",
+    variable: "CLAUDE_CODE_MCP_NOTIFY_SECRET_FILE",
+    group: "Notifications",
+    meaning:
+      "A file that only you can read, with what these requests are signed with: whsec_ and 24 to 64 bytes in base64.",
+  }),
+  notifyEvents: choices([...NOTICES, "all"], "all", {
+    flag: "notify-events",
+    variable: "CLAUDE_CODE_MCP_NOTIFY_EVENTS",
+    group: "Notifications",
+    meaning: "What is told. A request whose turn it is to be answered by the webhook is sent in any case.",
+  }),
+  notifyAttempts: count(
+    { least: 1, most: 20, fallback: 5 },
+    {
+      flag: "notify-attempts",
+      variable: "CLAUDE_CODE_MCP_NOTIFY_ATTEMPTS",
+      group: "Notifications",
+      meaning: "How often one is sent before it is given up.",
+    },
+  ),
+  notifyRetryMs: milliseconds(
+    { least: 10, most: 3_600_000, fallback: 2_000 },
+    {
+      flag: "notify-retry-ms",
+      variable: "CLAUDE_CODE_MCP_NOTIFY_RETRY_MS",
+      group: "Notifications",
+      meaning: "The wait before the second attempt, give or take a quarter; each further one is four times as long.",
+    },
+  ),
+  notifyTimeoutMs: milliseconds(
+    { least: 50, most: 120_000, fallback: 10_000 },
+    {
+      flag: "notify-timeout-ms",
+      variable: "CLAUDE_CODE_MCP_NOTIFY_TIMEOUT_MS",
+      group: "Notifications",
+      meaning: "An attempt that has not been answered by then has failed.",
+    },
+  ),
+};
+
+interface Notifying {
+  readonly notifyUrl?: string | undefined;
+  readonly notifySecretFile?: string | undefined;
+}
+
+/** What is asked may hold code and commands: nobody on the way may read it. Throws ConfigError. */
+export function checkNotifying({ notifySecretFile, notifyUrl }: Notifying): void {
+  if (notifyUrl === undefined) {
+    if (notifySecretFile === undefined) return;
+    throw new ConfigError("--notify-secret-file means nothing without --notify-url: add it.");
+  }
+  if (!isSafe(notifyUrl)) throw new ConfigError("--notify-url must be an https URL (http only on loopback).");
+  const { password, username } = new URL(notifyUrl);
+  if (username === "" && password === "") return;
+  throw new ConfigError(
+    "--notify-url must not hold a user or a password: the receiver knows the server by its signature.",
+  );
+}

@@ -1,0 +1,202 @@
+import { z } from "zod";
+import { AppError, invalidArgument } from "../domain/error.ts";
+import { JsonObject } from "../domain/json.ts";
+import type { Ask, OpenAsk } from "../domain/permission.ts";
+import type { Caller } from "../domain/principal.ts";
+import { Answers, withAnswers } from "../domain/questions.ts";
+import type { SessionState } from "../domain/session.ts";
+import type { AnswerRequest, Engine } from "../engine/api.ts";
+import { refuse } from "./guards.ts";
+
+/**
+ * /requests/{session}/{request}: where whoever was told by the webhook looks at what is asked, and answers it. A session of
+ * somebody else, and a request that there never was, are not there.
+ */
+
+export interface Requests {
+  look(caller: Caller, which: Which): Promise<Response>;
+  /** `body` is parsed JSON of whatever form. */
+  answer(caller: Caller, which: Which, body: unknown): Promise<Response>;
+}
+
+export interface Which {
+  readonly sessionId: string;
+  readonly requestId: string;
+}
+
+type Verbs = Pick<Engine, "answer" | "delivered" | "get" | "read">;
+
+export interface RequestsOptions {
+  /** Undefined as long as the server starts. */
+  readonly engine: () => Verbs | undefined;
+  /** Takes down who has answered what, and who could not. */
+  readonly audit: ((entry: AnswerEntry) => void) | undefined;
+}
+
+export interface AnswerEntry extends Which {
+  readonly principal: string;
+  /** What was said, where it was understood. */
+  readonly decision?: string;
+  /** "ok", or the word of the refusal. */
+  readonly outcome: string;
+}
+
+const MESSAGE_MAX = 20_000;
+
+const Body = z.strictObject({
+  decision: z.enum(["allow", "deny", "allow_for_session"]),
+  message: z.string().min(1).max(MESSAGE_MAX).exactOptional(),
+  updatedInput: JsonObject.exactOptional(),
+  answers: Answers.exactOptional(),
+});
+type Body = z.infer<typeof Body>;
+
+/** A refusal as a word for programs. */
+const WORDS: Readonly<Record<string, { status: number; error: string }>> = {
+  INVALID_ARGUMENT: { status: 400, error: "invalid_request" },
+  PERMISSION_DENIED: { status: 403, error: "not_allowed" },
+  INTERNAL: { status: 503, error: "unavailable" },
+};
+
+export function createRequests({ audit, engine }: RequestsOptions): Requests {
+  return {
+    async look(caller, which) {
+      const verbs = engine();
+      if (!verbs) return starting();
+      const found = await find(verbs, caller, which);
+      if (!found) return notFound();
+      if (!("open" in found)) return Response.json({ ...which, status: "answered", ...found.answered }, NOT_KEPT);
+      // Who may answer has seen all of it now, and can send it back changed.
+      if (caller.scopes.includes("approve")) await shown(verbs, caller, which);
+      return Response.json({ ...which, status: "open", ...described(found) }, NOT_KEPT);
+    },
+    async answer(caller, which, body) {
+      const verbs = engine();
+      if (!verbs) return starting();
+      const parsed = Body.safeParse(body);
+      const response = parsed.success
+        ? await answerWith(verbs, { caller, which }, parsed.data)
+        : refuse(400, "invalid_request", problemOf(parsed.error, body));
+      const { error: outcome = "ok" } = (await response.clone().json()) as { error?: string };
+      const decision = parsed.success ? { decision: parsed.data.decision } : {};
+      audit?.({ principal: caller.principal, ...which, ...decision, outcome });
+      return response;
+    },
+  };
+}
+
+/** What is asked of whom changes from one moment to the next. */
+const NOT_KEPT = { headers: { "cache-control": "no-store" } };
+
+interface By {
+  readonly caller: Caller;
+  readonly which: Which;
+}
+
+async function answerWith(verbs: Verbs, { caller, which }: By, body: Body): Promise<Response> {
+  try {
+    const found = await find(verbs, caller, which);
+    if (!found) return notFound();
+    if (!("open" in found)) return tooLate(which, found.answered);
+    const request = requestOf(which, found, body);
+    // Answers to a question go back with the questions as they were asked, whatever was shown of them.
+    if (found.ask.kind === "question") await shown(verbs, caller, which);
+    await verbs.answer(caller, which.sessionId, request);
+    return Response.json({ ok: true, decision: body.decision }, NOT_KEPT);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, { caller, which });
+    const { error: word, status } = WORDS[error.code] ?? { status: 409, error: "conflict" };
+    return refuse(status, word, error.message, status === 503 ? { "Retry-After": "1" } : {});
+  }
+}
+
+/** Somebody else was faster by a moment. */
+async function settled(verbs: Verbs, { caller, which }: By): Promise<Response> {
+  const found = await find(verbs, caller, which);
+  return found && "answered" in found ? tooLate(which, found.answered) : notFound();
+}
+
+type Open = { readonly open: OpenAsk; readonly ask: Ask };
+type Found = Open | { readonly answered: Answered };
+type Answered = Pick<SessionState["answered"][number], "behavior" | "by">;
+
+/** Undefined where there is none that this caller may know of. */
+async function find(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
+  try {
+    const { state } = await verbs.get(principal, sessionId);
+    const open = state.asks.find((ask) => ask.requestId === requestId);
+    const [event] = open ? await verbs.read(principal, sessionId, open.eventId, 1) : [];
+    if (open && (event?.type === "permission.asked" || event?.type === "question.asked")) {
+      return { open, ask: event.data };
+    }
+    const answered = state.answered.find((each) => each.requestId === requestId);
+    return answered && { answered: { behavior: answered.behavior, by: answered.by } };
+  } catch (error) {
+    if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+function described({ ask, open }: Open): JsonObject {
+  const { input, kind: type, risk, toolName } = ask;
+  return {
+    type,
+    toolName,
+    input,
+    ...(risk && { risk }),
+    createdAt: new Date(open.createdAt).toISOString(),
+    expiresAt: new Date(open.expiresAt).toISOString(),
+  };
+}
+
+async function shown(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<void> {
+  await verbs.delivered(principal, sessionId, [{ requestId, whole: true }]);
+}
+
+function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): AnswerRequest {
+  const { answers, decision, message, updatedInput } = body;
+  const { input, kind } = ask;
+  if (decision !== "deny" && message !== undefined) throw invalidArgument("message", "goes only with decision deny.");
+  if (decision !== "allow" && updatedInput) throw invalidArgument("updatedInput", "goes only with decision allow.");
+  if (updatedInput && !open.seenWhole) {
+    throw invalidArgument("updatedInput", "the input was sent cut or masked. GET this path first: it has all of it.");
+  }
+  const said = { requestId, decision, by: "webhook" as const };
+  if (decision === "deny") {
+    if (answers) throw invalidArgument("answers", "goes only with decision allow.");
+    return { ...said, ...(message !== undefined && { denyMessage: message }) };
+  }
+  if (kind === "permission") {
+    if (answers) throw invalidArgument("answers", "is only for questions; this is a permission request.");
+    return { ...said, ...(updatedInput && { updatedInput }) };
+  }
+  if (decision === "allow_for_session")
+    throw invalidArgument("decision", "of a question is allow, with answers, or deny.");
+  if (updatedInput) throw invalidArgument("updatedInput", "is only for permission requests; send answers.");
+  return { ...said, updatedInput: withAnswers(input, answers) };
+}
+
+/** The first thing that is wrong, with the name of the field. */
+function problemOf({ issues }: z.ZodError, body: unknown): string {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return "The body must be a JSON object.";
+  const [issue] = issues;
+  if (issue?.code === "unrecognized_keys") {
+    return `Unknown field ${issue.keys.map((key) => JSON.stringify(key.slice(0, 100))).join(", ")}: send decision, message, updatedInput or answers.`;
+  }
+  const field = issue?.path.map(String).join(".").slice(0, 200) ?? "";
+  return `${field}: ${issue?.message ?? "cannot be used"}.`;
+}
+
+function notFound(): Response {
+  return refuse(404, "not_found", "There is no such request of a session of yours.");
+}
+
+function tooLate({ requestId }: Which, { behavior, by }: Answered): Response {
+  const message = `Request ${requestId} was already answered: ${behavior}, by ${by}.`;
+  return Response.json({ error: "already_answered", message, decision: behavior, by }, { status: 409, ...NOT_KEPT });
+}
+
+function starting(): Response {
+  return refuse(503, "starting", "The server starts. Try again in a moment.", { "Retry-After": "1" });
+}

@@ -1,0 +1,188 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { attempt, type Attempt, type Receiver } from "./attempt.ts";
+import { backOff } from "./back-off.ts";
+
+/**
+ * What waits to be delivered: in memory, so many at most, several under way at a time and in no promised order. Nobody waits
+ * for it: a session goes on whatever becomes of what is told of it.
+ */
+
+/**
+ * `failed`: no attempt was answered well. `gone`: the receiver said that it wants nothing any more (410). `dropped`: there was
+ * no room left, or the server ended. `obsolete`: what was asked has been answered meanwhile.
+ */
+export type Outcome = "delivered" | "failed" | "gone" | "dropped" | "obsolete";
+
+export interface Letter {
+  /** Unique, and the same in all attempts. */
+  readonly id: string;
+  readonly body: () => Promise<string>;
+  /** False once it need not be sent any more. */
+  readonly isWanted: () => boolean;
+  /** An attempt after this would be of no use, ms since the epoch. */
+  readonly until: () => number;
+  /** Called with each attempt that is followed by another. */
+  readonly failed: (attempts: number, answer: string, waitMs: number) => void;
+  /** Called once. */
+  readonly settled: (outcome: Outcome, attempts: number, answer: string) => void;
+}
+
+export interface OutboxOptions {
+  readonly receiver: Receiver;
+  readonly attempts: number;
+  readonly retryMs: number;
+  /** So many wait at most: for one more, the oldest is dropped. */
+  readonly most: number;
+  /** Under way at a time. */
+  readonly abreast: number;
+}
+
+interface Waiting {
+  readonly letter: Letter;
+  /** Aborted when it is not sent any more; what is under way comes to its end. */
+  readonly stop: AbortController;
+  /** What it has come to then. */
+  ended?: Outcome;
+}
+
+interface Result {
+  readonly outcome: Outcome;
+  readonly attempts: number;
+  readonly answer: string;
+}
+
+export class Outbox {
+  readonly #options: OutboxOptions;
+  /** The oldest first. */
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #line = new Set<() => void>();
+  readonly #carried = new Set<Promise<void>>();
+  /** No retries from here on: what waits has one attempt left. */
+  readonly #closing = new AbortController();
+  /** The end of all. */
+  readonly #over = new AbortController();
+  #underWay = 0;
+  #isGone = false;
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  add(letter: Letter): void {
+    if (this.#isGone) return letter.settled("gone", 0, "an earlier answer was 410");
+    if (this.#over.signal.aborted) return letter.settled("dropped", 0, "the server ends");
+    const [oldest] = this.#waiting.values();
+    if (oldest && this.#waiting.size >= this.#options.most) this.#end(oldest, "dropped");
+    const waiting: Waiting = { letter, stop: new AbortController() };
+    this.#waiting.set(letter.id, waiting);
+    const carried = this.#carry(waiting).then((result) => this.#settle(waiting, result));
+    this.#carried.add(carried);
+    void carried.finally(() => this.#carried.delete(carried));
+  }
+
+  /** Takes back what is not wanted any more. */
+  sweep(): void {
+    for (const waiting of this.#waiting.values()) if (!waiting.letter.isWanted()) this.#end(waiting, "obsolete");
+  }
+
+  /** What waits has one more attempt each, and all together `graceMs`. */
+  async close(graceMs: number): Promise<void> {
+    this.#closing.abort();
+    const late = new AbortController();
+    const grace = sleep(graceMs, undefined, { signal: late.signal }).catch(() => undefined);
+    await Promise.race([this.#empty(), grace]);
+    late.abort();
+    this.#over.abort();
+    for (const waiting of this.#waiting.values()) this.#end(waiting, "dropped");
+    await this.#empty();
+  }
+
+  async #empty(): Promise<void> {
+    while (this.#carried.size > 0) await Promise.all(this.#carried);
+  }
+
+  #end(waiting: Waiting, outcome: Outcome): void {
+    // From now on it takes no room, also while an attempt is under way.
+    this.#waiting.delete(waiting.letter.id);
+    waiting.ended = outcome;
+    waiting.stop.abort();
+  }
+
+  #settle({ letter }: Waiting, { answer, attempts, outcome }: Result): void {
+    this.#waiting.delete(letter.id);
+    letter.settled(outcome, attempts, answer);
+  }
+
+  async #carry(waiting: Waiting): Promise<Result> {
+    const { letter, stop } = waiting;
+    let answer = "";
+    for (let attempts = 0; ;) {
+      await this.#turn(stop.signal);
+      if (waiting.ended) {
+        this.#leave();
+        return { outcome: waiting.ended, attempts, answer };
+      }
+      const isLast = this.#closing.signal.aborted || attempts + 1 >= this.#options.attempts;
+      const tried = await this.#attempt(letter);
+      attempts += 1;
+      ({ answer } = tried);
+      const outcome = this.#outcomeOf(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
+      // Not before: whoever is next must know when the receiver is gone.
+      this.#leave();
+      if (outcome) return { outcome, attempts, answer };
+      const { retryMs } = this.#options;
+      const wait = backOff({ attempts, random: Math.random(), retryMs, retryAfterMs: tried.retryAfterMs });
+      if (Date.now() + wait >= letter.until()) return { outcome: "failed", attempts, answer };
+      letter.failed(attempts, answer, wait);
+      await this.#pause(wait, stop.signal);
+    }
+  }
+
+  /** Undefined when it may be tried again. */
+  #outcomeOf({ delivered, gone }: Attempt): Outcome | undefined {
+    if (delivered) return "delivered";
+    if (!gone) return undefined;
+    this.#isGone = true;
+    for (const other of this.#waiting.values()) this.#end(other, "gone");
+    return "gone";
+  }
+
+  async #attempt(letter: Letter): Promise<Attempt> {
+    try {
+      return await attempt(this.#options.receiver, { id: letter.id, body: await letter.body() }, this.#over.signal);
+    } catch (error) {
+      return { delivered: false, gone: false, answer: `the message could not be made: ${String(error)}` };
+    }
+  }
+
+  /** Resolves when there is room for one more under way, or nobody wants it any more; then `#leave` is due. */
+  async #turn(stopped: AbortSignal): Promise<void> {
+    if (this.#underWay >= this.#options.abreast && !stopped.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#line.add(resolve);
+        const giveUp = () => {
+          if (!this.#line.delete(resolve)) return;
+          this.#underWay += 1;
+          resolve();
+        };
+        stopped.addEventListener("abort", giveUp, { once: true });
+      });
+      return;
+    }
+    this.#underWay += 1;
+  }
+
+  #leave(): void {
+    const [next] = this.#line;
+    if (next && this.#underWay <= this.#options.abreast) {
+      // The place is handed on.
+      this.#line.delete(next);
+      next();
+    } else this.#underWay -= 1;
+  }
+
+  async #pause(ms: number, stopped: AbortSignal): Promise<void> {
+    const early = AbortSignal.any([stopped, this.#closing.signal]);
+    await sleep(ms, undefined, { signal: early, ref: false }).catch(() => undefined);
+  }
+}

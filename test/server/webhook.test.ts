@@ -1,0 +1,212 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { HttpServer } from "./http-server.ts";
+import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => void (world = await createWorld()));
+afterAll(async () => world.close());
+
+let receiver: ReceiverServer;
+afterEach(async () => receiver.close());
+
+const SOON = ["--notify-retry-ms", "50"];
+
+/** A server over HTTP that tells the receiver, and a client of it. */
+async function telling(url: string, ...args: string[]) {
+  const http = await world.http({ args: ["--notify-url", url, ...SOON, ...args], env: WITH_SECRET });
+  return { http, client: await http.connect() };
+}
+
+/** A turn that writes a file, which is asked for; then it ends. */
+function writing(): { script: string; file: string; cwd: string } {
+  const cwd = world.folder();
+  const file = join(cwd, "made.txt");
+  const tools = [{ name: "Write", input: { file_path: file, content: "made" } }];
+  return { cwd, file, script: scriptTag([{ tools }, { text: "Written." }]) };
+}
+
+const hasEnded = (http: HttpServer, outcome: string) => http.logged(`"outcome":"${outcome}"`);
+
+describe("the webhook is told, by a signed request", () => {
+  it("what is asked, and how the turn ended; on stdio too, and without the secrets of the environment", async () => {
+    receiver = await startReceiver();
+    const secret = "planted-secret-0123456789";
+    const audit = join(world.folder(), "audit.jsonl");
+    const secretFile = join(world.folder(), "secret");
+    writeFileSync(secretFile, `${SECRET}\n`, { mode: 0o600 });
+    const args = ["--notify-url", receiver.url, "--notify-secret-file", secretFile, "--audit-log", audit];
+    const server = await world.server({ args, env: { SOME_API_KEY: secret } });
+    const cwd = world.folder();
+    const command = `printf %s ${secret} > made.txt && echo ${SECRET}`;
+    const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "Done." }]);
+    const { sessionId } = await server.call("claude_code", { prompt: script, cwd, advanced: { title: "My title" } });
+
+    const asked = await receiver.next(of("permission.asked"));
+    const [action] = (await server.news(sessionId)).actions;
+    const masked = command.replace(secret, "[masked]").replace(SECRET.slice("whsec_".length), "[masked]");
+    expect(asked.payload).toMatchObject({
+      id: asked.headers["webhook-id"],
+      server: { version: expect.stringMatching(/^\d+\./) as string },
+      session: { id: sessionId, principal: "local", title: "My title", cwd },
+      request: {
+        requestId: action?.requestId,
+        toolName: "Bash",
+        summary: `Bash: ${masked}`,
+        input: { command: masked },
+      },
+    });
+    // Nobody can come in to answer.
+    expect(asked.payload.answerUrl).toBe("");
+    await server.call("claude_code_check", {
+      action: "respond_permission",
+      sessionId,
+      requestId: action?.requestId,
+      decision: "allow",
+      waitMs: 40_000,
+    });
+    // What is sent is masked, not what is run.
+    expect(readFileSync(join(cwd, "made.txt"), "utf8")).toBe(secret);
+
+    const ended = await receiver.next(of("turn.ended"));
+    expect(ended.payload).toMatchObject({
+      session: { id: sessionId },
+      turn: { outcome: "done", costUsd: expect.any(Number) as number, durationMs: expect.any(Number) as number },
+    });
+    expect(receiver.got.map(({ text }) => text).join("")).not.toContain(secret);
+    expect(server.stderr()).not.toContain(SECRET.slice("whsec_".length));
+    await server.close();
+    const entries = readFileSync(audit, "utf8").trim().split("\n");
+    const ofWebhook = entries
+      .map((line) => JSON.parse(line) as object)
+      .filter((entry) => "tool" in entry && entry.tool === "webhook");
+    expect(ofWebhook).toMatchObject([
+      { principal: "local", action: "permission.asked", sessionId, requestId: action?.requestId, outcome: "delivered" },
+      { principal: "local", action: "turn.ended", sessionId, outcome: "delivered" },
+    ]);
+  });
+
+  it("that a question was asked, and that a turn has spent its budget; nothing else where only that is wanted", async () => {
+    receiver = await startReceiver();
+    const { client } = await telling(receiver.url, "--notify-events", "question.asked,budget.reached");
+    const dear = { usage: { input_tokens: 400_000 } };
+    const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
+    const questions = [
+      { question: "Which?", header: "Which", options, multiSelect: false },
+    ];
+    const script = scriptTag([
+      { tools: [{ name: "AskUserQuestion", input: { questions } }] },
+      { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },
+      { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },
+      { text: "never reached" },
+    ]);
+    const terms = { advanced: { maxBudgetUsd: 1 }, allowedTools: ["Bash"], cwd: world.folder() };
+    const { sessionId } = await client.call("claude_code", { prompt: script, ...terms });
+    const asked = await receiver.next();
+    expect(asked.payload).toMatchObject({
+      type: "question.asked",
+      request: { toolName: "AskUserQuestion", summary: "AskUserQuestion: Which?", input: { questions } },
+    });
+    await client.news(sessionId);
+    await client.call("claude_code_check", {
+      action: "answer_question",
+      sessionId,
+      requestId: asked.payload.request?.requestId,
+      answers: { "Which?": "A" },
+      waitMs: 40_000,
+    });
+    const spent = await receiver.next();
+    expect(spent.payload).toMatchObject({
+      type: "budget.reached",
+      turn: { outcome: "failed", errorSubtype: "error_max_budget_usd" },
+    });
+    expect(receiver.got).toHaveLength(2);
+  });
+
+  it("again after an error and while nobody listens, with the same id; what is answered meanwhile is not sent any more", async () => {
+    receiver = await startReceiver();
+    const { url } = receiver;
+    const port = Number(new URL(url).port);
+    await receiver.close();
+    const { http, client } = await telling(url, "--notify-attempts", "12");
+    const { cwd, script } = writing();
+    const { sessionId } = await client.call("claude_code", { prompt: script, cwd });
+    await http.logged("ECONNREFUSED");
+    receiver = await startReceiver(({ response }, index) => {
+      // The second time it asks for more patience than anybody has.
+      response.writeHead(500, index === 0 ? {} : { "retry-after": "3600" }).end();
+    }, port);
+    const [first, second] = [await receiver.next(), await receiver.next()];
+    expect(first.payload.type).toBe("permission.asked");
+    expect(second.text).toBe(first.text);
+    expect(second.headers["webhook-id"]).toBe(first.headers["webhook-id"]);
+    await http.logged('"waitMs":600000');
+    const { payload } = first;
+    await client.call("claude_code_check", {
+      action: "respond_permission",
+      sessionId,
+      requestId: payload.request?.requestId,
+      decision: "deny",
+    });
+    await hasEnded(http, "obsolete");
+    const metrics = await (await http.fetch("/metrics")).text();
+    expect(metrics).toContain('claude_code_mcp_webhook_deliveries_total{outcome="obsolete"} 1');
+    await http.close();
+    expect(receiver.got.filter(of("permission.asked"))).toHaveLength(2);
+  });
+
+  it("by nobody's leave: a receiver that never answers holds nothing up, nor the end of the server", async () => {
+    receiver = await startReceiver(() => undefined);
+    const { http, client } = await telling(receiver.url);
+    const { cwd, file, script } = writing();
+    const { sessionId } = await client.call("claude_code", { prompt: script, cwd, allowedTools: ["Write"] });
+    expect((await client.end(sessionId)).result).toMatchObject({ result: "Written." });
+    expect(existsSync(file)).toBe(true);
+    await receiver.next(of("turn.ended"));
+    await client.close();
+    http.signal("SIGTERM");
+    await expect(http.exited).resolves.toBe(0);
+    expect(http.stderr()).toContain('"outcome":"dropped"');
+  });
+});
+
+describe("a webhook that cannot be used is refused at the start", () => {
+  const secret = "CLAUDE_CODE_MCP_NOTIFY_SECRET";
+  const URL_OF = "https://example.com/hook";
+
+  it.each([
+    [["--notify-url", "http://example.com/hook"], {}, "--notify-url must be an https URL (http only on loopback)."],
+    [["--notify-url", "https://me:word@example.com"], {}, "--notify-url must not hold a user or a password"],
+    [["--notify-secret-file", "/nowhere"], {}, "--notify-secret-file means nothing without --notify-url"],
+    [["--notify-url", URL_OF], {}, "--notify-url needs a secret to sign with"],
+    [
+      ["--notify-url", URL_OF],
+      { [secret]: "whsec_c2hvcnQ=" },
+      `The secret of the webhook in ${secret} must be whsec_ and 24 to 64`,
+    ],
+    [
+      ["--notify-url", URL_OF],
+      { [secret]: "not base64: at all, no, no, no, no" },
+      `The secret of the webhook in ${secret} must be`,
+    ],
+    [
+      ["--notify-url", URL_OF, "--notify-secret-file", "/nowhere/secret"],
+      {},
+      "The secret file /nowhere/secret cannot be read",
+    ],
+    [["--notify-url", URL_OF, "--notify-events", "turn.begun"], {}, "--notify-events is"],
+  ])("%j", async (args, env: Record<string, string>, message) => {
+    receiver = await startReceiver();
+    const { status, stderr } = spawnSync(process.execPath, ["dist/cli/main.js", "serve", ...args], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] ?? "", ...env },
+    });
+    expect(stderr).toContain(`claude-code-mcp: ${message}`);
+    expect(stderr.trim().split("\n")).toHaveLength(1);
+    expect(status).toBe(2);
+  });
+});

@@ -1,0 +1,178 @@
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { afterEach, describe, expect, it } from "vitest";
+import { Outbox, type Letter, type Outcome } from "../../src/notify/outbox.ts";
+import { SECRET, startReceiver, type ReceiverServer } from "../server/receiver.ts";
+
+const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
+
+let receiver: ReceiverServer;
+afterEach(async () => receiver.close());
+
+interface Sent {
+  readonly letter: Letter;
+  readonly settled: Promise<{ outcome: Outcome; attempts: number; answer: string }>;
+  /** Somebody has answered meanwhile. */
+  readonly unwant: () => void;
+}
+
+let count = 0;
+
+function letter({ until = Number.POSITIVE_INFINITY } = {}): Sent {
+  count += 1;
+  const id = `msg_${String(count)}`;
+  let isWanted = true;
+  const { promise: settled, resolve } = deferred<{ outcome: Outcome; attempts: number; answer: string }>();
+  return {
+    settled,
+    unwant: () => void (isWanted = false),
+    letter: {
+      id,
+      body: async () => Promise.resolve(JSON.stringify({ id })),
+      isWanted: () => isWanted,
+      until: () => until,
+      failed: () => undefined,
+      settled: (outcome, attempts, answer) => resolve({ outcome, attempts, answer }),
+    },
+  };
+}
+
+function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((settle) => (resolve = settle));
+  return { promise, resolve };
+}
+
+const OPTIONS = { attempts: 5, retryMs: 10, most: 100, abreast: 4 };
+
+function outbox({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<string, unknown> = {}): Outbox {
+  const at = { url: String(url), key: KEY, timeoutMs: Number(timeoutMs) };
+  return new Outbox({ ...OPTIONS, ...over, receiver: at });
+}
+
+/** Answers with these, one after the other, and with the last from then on. */
+async function answering(...statuses: number[]): Promise<void> {
+  receiver = await startReceiver(({ response }, index) => {
+    response
+      .writeHead(statuses[Math.min(index, statuses.length - 1)] ?? 200, { location: `${receiver.url}/other` })
+      .end();
+  });
+}
+
+describe("what is to be delivered", () => {
+  it("is sent until it is answered with 2xx, each time with the same id", async () => {
+    await answering(500, 404, 302, 202);
+    const { letter: sent, settled } = letter();
+    outbox().add(sent);
+    await expect(settled).resolves.toEqual({ outcome: "delivered", attempts: 4, answer: "status 202" });
+    // A redirect is a failure, and nobody goes where it points.
+    expect(receiver.got.map(({ headers }) => headers["webhook-id"])).toEqual(Array.from({ length: 4 }, () => sent.id));
+  });
+
+  it("has failed after its last attempt, or where a further one would come too late", async () => {
+    await answering(503);
+    const [often, late] = [letter(), letter({ until: Date.now() })];
+    const box = outbox({ attempts: 3 });
+    box.add(often.letter);
+    box.add(late.letter);
+    await expect(often.settled).resolves.toEqual({ outcome: "failed", attempts: 3, answer: "status 503" });
+    await expect(late.settled).resolves.toEqual({ outcome: "failed", attempts: 1, answer: "status 503" });
+  });
+
+  it("has failed where nobody listens, and is told why in a word", async () => {
+    await answering(200);
+    const { url } = receiver;
+    await receiver.close();
+    receiver = await startReceiver();
+    const { letter: sent, settled } = letter();
+    outbox({ url, attempts: 2 }).add(sent);
+    await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "ECONNREFUSED" });
+  });
+
+  it("is not sent again when the receiver is gone, nor is anything else", async () => {
+    await answering(410);
+    const [first, second] = [letter(), letter()];
+    const box = outbox({ abreast: 1 });
+    box.add(first.letter);
+    box.add(second.letter);
+    await expect(first.settled).resolves.toMatchObject({ outcome: "gone", attempts: 1 });
+    await expect(second.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
+    const later = letter();
+    box.add(later.letter);
+    await expect(later.settled).resolves.toMatchObject({ outcome: "gone", attempts: 0 });
+    expect(receiver.got).toHaveLength(1);
+  });
+
+  it("is not sent again when nobody wants it any more", async () => {
+    await answering(500);
+    const { letter: sent, settled, unwant } = letter();
+    const box = outbox({ retryMs: 600_000 });
+    box.add(sent);
+    await receiver.next();
+    unwant();
+    box.sweep();
+    await expect(settled).resolves.toMatchObject({ outcome: "obsolete", attempts: 1 });
+  });
+
+  it("waits for a receiver that does not answer no longer than its time", async () => {
+    receiver = await startReceiver(() => undefined);
+    const { letter: sent, settled } = letter();
+    outbox({ timeoutMs: 50, attempts: 2 }).add(sent);
+    await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "no answer in time" });
+  });
+
+  it("goes out so many at a time, and the oldest makes room for one too many", async () => {
+    const held: ServerResponse[] = [];
+    receiver = await startReceiver(({ response }) => void held.push(response));
+    const all = Array.from({ length: 5 }, () => letter());
+    const box = outbox({ abreast: 2, most: 4 });
+    for (const each of all.slice(0, 2)) box.add(each.letter);
+    await receiver.next();
+    await receiver.next();
+    for (const each of all.slice(2)) box.add(each.letter);
+    expect(held).toHaveLength(2);
+    for (const response of held.splice(0)) response.end();
+    await receiver.next();
+    await receiver.next();
+    for (const response of held.splice(0)) response.end();
+    const last = await receiver.next();
+    last.response.end();
+    const outcomes = await Promise.all(all.map(async ({ settled }) => (await settled).outcome));
+    // The first was under way when it had to make room: it was delivered all the same.
+    expect(outcomes).toEqual(["delivered", "delivered", "delivered", "delivered", "delivered"]);
+  });
+
+  it("is dropped when what is older waits without end", async () => {
+    receiver = await startReceiver(() => undefined);
+    const all = Array.from({ length: 4 }, () => letter());
+    const box = outbox({ abreast: 1, most: 2 });
+    for (const each of all) box.add(each.letter);
+    await expect(all[1]?.settled).resolves.toMatchObject({ outcome: "dropped", attempts: 0 });
+    await box.close(0);
+    await expect(all[3]?.settled).resolves.toMatchObject({ outcome: "dropped" });
+  });
+});
+
+describe("at the end of the server", () => {
+  it("what waits is tried once more, at once", async () => {
+    await answering(500, 200);
+    const { letter: sent, settled } = letter();
+    const box = outbox({ retryMs: 600_000 });
+    box.add(sent);
+    await receiver.next();
+    await box.close(5_000);
+    await expect(settled).resolves.toMatchObject({ outcome: "delivered", attempts: 2 });
+  });
+
+  it("what is not answered within the grace is broken off", async () => {
+    receiver = await startReceiver(() => undefined);
+    const { letter: sent, settled } = letter();
+    const box = outbox();
+    box.add(sent);
+    const { response } = await receiver.next();
+    const closed = once(response, "close");
+    await box.close(10);
+    await expect(settled).resolves.toMatchObject({ outcome: "dropped", attempts: 1 });
+    await closed;
+  });
+});
