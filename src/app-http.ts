@@ -10,7 +10,7 @@ import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
-import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
+import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
 import type { OnAppended } from "./store/observed.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -21,6 +21,8 @@ export interface HttpParts {
   readonly config: Config;
   /** What is served. */
   readonly factory: ServerFactory;
+  /** Given where what is served has sessions that can be followed. */
+  readonly following?: HttpEndpointOptions["following"];
   readonly environment: NodeJS.ProcessEnv;
   /** Starts what runs sessions. `onAppended` is told of all that is written; `ownUrls` are those of this server. */
   readonly start: (onAppended: OnAppended, ownUrls: readonly string[]) => Promise<Running | undefined>;
@@ -49,7 +51,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const { host, port } = addressOf(config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
-  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, log });
+  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
   let isLeaving = false;
   let origin = "";
   const publicUrl = () => config.publicUrl ?? origin;
