@@ -1,6 +1,6 @@
 import { availableParallelism, totalmem } from "node:os";
 import { claudeRuntime } from "./claude/runtime.ts";
-import { ladderOf } from "./config/approvals.ts";
+import { ladderOf } from "./config/approvals/ladder.ts";
 import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";

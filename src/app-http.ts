@@ -11,7 +11,7 @@ import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createRequests } from "./http/requests.ts";
-import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
+import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
 
@@ -21,6 +21,8 @@ export interface HttpParts {
   readonly config: Config;
   /** What is served. */
   readonly factory: ServerFactory;
+  /** Given where what is served has sessions that can be followed. */
+  readonly following?: HttpEndpointOptions["following"];
   readonly environment: NodeJS.ProcessEnv;
   /** Starts what runs sessions. */
   readonly start: (over: OverHttp) => Promise<Running | undefined>;
@@ -45,11 +47,11 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { audit, config, environment, factory, log, version } = parts;
+  const { config, environment, factory, log, version } = parts;
   const { host, port } = addressOf(config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
-  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, log });
+  const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
   let isLeaving = false;
   let origin = "";
   const publicUrl = () => config.publicUrl ?? origin;
@@ -68,10 +70,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     auth,
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
-    requests: createRequests({
-      engine: () => running?.engine,
-      audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
-    }),
+    requests: createRequests({ engine: () => running?.engine, audit: auditOfAnswers(parts) }),
     health,
     metrics,
     audit: auditOf(parts),
@@ -110,6 +109,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
 /** Who was refused at the door is taken down beside what was done inside. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
+}
+
+function auditOfAnswers({ audit }: HttpParts): Parameters<typeof createRequests>[0]["audit"] {
+  return audit && ((entry) => audit({ tool: "http", action: "answer", ...entry }));
 }
 
 /** For the person who starts the server; the log is for programs. */

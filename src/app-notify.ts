@@ -1,5 +1,5 @@
 import type { Config } from "./config/schema.ts";
-import { NOTICES } from "./config/notify.ts";
+import { NOTICES } from "./config/approvals/notify.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
 import { createNotifier, type Notifier } from "./notify/notifier.ts";

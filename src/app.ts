@@ -1,13 +1,13 @@
 import type { OverHttp, Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing } from "./app-http.ts";
-import { ladderOf } from "./config/approvals.ts";
+import { ladderOf } from "./config/approvals/ladder.ts";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
-import { onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
+import { followingOf, onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
@@ -98,17 +98,8 @@ export function createApp(settings: AppSettings): App {
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
     return { ...toolSettings(settings, callersAnswer), engine, bypass, audit, mask, reported, log };
   };
-  const serverOptions: ServerOptions = {
-    toolNames,
-    offer: onceReady(async () => offerOf(config)),
-    reported,
-    deps: onceReady(deps),
-    info: settings.info,
-    limits: config,
-    logs: toolNames.some((name) => streams(name)),
-    log,
-  };
-  const serveHttp = async (factory: ServerFactory = () => createMcpServer(serverOptions)): Promise<HttpServing> => {
+  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, deps: onceReady(deps) });
+  const serveHttp = async (given?: ServerFactory): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
     const start: HttpParts["start"] = async (over) => {
       overHttp = over;
@@ -117,7 +108,11 @@ export function createApp(settings: AppSettings): App {
     };
     const scopeMissing = scopeMissingIn(serverOptions);
     const { version } = settings.info;
-    const serving = await serveOverHttp({ config, environment, version, audit, factory, log, scopeMissing, start });
+    // What else is served has sessions of its own, if any.
+    const { following } = serverOptions;
+    const served = given ? { factory: given } : { factory: () => createMcpServer(serverOptions), following };
+    const parts = { config, environment, version, audit, log, scopeMissing, start };
+    const serving = await serveOverHttp({ ...parts, ...served });
     reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
   };
@@ -131,6 +126,22 @@ export function createApp(settings: AppSettings): App {
     serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
     serveHttp: async (factory) => (http ??= serveHttp(factory)),
     close: async () => (closed ??= close()),
+  };
+}
+
+/** What every client is served with. */
+function serverOptionsOf(
+  { config, info }: AppSettings,
+  given: Pick<ServerOptions, "deps" | "log" | "reported" | "toolNames">,
+): ServerOptions {
+  const offer = onceReady(async () => offerOf(config));
+  return {
+    ...given,
+    offer,
+    following: followingOf({ ...given, offer }),
+    info,
+    limits: config,
+    logs: given.toolNames.some((name) => streams(name)),
   };
 }
 

@@ -1,5 +1,5 @@
 import { ConfigError } from "./error.ts";
-import { NOTIFY_SECRET_VARIABLE } from "./notify.ts";
+import { NOTIFY_SECRET_VARIABLE } from "./approvals/notify.ts";
 import { readPrivate } from "./private-file.ts";
 
 /** As the specification of Standard Webhooks has it, in bytes. */

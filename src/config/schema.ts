@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { RUNG_WORD } from "./approvals.ts";
+import { RUNG_WORD } from "./approvals/ladder.ts";
 import { httpFields } from "./http.ts";
-import { notifyFields } from "./notify.ts";
+import { notifyFields } from "./approvals/notify.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,

@@ -3,7 +3,7 @@ import { AppError, invalidArgument } from "../domain/error.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { Ask, OpenAsk } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
-import { Answers, withAnswers } from "../domain/questions.ts";
+import { Answers, withAnswers } from "../domain/approvals/questions.ts";
 import type { SessionState } from "../domain/session.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
 import { refuse } from "./guards.ts";
@@ -77,13 +77,15 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
       const response = parsed.success
         ? await answerWith(verbs, { caller, which }, parsed.data)
         : refuse(400, "invalid_request", problemOf(parsed.error, body));
-      const { error: outcome = "ok" } = (await response.clone().json()) as { error?: string };
+      const { error: outcome = "ok" } = Outcome.parse(await response.clone().json());
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
     },
   };
 }
+
+const Outcome = z.object({ error: z.string().exactOptional() });
 
 /** What is asked of whom changes from one moment to the next. */
 const NOT_KEPT = { headers: { "cache-control": "no-store" } };

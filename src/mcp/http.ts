@@ -1,13 +1,18 @@
 import {
   createMcpHandler,
   isLegacyRequest,
+  type McpHttpHandler,
+  type JSONRPCRequest,
   type McpRequestContext,
   type McpServer,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
+import type { Caller } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { authInfoOf, type Entry } from "./caller.ts";
 import { Clients, type ClientLimits } from "./clients.ts";
+import { asksToListen, grant, ListenBus } from "./watch/listen.ts";
+import type { Following } from "./watch/subscriptions.ts";
 
 /**
  * One endpoint for both eras: from 2026-07-28 on each request stands alone; clients of 2025 have a protocol session.
@@ -28,25 +33,38 @@ export interface HttpEndpoint {
 export interface HttpEndpointOptions {
   readonly factory: ServerFactory;
   readonly limits: ClientLimits;
+  /** Given where sessions can be followed. */
+  readonly following: (() => Promise<Following>) | undefined;
   readonly log: Pick<Logger, "debug" | "warn">;
 }
 
-export function createHttpEndpoint({ factory, limits, log }: HttpEndpointOptions): HttpEndpoint {
-  const modern = createMcpHandler(factory, {
-    legacy: "reject",
-    onerror: (error) => log.debug("a request of a client", { error: error.message }),
-  });
+export function createHttpEndpoint({ factory, following, limits, log }: HttpEndpointOptions): HttpEndpoint {
+  const onerror = (error: Error) => log.debug("a request of a client", { error: error.message });
+  const modern = createMcpHandler(factory, { legacy: "reject", onerror });
+  const streams = new Set<Pick<McpHttpHandler, "close">>();
+  // The SDK has one bus for all who listen: each gets one of his own, on which there is only what he may hear.
+  const listen = async (request: Request, body: JSONRPCRequest, caller: Caller, follow: Following) => {
+    const bus = new ListenBus(follow, modern.bus, () => streams.delete(handler));
+    const handler = createMcpHandler(factory, { legacy: "reject", bus, onerror });
+    streams.add(handler);
+    const { request: parsedBody } = await grant(body, caller, bus.subscriptions);
+    const response = await handler.fetch(request, { authInfo: authInfoOf(caller), parsedBody });
+    bus.closeUnused();
+    return response;
+  };
   const clients = new Clients(() => factory({ era: "legacy" }), limits, log);
   return {
     fetch: async (request, entry) => {
       if (await isLegacyRequest(request, entry.body)) return clients.handle(request, entry);
+      const { body, caller } = entry;
+      if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
       // Said to nobody where the client has left; where this server leaves, somebody hears it.
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,
     close: async () => {
-      await Promise.all([modern.close(), clients.close()]);
+      await Promise.all([modern.close(), ...[...streams].map(async (stream) => stream.close()), clients.close()]);
     },
   };
 }

@@ -3,6 +3,7 @@ import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Library } from "../tools/resources/define.ts";
+import type { Following } from "./watch/subscriptions.ts";
 
 /** What a client is served with, whatever it is connected by. */
 
@@ -24,6 +25,8 @@ export interface ServerOptions {
   readonly logs: boolean;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;
+  /** Resolved by the first request to follow a resource; one for all connections. */
+  readonly following: () => Promise<Following>;
   readonly info: { readonly name: string; readonly version: string };
   readonly log: Pick<Logger, "error" | "warn">;
 }
@@ -40,4 +43,16 @@ export function onceReady<T>(make: () => Promise<T>): () => Promise<T> {
       throw error;
     }
   };
+}
+
+/** One watch for all who follow sessions of this server. */
+export function followingOf({ deps, log, offer }: Pick<ServerOptions, "deps" | "log" | "offer">) {
+  return onceReady(async (): Promise<Following> => {
+    const [{ SessionWatch }, { engine }, { library }] = await Promise.all([
+      import("./watch/session-watch.ts"),
+      deps(),
+      offer(),
+    ]);
+    return { watch: new SessionWatch(engine, log), library };
+  });
 }

@@ -1,19 +1,18 @@
 import {
-  ProtocolError,
-  ProtocolErrorCode,
   ResourceNotFoundError,
   type ListResourcesResult,
   type ListResourceTemplatesResult,
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { AppError } from "../domain/error.ts";
 import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps, ToolLimits } from "../tools/define.ts";
-import { asAppError } from "../tools/errors.ts";
+import { asAppError, type ReportFault } from "../tools/errors.ts";
 import { requireScope } from "../tools/scope.ts";
 import { callerOf } from "./caller.ts";
+import { refusal } from "./refusal.ts";
+import type { Subscriptions } from "./watch/subscriptions.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
 interface ResourceOptions {
@@ -67,6 +66,22 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
   };
 }
 
+/** For a client of the 2025 era: throws what it is answered with where it may not follow the resource. */
+export async function subscribe(
+  uri: string,
+  context: ServerContext,
+  subscriptions: Subscriptions,
+  log: ResourceOptions["log"],
+): Promise<void> {
+  try {
+    // Asking twice is asking once.
+    if (!subscriptions.has(uri)) await subscriptions.add(uri, callerOf(context));
+  } catch (error) {
+    const report: ReportFault = (fault, cause) => log.error("a resource cannot be followed", { fault, error: cause });
+    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report));
+  }
+}
+
 /** Before it is even looked whether there is such a thing. Who was refused is taken down, like with a tool. */
 async function requireReading(uri: string, caller: Caller, { deps }: ResourceOptions): Promise<void> {
   try {
@@ -102,16 +117,6 @@ async function read(
       asAppError(error, (fault, cause) => log.error("a resource failed", { fault, uri, error: cause })),
     );
   }
-}
-
-function refusal(uri: string, { code, message }: AppError): ProtocolError {
-  const text = `Error [${code}]: ${message}`;
-  if (code === "SESSION_NOT_FOUND") return new ResourceNotFoundError(uri, text);
-  const isOurs = code === "INTERNAL" || code === "TIMEOUT";
-  return new ProtocolError(isOurs ? ProtocolErrorCode.InternalError : ProtocolErrorCode.InvalidParams, text, {
-    uri,
-    code,
-  });
 }
 
 /** No URI of ours is so long, in characters. */

@@ -2,7 +2,8 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { instructionsFor } from "../tools/instructions.ts";
 import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
-import type { ServerOptions } from "./options.ts";
+import { onceReady, type ServerOptions } from "./options.ts";
+import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
  * From tools to an MCP server. The SDK moves messages; what is valid and what is said is decided in tools/. Nothing that
@@ -20,13 +21,17 @@ export function createMcpServer(options: ServerOptions): McpServer {
     {
       capabilities: {
         tools: { listChanged: reported !== undefined },
-        resources: { listChanged: false },
+        resources: { listChanged: false, subscribe: true },
         ...(logs && { logging: {} }),
       },
       instructions: instructionsFor(toolNames),
     },
   );
-  if (reported) followReports(server, reported, toolNames);
+  const onClose = [followLater(server, options), ...(reported ? [followReports(server, reported, toolNames)] : [])];
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
+  server.server.onclose = () => {
+    for (const end of onClose) end();
+  };
   answerLater(server, options);
   // A client asks for the tools next: they are loaded while the answer to its first message is on its way.
   setImmediate(() => void options.offer().catch(() => undefined));
@@ -56,10 +61,33 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
   server.setRequestHandler("resources/read", async ({ params }, context) => (await resources()).read(params, context));
 }
 
-function followReports(server: McpServer, reported: ReportedTools, listed: readonly ToolName[]): void {
-  const stop = reported.onChange(() => {
+/**
+ * Subscriptions of the 2025 era, which end with their connection; later clients listen instead, and never come here.
+ * Returns what ends them.
+ */
+function followLater({ server }: McpServer, { following, log }: ServerOptions): () => void {
+  let opened: Subscriptions | undefined;
+  const subscriptions = onceReady(async () => {
+    const [made, all] = await Promise.all([import("./watch/subscriptions.ts"), following()]);
+    // A client that has gone meanwhile hears nothing.
+    const onUpdated = (uri: string) => void server.sendResourceUpdated({ uri }).catch(() => undefined);
+    return (opened = new made.Subscriptions(all, onUpdated));
+  });
+  server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, context) => {
+    const [{ subscribe }, own] = await Promise.all([import("./resources.ts"), subscriptions()]);
+    await subscribe(uri, context, own, log);
+    return {};
+  });
+  server.setRequestHandler("resources/unsubscribe", async ({ params: { uri } }) => {
+    (await subscriptions()).drop(uri);
+    return {};
+  });
+  return () => opened?.close();
+}
+
+/** Returns what ends it. */
+function followReports(server: McpServer, reported: ReportedTools, listed: readonly ToolName[]): () => void {
+  return reported.onChange(() => {
     if (listed.some((name) => reported.describes(name))) server.sendToolListChanged();
   });
-  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a server is no event target
-  server.server.onclose = stop;
 }

@@ -1,8 +1,10 @@
 import { pipeline, type Readable, type Writable } from "node:stream";
+import type { McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { LineGuard, type LongLine } from "./line-guard.ts";
 import type { ServerOptions } from "./options.ts";
 import { createMcpServer } from "./server.ts";
+import { Listens } from "./watch/listens.ts";
 
 /**
  * The largest message that is taken, in bytes: the longest prompt fits even where each of its characters is written as
@@ -11,6 +13,7 @@ import { createMcpServer } from "./server.ts";
 const MESSAGE_MAX = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
+const INTERNAL_ERROR = -32_603;
 
 export interface StdioOptions extends ServerOptions {
   /** The client is gone: its end of stdin or stdout is closed. Not called after `close`. */
@@ -33,16 +36,50 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   });
   let closing = false;
   const onEnd = () => {
+    listens.close();
     if (!closing) onClose();
   };
   const transport = new ClientTransport(guard, stdout, onEnd);
-  const handle = serveStdio(() => createMcpServer(options), { transport, onerror: onError });
+  let serving: McpServer | undefined;
+  let isListening = false;
+  const make = ({ era }: Pick<McpRequestContext, "era">) => {
+    isListening = era === "modern";
+    return (serving = createMcpServer(options));
+  };
+  const handle = serveStdio(make, { transport, onerror: onError });
+  const update = (uri: string) => {
+    // A client of the earlier era is told of what it has subscribed to, and does not know this request.
+    if (isListening) serving?.server.sendResourceUpdated({ uri }).catch(onError);
+  };
+  const listens = new Listens(options.following, update);
+  listenFirst(transport, listens, onError);
   pipeline(stdin, guard, () => undefined);
   return {
     close: async () => {
       closing = true;
+      listens.close();
       await handle.close();
     },
+  };
+}
+
+/** What listening changes is done before the SDK sees the message, and all that comes behind it waits for that. */
+function listenFirst(transport: StdioServerTransport, listens: Listens, onError: (error: Error) => void): void {
+  const { onmessage: deliver } = transport;
+  let before: Promise<void> | undefined;
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
+  transport.onmessage = (message) => {
+    if (!before && !listens.concerns(message)) return deliver?.(message);
+    const passed = (before ?? Promise.resolve())
+      .then(async () => listens.take(message))
+      .then(deliver, (error: Error) => {
+        onError(error);
+        if ("id" in message && message.id !== undefined) transport.send(cannotFollow(message.id)).catch(onError);
+      })
+      .finally(() => {
+        if (before === passed) before = undefined;
+      });
+    before = passed;
   };
 }
 
@@ -65,6 +102,11 @@ class ClientTransport extends StdioServerTransport {
     this.#ended = true;
     this.#onEnd();
   }
+}
+
+function cannotFollow(id: string | number) {
+  const message = "What is to be followed cannot be read. Try again; the log of the server says why.";
+  return { jsonrpc: "2.0" as const, id, error: { code: INTERNAL_ERROR, message } };
 }
 
 function tooLong(id: string | number, { bytes }: LongLine) {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { NoticeType } from "../config/notify.ts";
+import type { NoticeType } from "../config/approvals/notify.ts";
 import type { SessionEvent, TurnEnded } from "../domain/event.ts";
 import type { Ask, OpenAsk } from "../domain/permission.ts";
 import type { Append, Logger, SessionRecord } from "../engine/ports.ts";

@@ -1,4 +1,4 @@
-import type { NoticeType } from "../config/notify.ts";
+import type { NoticeType } from "../config/approvals/notify.ts";
 import type { TurnEnded } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Ask, OpenAsk } from "../domain/permission.ts";

@@ -95,9 +95,7 @@ describe("the webhook is told, by a signed request", () => {
     const { client } = await telling(receiver.url, "--notify-events", "question.asked,budget.reached");
     const dear = { usage: { input_tokens: 400_000 } };
     const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
-    const questions = [
-      { question: "Which?", header: "Which", options, multiSelect: false },
-    ];
+    const questions = [{ question: "Which?", header: "Which", options, multiSelect: false }];
     const script = scriptTag([
       { tools: [{ name: "AskUserQuestion", input: { questions } }] },
       { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },

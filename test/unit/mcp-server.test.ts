@@ -77,7 +77,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(client.getInstructions()).toContain("claude_code_check");
     expect(client.getServerCapabilities()).toEqual({
       tools: { listChanged: false },
-      resources: { listChanged: false },
+      resources: { listChanged: false, subscribe: true },
     });
     await client.listTools();
     expect(wire.depsMade).toBe(0);

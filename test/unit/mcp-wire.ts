@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
-import { onceReady } from "../../src/mcp/options.ts";
+import { followingOf, onceReady } from "../../src/mcp/options.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
@@ -41,21 +41,25 @@ export class Wire {
       chunk ??= this.#arriving(() => (chunk = undefined));
       chunk.push(line);
     });
-    this.server = serveOverStdio({
-      toolNames: namesOf(["agent"], TOOLSET_SETTINGS.query),
+    const offered = {
       offer: () => Promise.resolve({ tools, library: LIBRARY }),
-      logs: false,
-      reported: undefined,
-      limits: { maxWaitMs: 45_000 },
       deps: onceReady(() => {
         this.depsMade += 1;
         return Promise.resolve(this.deps);
       }),
-      info: { name: "claude-code-mcp", version: "1.2.3" },
       log: {
-        error: (_, fields) => void this.warnings.push(fields ?? {}),
-        warn: (_, fields) => void this.warnings.push(fields ?? {}),
+        error: (_: string, fields?: object) => void this.warnings.push(fields ?? {}),
+        warn: (_: string, fields?: object) => void this.warnings.push(fields ?? {}),
       },
+    };
+    this.server = serveOverStdio({
+      ...offered,
+      following: followingOf({ ...offered, ...options }),
+      toolNames: namesOf(["agent"], TOOLSET_SETTINGS.query),
+      logs: false,
+      reported: undefined,
+      limits: { maxWaitMs: 45_000 },
+      info: { name: "claude-code-mcp", version: "1.2.3" },
       onClose: () => {
         this.closes += 1;
       },

@@ -127,6 +127,7 @@ describe("what a caller cannot use", () => {
     log: { error: () => undefined, warn: () => undefined },
     toolNames: [],
     offer: async () => Promise.resolve({ tools: [], library: LIBRARY }),
+    following: async () => Promise.reject(new Error("nothing is followed here")),
     logs: false,
     info: { name: "test", version: "1" },
   });

@@ -1,6 +1,6 @@
-import { ConfigError } from "./error.ts";
-import { isSafe } from "./loopback.ts";
-import { choices, count, milliseconds, path, text } from "./setting.ts";
+import { ConfigError } from "../error.ts";
+import { isSafe } from "../loopback.ts";
+import { choices, count, milliseconds, path, text } from "../setting.ts";
 
 /** Settings of the webhook: who is told, outside of any client, what a session waits for and what came of it. */
 

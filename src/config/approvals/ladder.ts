@@ -1,6 +1,6 @@
-import { Rung } from "../domain/approvals/rung.ts";
-import { ConfigError } from "./error.ts";
-import { LONGEST_MS } from "./setting.ts";
+import { Rung } from "../../domain/approvals/rung.ts";
+import { ConfigError } from "../error.ts";
+import { LONGEST_MS } from "../setting.ts";
 
 /** The ladder as an operator writes it: `user:300000,webhook,caller`. */
 

@@ -1,0 +1,55 @@
+import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { LOCAL_CALLER } from "../../domain/principal.ts";
+import { onceReady } from "../options.ts";
+import type { Following, Subscriptions } from "./subscriptions.ts";
+
+/**
+ * What the one client on stdio listens to. Which of its requests a change belongs to the SDK knows; here the resources that
+ * they name are followed. Nothing is loaded for it before somebody listens.
+ */
+export class Listens {
+  readonly #subscriptions: () => Promise<Subscriptions>;
+  /** The resources of each request that listens. */
+  readonly #uris = new Map<unknown, readonly string[]>();
+  #opened: Subscriptions | undefined;
+  #closed = false;
+
+  constructor(following: () => Promise<Following>, onUpdated: (uri: string) => void) {
+    this.#subscriptions = onceReady(async () => {
+      const [{ Subscriptions: Made }, all] = await Promise.all([import("./subscriptions.ts"), following()]);
+      return (this.#opened = new Made(all, onUpdated));
+    });
+  }
+
+  /** Whether the message begins or ends listening. */
+  concerns(message: JSONRPCMessage): boolean {
+    if (!("method" in message)) return false;
+    if (message.method === "subscriptions/listen") return "id" in message;
+    return message.method === "notifications/cancelled" && this.#uris.has(message.params?.["requestId"]);
+  }
+
+  /** Follows what the message asks for, or no longer; resolves with the message as it is to be answered. */
+  async take(message: JSONRPCMessage): Promise<JSONRPCMessage> {
+    if (!this.concerns(message) || !("method" in message)) return message;
+    const { asksToListen, grant } = await import("./listen.ts");
+    if (!asksToListen(message)) {
+      this.#end(message.params?.["requestId"]);
+      return message;
+    }
+    const { request, uris } = await grant(message, LOCAL_CALLER, await this.#subscriptions());
+    this.#end(message.id);
+    this.#uris.set(message.id, uris);
+    if (this.#closed) this.close();
+    return request;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#opened?.close();
+  }
+
+  #end(id: unknown): void {
+    for (const uri of this.#uris.get(id) ?? []) this.#opened?.drop(uri);
+    this.#uris.delete(id);
+  }
+}

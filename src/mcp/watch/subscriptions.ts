@@ -1,0 +1,86 @@
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import type { Caller } from "../../domain/principal.ts";
+import { find, type Library } from "../../tools/resources/define.ts";
+import { requireScope } from "../../tools/scope.ts";
+import type { From, SessionWatch } from "./session-watch.ts";
+
+/** The resources that one connection follows, or one stream of it. */
+
+/** Each is a reader of a log. */
+const SUBSCRIPTIONS_MOST = 100;
+
+/** What following needs, which is there once somebody wants to. */
+export interface Following {
+  readonly watch: SessionWatch;
+  readonly library: Library;
+}
+
+interface Followed {
+  /** How many have asked for it. */
+  count: number;
+  readonly stop: () => void;
+}
+
+export class Subscriptions {
+  readonly #following: Following;
+  readonly #onUpdated: (uri: string) => void;
+  readonly #followed = new Map<string, Followed>();
+  #closed = false;
+
+  /** `onUpdated` is told the URI as it was asked for. */
+  constructor(following: Following, onUpdated: (uri: string) => void) {
+    this.#following = following;
+    this.#onUpdated = onUpdated;
+  }
+
+  /**
+   * Throws AppError: SESSION_NOT_FOUND for what is not there or is another's, which are not told apart. A page is followed
+   * like all else, and never changes.
+   */
+  async add(uri: string, caller: Caller): Promise<void> {
+    requireScope(caller, "read", "Following resources");
+    const session = await this.#sessionOf(uri, caller);
+    const known = this.#followed.get(uri);
+    if (known) {
+      known.count += 1;
+      return;
+    }
+    if (this.#followed.size >= SUBSCRIPTIONS_MOST) throw tooMany();
+    if (this.#closed) return;
+    const stop = session && this.#following.watch.follow(caller.principal, session, () => this.#onUpdated(uri));
+    this.#followed.set(uri, { count: 1, stop: stop ?? (() => undefined) });
+  }
+
+  has(uri: string): boolean {
+    return this.#followed.has(uri);
+  }
+
+  /** What nobody has asked for is left as it is. */
+  drop(uri: string): void {
+    const known = this.#followed.get(uri);
+    if (!known) return;
+    known.count -= 1;
+    if (known.count > 0) return;
+    known.stop();
+    this.#followed.delete(uri);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { stop } of this.#followed.values()) stop();
+    this.#followed.clear();
+  }
+
+  async #sessionOf(uri: string, { principal }: Caller): Promise<From | undefined> {
+    const found = find(this.#following.library, uri);
+    if (!found) throw new AppError("SESSION_NOT_FOUND", `There is no resource ${uri.slice(0, 200)} to follow.`);
+    if ("page" in found) return undefined;
+    const { sessionId: id } = found;
+    return { id, cursor: await this.#following.watch.cursorOf(principal, id) };
+  }
+}
+
+function tooMany(): AppError {
+  const most = String(SUBSCRIPTIONS_MOST);
+  return invalidArgument("uri", `a connection follows at most ${most} resources. Unsubscribe from another first.`);
+}

@@ -1,0 +1,153 @@
+import { Client } from "@modelcontextprotocol/client";
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "./connection.ts";
+import type { HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Whoever follows a session hears that it has changed, whichever server runs it; whoever it is not of hears nothing. */
+
+const ALL = { scopes: ["read", "run", "approve"] };
+const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
+
+let world: World;
+let http: HttpServer;
+beforeAll(async () => {
+  world = await createWorld();
+  http = await world.http({ args: PRINCIPALS });
+});
+afterAll(async () => world.close());
+
+interface Updates {
+  /** The URIs, in order. */
+  readonly heard: string[];
+  end(): Promise<void>;
+}
+
+const isModern = (kind: ClientKind) => kind === "modern";
+
+/** Follows them as the client's era does. */
+async function follow({ client }: Connection, kind: ClientKind, uris: string[]): Promise<Updates> {
+  const heard: string[] = [];
+  const hear = ({ params }: { params: { uri: string } }) => void heard.push(params.uri);
+  if (!(client instanceof Client)) {
+    client.setNotificationHandler(ResourceUpdatedNotificationSchema, hear);
+    for (const uri of uris) await client.subscribeResource({ uri });
+    const unsubscribe = uris.map((uri) => async () => client.unsubscribeResource({ uri }));
+    return { heard, end: async () => void (await Promise.all(unsubscribe.map(async (each) => each()))) };
+  }
+  client.setNotificationHandler("notifications/resources/updated", hear);
+  if (isModern(kind)) {
+    const listening = await client.listen({ resourceSubscriptions: uris });
+    return { heard, end: async () => listening.close() };
+  }
+  for (const uri of uris) await client.subscribeResource({ uri });
+  const unsubscribe = uris.map((uri) => async () => client.unsubscribeResource({ uri }));
+  return { heard, end: async () => void (await Promise.all(unsubscribe.map(async (each) => each()))) };
+}
+
+async function idle(connection: Connection): Promise<string> {
+  const prompt = scriptTag([{ text: "Begun." }]);
+  const { sessionId } = await connection.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+  return sessionId;
+}
+
+async function goOn(connection: Connection, sessionId: string): Promise<number> {
+  const prompt = scriptTag([{ text: "Done." }]);
+  const { nextCursor } = await connection.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+  return nextCursor - 1;
+}
+
+/** Where the session stood when it was read last, read again at each telling. */
+function reading({ client }: Connection, sessionId: string, { heard }: Updates) {
+  return async () => {
+    const before = heard.length;
+    const { contents } = await client.readResource({ uri: `session://${sessionId}` });
+    const [content] = contents;
+    const text = content && "text" in content ? content.text : "";
+    const { lastEventId } = JSON.parse(text) as { lastEventId: number };
+    return { lastEventId, isLast: heard.length === before };
+  };
+}
+
+/** What is said of a request to follow it, without the id in it. */
+async function answerTo({ client }: Connection, kind: ClientKind, uri: string): Promise<string> {
+  const without = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}(\/events)?/g, "ID");
+  if (client instanceof Client && isModern(kind)) {
+    const { honoredFilter } = await client.listen({ resourceSubscriptions: [uri] });
+    return `granted: ${JSON.stringify(honoredFilter.resourceSubscriptions ?? [])}`;
+  }
+  const refused: unknown = await client.subscribeResource({ uri }).then(
+    () => "it is followed",
+    (error: unknown) => error,
+  );
+  return without(
+    JSON.stringify(
+      refused,
+      Object.getOwnPropertyNames(refused).filter((name) => name !== "stack"),
+    ),
+  );
+}
+
+describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) => {
+  const places = [
+    ["stdio", async () => world.server({ client: kind })],
+    ["HTTP", async () => http.connect(kind, tokens.ada)],
+  ] as const;
+  it.each(places)("over %s: whoever follows hears of a turn to its end, and then no more", async (_, connect) => {
+    const connection = await connect();
+    const sessionId = await idle(connection);
+    const [session, events] = [`session://${sessionId}`, `session://${sessionId}/events`];
+    const updates = await follow(connection, kind, [session, events]);
+    const end = await goOn(connection, sessionId);
+    const read = reading(connection, sessionId, updates);
+    await vi.waitFor(() => expect(new Set(updates.heard)).toEqual(new Set([session, events])), { timeout: 10_000 });
+    // A reader who reads at each telling, and never besides, has the end of the turn.
+    let told = 0;
+    await vi.waitFor(
+      async () => {
+        expect(updates.heard.length).toBeGreaterThan(told);
+        told = updates.heard.length;
+        expect((await read()).lastEventId).toBeGreaterThanOrEqual(end);
+      },
+      { timeout: 10_000 },
+    );
+    await updates.end();
+    const heard = updates.heard.length;
+    await goOn(connection, sessionId);
+    expect(updates.heard).toHaveLength(heard);
+    await connection.close();
+  });
+
+  it("hears of a session that another server on the same store runs", async () => {
+    const [owner, other] = [await world.server(), await world.server({ client: kind })];
+    const sessionId = await idle(owner);
+    const uri = `session://${sessionId}/events`;
+    const updates = await follow(other, kind, [uri]);
+    await goOn(owner, sessionId);
+    await vi.waitFor(() => expect(updates.heard).toContain(uri), { timeout: 10_000 });
+    await Promise.all([owner.close(), other.close()]);
+  });
+
+  it("learns nothing of a session of somebody else", async () => {
+    const [ada, bob] = [await http.connect("modern", tokens.ada), await http.connect(kind, tokens.bob)];
+    const foreign = await idle(ada);
+    const own = await idle(bob);
+    const uris = [`session://${foreign}`, `session://${foreign}/events`];
+    const nowhere = "session://00000000-0000-4000-8000-000000000000";
+    // There is no telling another's from one that is not there.
+    const [first, ...others] = await Promise.all([...uris, nowhere].map(async (uri) => answerTo(bob, kind, uri)));
+    expect(first).toContain(isModern(kind) ? "granted: []" : "SESSION_NOT_FOUND");
+    expect(others).toEqual([first, first]);
+    const mine = `session://${own}`;
+    const updates = await follow(bob, kind, isModern(kind) ? [...uris, nowhere, mine] : [mine]);
+    await goOn(ada, foreign);
+    await goOn(bob, own);
+    await vi.waitFor(() => expect(updates.heard).toContain(mine), { timeout: 10_000 });
+    expect(new Set(updates.heard)).toEqual(new Set([mine]));
+    await Promise.all([ada.close(), bob.close()]);
+  });
+});

@@ -1,0 +1,146 @@
+import { Client } from "@modelcontextprotocol/client";
+import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
+import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { describe, expect, it } from "vitest";
+import { sessionNotFound } from "../../src/domain/error.ts";
+import { Wire } from "./mcp-wire.ts";
+
+const info = { name: "test", version: "1.0.0" };
+const EVENTS = "session://s1/events";
+
+interface Follower {
+  readonly wire: Wire;
+  readonly updates: string[];
+  readonly follow: (...uris: string[]) => Promise<void>;
+  readonly leave: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+async function old(): Promise<Follower> {
+  const wire = new Wire();
+  const client = new OldClient(info);
+  const updates: string[] = [];
+  const followed: string[] = [];
+  client.setNotificationHandler(
+    ResourceUpdatedNotificationSchema,
+    ({ params }: { params: { uri: string } }) => void updates.push(params.uri),
+  );
+  await client.connect(wire);
+  const follow = async (...uris: string[]) => {
+    for (const uri of uris) await client.subscribeResource({ uri });
+    followed.push(...uris);
+  };
+  const leave = async () => {
+    for (const uri of followed) await client.unsubscribeResource({ uri });
+  };
+  return { wire, updates, follow, leave, close: async () => client.close() };
+}
+
+async function recent(): Promise<Follower> {
+  const wire = new Wire();
+  const client = new Client(info, { versionNegotiation: { mode: "auto" } });
+  const updates: string[] = [];
+  client.setNotificationHandler("notifications/resources/updated", ({ params }) => void updates.push(params.uri));
+  await client.connect(wire);
+  let end: () => Promise<void> = () => Promise.resolve();
+  const follow = async (...uris: string[]) => {
+    const listening = await client.listen({ resourceSubscriptions: uris });
+    end = async () => listening.close();
+  };
+  return { wire, updates, follow, leave: async () => end(), close: async () => client.close() };
+}
+
+/** How many hear of a session just now. */
+function waits({ engine }: Wire): number {
+  return engine.waits.filter(({ signal }) => !signal.aborted).length;
+}
+
+describe.each([
+  ["2025", old],
+  ["2026", recent],
+])("following a session, %s era", (_, connect) => {
+  it("tells of changes, at most one a quarter of a second, the last of them included", async () => {
+    const { close, follow, updates, wire } = await connect();
+    const session = wire.engine.add();
+    session.run();
+    await follow("session://s1", EVENTS);
+    const begin = performance.now();
+    for (let each = 0; each < 50; each += 1) session.says(String(each));
+    await expect.poll(() => updates.length).toBeGreaterThan(0);
+    session.says("the last");
+    // What was said behind the first telling is told behind the lull.
+    await expect.poll(() => updates.length).toBe(4);
+    expect(performance.now() - begin).toBeGreaterThan(240);
+    expect(updates.filter((uri) => uri === EVENTS)).toHaveLength(2);
+    expect(updates.filter((uri) => uri === "session://s1")).toHaveLength(2);
+    await close();
+  });
+
+  it("ends with the subscription, and with the connection", async () => {
+    const { close, follow, leave, updates, wire } = await connect();
+    const session = wire.engine.add();
+    session.run();
+    await follow(EVENTS);
+    await expect.poll(() => waits(wire)).toBe(1);
+    await leave();
+    await expect.poll(() => waits(wire)).toBe(0);
+    session.says("nobody hears");
+    await follow(EVENTS);
+    await expect.poll(() => waits(wire)).toBe(1);
+    expect(updates).toEqual([]);
+    await close();
+    await expect.poll(() => waits(wire)).toBe(0);
+  });
+
+  it("tells once more of a session that is deleted, and follows it no longer", async () => {
+    const { close, follow, updates, wire } = await connect();
+    const session = wire.engine.add();
+    session.run();
+    await follow(EVENTS);
+    await expect.poll(() => waits(wire)).toBe(1);
+    wire.engine.get = () => Promise.reject(sessionNotFound("s1"));
+    session.says("gone");
+    await expect.poll(() => updates).toEqual([EVENTS]);
+    expect(wire.engine.waits).toHaveLength(1);
+    await close();
+  });
+});
+
+describe("what can be followed", () => {
+  it("is what is there, by the words of an error in the 2025 era", async () => {
+    const { close, follow, wire } = await old();
+    wire.engine.add();
+    await expect(follow("session://nobody")).rejects.toMatchObject({
+      message: expect.stringContaining("SESSION_NOT_FOUND") as string,
+    });
+    await expect(follow("weather://today")).rejects.toMatchObject({
+      message: expect.stringContaining("There is no resource weather://today") as string,
+    });
+    await follow("claude-code://errors", "session://s1", "session://s1");
+    await close();
+  });
+
+  it("is what is there, by what is granted in the 2026 era", async () => {
+    const { close, follow, wire } = await recent();
+    wire.engine.add();
+    await follow("session://nobody", "session://s1", "weather://today");
+    const granted = wire.lines.find((line) => line.includes("subscriptions/acknowledged")) ?? "";
+    expect(JSON.parse(granted)).toMatchObject({
+      params: { notifications: { resourceSubscriptions: ["session://s1"] } },
+    });
+    await close();
+  });
+
+  it("is bounded for a connection", async () => {
+    const { close, follow, leave, wire } = await old();
+    wire.engine.add();
+    const uris = Array.from({ length: 100 }, (_, index) => `session://s1/events?cursor=${String(index + 1)}`);
+    await follow(...uris);
+    await expect(follow("session://s1")).rejects.toMatchObject({
+      message: expect.stringContaining("a connection follows at most 100 resources") as string,
+    });
+    await leave();
+    await follow("session://s1");
+    await close();
+  });
+});
