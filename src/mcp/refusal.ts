@@ -9,7 +9,7 @@ export function refusal(uri: string, { code, message }: AppError): ProtocolError
 }
 
 /** The same for a request that is about no resource. */
-function refusalOf({ code, message }: AppError): ProtocolError {
+export function refusalOf({ code, message }: AppError): ProtocolError {
   return new ProtocolError(numberOf(code), textOf({ code, message }), { code });
 }
 
