@@ -150,13 +150,21 @@ function serverOptionsOf(
 function toolSettings({
   config,
   environment,
-}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits" | "now"> {
+}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "folders" | "limits" | "now"> {
   return {
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+    folders: async (principal, typed) => {
+      const [{ foldersBelow }, { confinements }] = await Promise.all([
+        import("./claude/check/browse.ts"),
+        import("./config/confinement.ts"),
+      ]);
+      const confinement = confinements(config)(principal);
+      return confinement ? foldersBelow(typed, confinement) : [];
+    },
   };
 }
 
@@ -168,11 +176,14 @@ function scopeMissingIn({ offer }: ServerOptions): HttpParts["scopeMissing"] {
 }
 
 async function offerOf(config: Config): Promise<Offer> {
-  const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+  const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
     import("./tools/toolsets.ts"),
     import("./tools/resources/library.ts"),
+    import("./tools/prompts/prompts.ts"),
   ]);
-  return { tools: toolsOf(config.toolsets, { query: querySettings(config) }), library: LIBRARY };
+  const query = querySettings(config);
+  const prompts = promptsOf(namesOf(config.toolsets, query));
+  return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY, prompts };
 }
 
 /** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */
