@@ -149,7 +149,7 @@ function serverOptionsOf(
 function toolSettings(
   { config, environment }: AppSettings,
   callersAnswer: boolean,
-): Pick<ToolDeps, "allows" | "callersAnswer" | "defaults" | "diskResume" | "ladder" | "limits" | "now"> {
+): Pick<ToolDeps, "allows" | "callersAnswer" | "defaults" | "diskResume" | "folders" | "ladder" | "limits" | "now"> {
   return {
     callersAnswer,
     ladder: ladderOf(config.approvals, callersAnswer).rungs,
@@ -158,6 +158,14 @@ function toolSettings(
     limits: { maxWaitMs: config.maxWaitMs },
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
+    folders: async (principal, typed) => {
+      const [{ foldersBelow }, { confinements }] = await Promise.all([
+        import("./claude/check/browse.ts"),
+        import("./config/confinement.ts"),
+      ]);
+      const confinement = confinements(config)(principal);
+      return confinement ? foldersBelow(typed, confinement) : [];
+    },
   };
 }
 
@@ -169,11 +177,14 @@ function scopeMissingIn({ offer }: ServerOptions): HttpParts["scopeMissing"] {
 }
 
 async function offerOf(config: Config): Promise<Offer> {
-  const [{ toolsOf }, { LIBRARY }] = await Promise.all([
+  const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
     import("./tools/toolsets.ts"),
     import("./tools/resources/library.ts"),
+    import("./tools/prompts/prompts.ts"),
   ]);
-  return { tools: toolsOf(config.toolsets, { query: querySettings(config) }), library: LIBRARY };
+  const query = querySettings(config);
+  const prompts = promptsOf(namesOf(config.toolsets, query));
+  return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY, prompts };
 }
 
 /** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */

@@ -2,6 +2,7 @@ import type { Logger } from "../engine/ports.ts";
 import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
+import type { Prompt } from "../tools/prompts/define.ts";
 import type { Library } from "../tools/resources/define.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
@@ -11,6 +12,7 @@ import type { Following } from "./watch/subscriptions.ts";
 export interface Offer {
   readonly tools: readonly Tool[];
   readonly library: Library;
+  readonly prompts: readonly Prompt[];
 }
 
 export interface ServerOptions {

@@ -1,6 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { instructionsFor } from "../tools/instructions.ts";
-import type { ToolName } from "../tools/listed.ts";
+import { hasPrompts, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import { onceReady, type ServerOptions } from "./options.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
@@ -22,6 +22,8 @@ export function createMcpServer(options: ServerOptions): McpServer {
       capabilities: {
         tools: { listChanged: reported !== undefined },
         resources: { listChanged: false, subscribe: true },
+        completions: {},
+        ...(hasPrompts(toolNames) && { prompts: { listChanged: false } }),
         ...(logs && { logging: {} }),
       },
       instructions: instructionsFor(toolNames),
@@ -33,6 +35,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
     for (const end of onClose) end();
   };
   answerLater(server, options);
+  promptLater(server, options);
   // A client asks for the tools next: they are loaded while the answer to its first message is on its way.
   setImmediate(() => void options.offer().catch(() => undefined));
   return server;
@@ -59,6 +62,22 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
     (await resources()).listTemplates(context),
   );
   server.setRequestHandler("resources/read", async ({ params }, context) => (await resources()).read(params, context));
+}
+
+/** Prompts, and what is typed into their arguments and for the ids of sessions. */
+function promptLater({ server }: McpServer, options: ServerOptions): void {
+  const prompts = async () => {
+    const [{ promptAnswers }, offered] = await Promise.all([import("./prompts/prompts.ts"), options.offer()]);
+    return promptAnswers(offered.prompts, options);
+  };
+  if (hasPrompts(options.toolNames)) {
+    server.setRequestHandler("prompts/list", async (_, context) => (await prompts()).list(context));
+    server.setRequestHandler("prompts/get", async ({ params }, context) => (await prompts()).get(params, context));
+  }
+  server.setRequestHandler("completion/complete", async ({ params }, context) => {
+    const [{ answerCompletion }, offered] = await Promise.all([import("./prompts/completions.ts"), options.offer()]);
+    return answerCompletion(params, context, offered, options);
+  });
 }
 
 /**

@@ -41,6 +41,8 @@ export interface ToolDeps {
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
   readonly diskResume: DiskResume;
+  /** Folders that a path which is being typed may go on to, of those that the principal's sessions may work in. */
+  readonly folders: (principal: Principal, typed: string) => Promise<readonly string[]>;
   /** What the operator allows callers to see. */
   readonly allows: { readonly sensitiveDetails: boolean };
   readonly bypass: BypassSwitch;

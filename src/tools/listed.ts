@@ -37,3 +37,7 @@ export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonl
 const STREAMING: readonly ToolName[] = ["claude_code_query", "claude_chat_query", "claude_direct_query"];
 
 export const streams = (name: ToolName): boolean => STREAMING.includes(name);
+
+/** What the prompts speak of are the tools of one toolset, which is there whole or not at all. */
+export const hasPrompts = (listed: readonly ToolName[]): boolean =>
+  TOOLSETS.agent.every((name) => listed.includes(name));

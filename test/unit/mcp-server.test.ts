@@ -78,6 +78,8 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(client.getServerCapabilities()).toEqual({
       tools: { listChanged: false },
       resources: { listChanged: false, subscribe: true },
+      prompts: { listChanged: false },
+      completions: {},
     });
     await client.listTools();
     expect(wire.depsMade).toBe(0);

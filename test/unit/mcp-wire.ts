@@ -4,9 +4,12 @@ import { followingOf, onceReady } from "../../src/mcp/options.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
+import { promptsOf } from "../../src/tools/prompts/prompts.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+
+const AGENT = namesOf(["agent"], TOOLSET_SETTINGS.query);
 
 type Message = Record<string, unknown>;
 
@@ -42,7 +45,7 @@ export class Wire {
       chunk.push(line);
     });
     const offered = {
-      offer: () => Promise.resolve({ tools, library: LIBRARY }),
+      offer: () => Promise.resolve({ tools, library: LIBRARY, prompts: promptsOf(options.toolNames ?? AGENT) }),
       deps: onceReady(() => {
         this.depsMade += 1;
         return Promise.resolve(this.deps);
@@ -55,7 +58,7 @@ export class Wire {
     this.server = serveOverStdio({
       ...offered,
       following: followingOf({ ...offered, ...options }),
-      toolNames: namesOf(["agent"], TOOLSET_SETTINGS.query),
+      toolNames: AGENT,
       logs: false,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },

@@ -210,6 +210,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     defaults: { cwd: "/default" },
     limits: { maxWaitMs: 45_000 },
     diskResume: { allowed: false, secret: undefined },
+    folders: () => Promise.resolve([]),
     allows: { sensitiveDetails: false },
     bypass: { isAllowed: () => false, set: () => undefined },
     ladder: ["caller"],

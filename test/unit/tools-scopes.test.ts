@@ -126,7 +126,7 @@ describe("what a caller cannot use", () => {
     deps: async () => Promise.resolve(deps),
     log: { error: () => undefined, warn: () => undefined },
     toolNames: [],
-    offer: async () => Promise.resolve({ tools: [], library: LIBRARY }),
+    offer: async () => Promise.resolve({ tools: [], library: LIBRARY, prompts: [] }),
     following: async () => Promise.reject(new Error("nothing is followed here")),
     logs: false,
     info: { name: "test", version: "1" },

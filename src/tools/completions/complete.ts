@@ -1,0 +1,110 @@
+import { z } from "zod";
+import type { Caller } from "../../domain/principal.ts";
+import type { SessionRecord } from "../../engine/ports.ts";
+import type { ToolDeps } from "../define.ts";
+
+/**
+ * What an argument may be, while it is typed. Nothing is offered that this principal's sessions do not know already, but
+ * for folders, which the operator has allowed him.
+ */
+
+export type ArgumentKind = "session" | "model" | "agent" | "skill" | "folder";
+
+export interface Typed {
+  readonly kind: ArgumentKind;
+  /** What stands there so far. */
+  readonly text: string;
+  /** Where the session is to work, if that is known: another folder has other agents and skills. */
+  readonly cwd: string | undefined;
+}
+
+export interface Completion {
+  readonly values: string[];
+  /** Missing where more may match than was looked at. */
+  readonly total?: number;
+  readonly hasMore: boolean;
+}
+
+/** The protocol takes no more. */
+const VALUES_MOST = 100;
+/** Sessions that are looked at, the newest. */
+const SESSIONS_MOST = 500;
+/** Of these few the log is read. */
+const LOGS_MOST = 5;
+
+export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
+  if (!caller.scopes.includes("read")) return completion([]);
+  const { engine } = deps;
+  const { principal } = caller;
+  if (kind === "agent" || kind === "skill") {
+    const query = { principal, limit: LOGS_MOST };
+    const near = cwd === undefined ? [] : await engine.list({ ...query, cwd });
+    const records = near.length > 0 ? near : await engine.list(query);
+    const reported = await Promise.all(records.map(async (record) => reportedBy(record, kind, deps)));
+    return completion(unique(reported.flat()).filter((name) => begins(name, text)));
+  }
+  const records = await engine.list({ principal, limit: SESSIONS_MOST });
+  const isAll = records.length < SESSIONS_MOST;
+  if (kind === "session") {
+    const ids = records.filter((record) => isMeant(record, text)).map(({ id }) => id);
+    return completion(ids, isAll);
+  }
+  if (kind === "model") {
+    return completion(
+      unique(records.flatMap(modelsOf)).filter((name) => begins(name, text)),
+      isAll,
+    );
+  }
+  const used = unique(records.map(({ spec }) => spec.cwd)).filter((folder) => folder.startsWith(text));
+  // What is below a path is for those who may work there.
+  const below = caller.scopes.includes("run") ? await deps.folders(principal, text) : [];
+  return completion(unique([...used, ...below]), isAll);
+}
+
+function completion(found: readonly string[], isAll = true): Completion {
+  const values = found.slice(0, VALUES_MOST);
+  return { values, ...(isAll && { total: found.length }), hasMore: values.length < found.length || !isAll };
+}
+
+/** By how its id begins, or by words of its title. */
+function isMeant({ id, spec, title = spec.title ?? "" }: SessionRecord, text: string): boolean {
+  if (begins(id, text)) return true;
+  const words = title.toLowerCase().split(/\s+/);
+  const asked = text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  return asked.every((word) => words.some((each) => each.startsWith(word)));
+}
+
+/** What it was told to use, and what Claude Code said that it uses. */
+function modelsOf({ spec, state }: SessionRecord): string[] {
+  return [state.reported.model, state.chosen.model, spec.model].filter((model) => model !== undefined);
+}
+
+const Init = z.object({
+  type: z.literal("system"),
+  subtype: z.literal("init"),
+  agents: z.array(z.string()).optional().catch(undefined),
+  skills: z.array(z.string()).optional().catch(undefined),
+});
+
+/** A process reports them before all else that it says. */
+const BEGINNING = 50;
+
+async function reportedBy({ id, principal }: SessionRecord, kind: "agent" | "skill", { engine }: ToolDeps) {
+  const events = await engine.read(principal, id, 1, BEGINNING).catch(() => []);
+  const inits = events.flatMap((event) =>
+    event.type === "message" ? (Init.safeParse(event.data.message).data ?? []) : [],
+  );
+  const [init] = inits;
+  return (kind === "agent" ? init?.agents : init?.skills) ?? [];
+}
+
+function begins(name: string, text: string): boolean {
+  return name.toLowerCase().startsWith(text.toLowerCase());
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)];
+}

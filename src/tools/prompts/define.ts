@@ -1,0 +1,57 @@
+import { z } from "zod";
+import type { Caller, Scope } from "../../domain/principal.ts";
+import { parseArguments } from "../arguments/parse.ts";
+import type { ArgumentKind } from "../completions/complete.ts";
+import type { ToolDeps } from "../define.ts";
+
+/** Texts that a person picks and a model acts upon. No protocol in here. */
+
+interface PromptArgument {
+  readonly name: string;
+  readonly description: string;
+  readonly required: boolean;
+  /** What is offered while it is typed. */
+  readonly kind: ArgumentKind | undefined;
+}
+
+export interface Prompt {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly arguments: readonly PromptArgument[];
+  readonly scopes: readonly Scope[];
+  /** Throws AppError. */
+  text(raw: unknown, caller: Caller, deps: () => Promise<ToolDeps>): Promise<string>;
+}
+
+interface PromptDefinition<I extends z.ZodObject> extends Omit<Prompt, "arguments" | "text"> {
+  readonly input: I;
+  /** By the name of the argument. */
+  readonly kinds: Readonly<Partial<Record<keyof z.output<I>, ArgumentKind>>>;
+  readonly write: (args: z.output<I>, caller: Caller, deps: () => Promise<ToolDeps>) => Promise<string> | string;
+}
+
+export function definePrompt<I extends z.ZodObject>(definition: PromptDefinition<I>): Prompt {
+  const { description, input, kinds, name, scopes, title, write } = definition;
+  const kindOf = new Map<string, ArgumentKind | undefined>(Object.entries(kinds));
+  const { properties = {}, required = [] } = z.toJSONSchema(input, { io: "input" });
+  return {
+    name,
+    title,
+    description,
+    scopes,
+    arguments: Object.entries(properties).map(([argument, schema]) => ({
+      name: argument,
+      description: typeof schema === "object" ? (schema.description ?? "") : "",
+      required: required.includes(argument),
+      kind: kindOf.get(argument),
+    })),
+    text: async (raw, caller, deps) => write(parseArguments(input, given(raw), []), caller, deps),
+  };
+}
+
+/** A form that a person leaves empty comes as "". */
+function given(raw: unknown): unknown {
+  if (typeof raw !== "object" || raw === null) return raw;
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== ""));
+}

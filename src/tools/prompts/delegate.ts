@@ -1,0 +1,55 @@
+import { z } from "zod";
+import type { JsonObject } from "../../domain/json.ts";
+import { definePrompt } from "./define.ts";
+
+const Input = z.strictObject({
+  task: z.string().min(1).max(100_000).describe("what Claude Code is to do"),
+  cwd: z.string().min(1).max(4_096).exactOptional().describe("the folder it works in, absolute"),
+  model: z.string().min(1).max(200).exactOptional().describe("the model it uses"),
+  agent: z.string().min(1).max(200).exactOptional().describe("the agent that it is run as"),
+  skill: z.string().min(1).max(200).exactOptional().describe("a skill that it is to use"),
+});
+
+/** How a task is handed over, whoever does it. */
+export const delegate = definePrompt({
+  name: "delegate",
+  title: "Hand a task to Claude Code",
+  description: "Start Claude Code on a task, follow it, answer what it asks and report.",
+  input: Input,
+  kinds: { cwd: "folder", model: "model", agent: "agent", skill: "skill" },
+  scopes: ["read", "run"],
+  write: ({ agent, cwd, model, skill, task }, { scopes }) => {
+    const given = {
+      ...(cwd !== undefined && { cwd }),
+      ...(model !== undefined && { model }),
+      ...(agent !== undefined && { agent }),
+    };
+    const named = skill === undefined ? "" : ` Say in it that the skill ${JSON.stringify(skill)} is to be used.`;
+    return `Hand this task to Claude Code, follow it to its end and tell me what came of it.
+
+<task>
+${task}
+</task>
+
+1. Start it: claude_code ${call({ prompt: "...", ...given, waitMs: 30_000 })}
+   Claude Code sees nothing of our conversation: put into the prompt the task, what it has to know, and how it can tell that
+   it is done.${named} Keep the sessionId.
+2. As long as there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+   It waits for news by itself. Do not start the task a second time.
+3. ${scopes.includes("approve") ? ANSWERING : WAITING}
+4. With the result: read isError and the text, and look at what was changed with claude_code_session (action diff). What is
+   missing or wrong goes to the same session with claude_code_reply.
+5. Tell me what was done, what was not, what you decided on my behalf, and the sessionId.`;
+  },
+});
+
+const ANSWERING = `Every entry of actions[] waits for a decision: claude_code_check, action respond_permission (answer_question for a
+   question). Allow what the task needs; deny what it does not, with a denyMessage that says what to do instead. Ask me first
+   about what cannot be undone, leaves the folder, or publishes something.`;
+
+const WAITING = `Entries of actions[] wait for somebody else's decision: you cannot answer them. Tell me that they wait, and poll on.`;
+
+/** Arguments as they are to be written. */
+export function call(args: JsonObject): string {
+  return JSON.stringify(args);
+}

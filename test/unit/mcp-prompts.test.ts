@@ -1,0 +1,195 @@
+import { Client, ProtocolError } from "@modelcontextprotocol/client";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { namesOf } from "../../src/tools/listed.ts";
+import { Wire } from "./mcp-wire.ts";
+import type { FakeSession } from "./tools-fake-session.ts";
+
+const info = { name: "test", version: "1.0.0" };
+
+describe.each([
+  ["2025", () => new Client(info)],
+  ["2026", () => new Client(info, { versionNegotiation: { mode: "auto" } })],
+])("prompts, %s era", (_, newClient) => {
+  let wire: Wire;
+  let client: Client;
+  beforeEach(async () => {
+    wire = new Wire();
+    client = newClient();
+    await client.connect(wire);
+  });
+  afterEach(async () => client.close());
+
+  async function textOf(name: string, args: Record<string, string>): Promise<string> {
+    const { messages } = await client.getPrompt({ name, arguments: args });
+    expect(messages).toMatchObject([{ role: "user", content: { type: "text" } }]);
+    const [message] = messages;
+    return message?.content.type === "text" ? message.content.text : "";
+  }
+
+  async function refusalOf(name: string, args: Record<string, string>): Promise<string> {
+    const error: unknown = await client.getPrompt({ name, arguments: args }).catch((each: unknown) => each);
+    if (!(error instanceof ProtocolError)) throw new Error(`${name} was written, or failed otherwise`);
+    expect(error.code).toBe(-32_602);
+    return error.message;
+  }
+
+  it("are listed with their arguments, and nothing is started for it", async () => {
+    const { prompts } = await client.listPrompts();
+    const asked = prompts.map(({ arguments: args = [], name }) => [
+      name,
+      args.map((each) => each.name + (each.required === true ? "" : "?")).join(" "),
+    ]);
+    expect(asked).toEqual([
+      ["delegate", "task cwd? model? agent? skill?"],
+      ["review", "sessionId? cwd?"],
+      ["resume", "sessionId"],
+    ]);
+    for (const { arguments: args = [] } of prompts)
+      for (const { description } of args) expect(description).toMatch(/\w/);
+    expect(wire.depsMade).toBe(0);
+  });
+
+  it("delegate says how to hand the task over, with what was given and no more", async () => {
+    const text = await textOf("delegate", { task: "Fix <it>", cwd: "/work", model: "haiku", agent: "", skill: "tidy" });
+    expect(text).toContain("<task>\nFix <it>\n</task>");
+    expect(text).toContain('claude_code {"prompt":"...","cwd":"/work","model":"haiku","waitMs":30000}');
+    expect(text).toContain('the skill "tidy"');
+    expect(wire.depsMade).toBe(0);
+  });
+
+  it("review is of a session or of a folder", async () => {
+    const session = wire.engine.add();
+    session.run();
+    expect(await textOf("review", { sessionId: "s1" })).toMatch(
+      /session s1[^]*running[^]*"action":"diff","sessionId":"s1"/,
+    );
+    expect(await textOf("review", { cwd: "/work" })).toMatch(
+      /claude_code \{[^\n]*"cwd":"\/work"[^\n]*"disallowedTools":/,
+    );
+    expect(await refusalOf("review", {})).toContain("INVALID_ARGUMENT]: sessionId: is required, or cwd");
+    expect(await refusalOf("review", { sessionId: "s1", cwd: "/" })).toContain("cwd: goes without sessionId");
+    expect(await refusalOf("review", { sessionId: "s2" })).toContain("SESSION_NOT_FOUND");
+  });
+
+  it("resume tells where the session stands", async () => {
+    const session = wire.engine.add();
+    expect(await textOf("resume", { sessionId: "s1" })).toContain("Nothing has been asked of it yet.");
+    session.run();
+    session.asks();
+    expect(await textOf("resume", { sessionId: "s1" })).toMatch(
+      /waiting_permission[^]*decisions:\n- permission r1: [^]*"cursor":2/,
+    );
+    session.ends("All done.");
+    expect(await textOf("resume", { sessionId: "s1" })).toMatch(
+      /idle[^]*<result>\nAll done\.\n<\/result>[^]*claude_code_reply/,
+    );
+    expect(await refusalOf("resume", { sessionId: "s2" })).toContain(
+      "Error [SESSION_NOT_FOUND]: There is no session s2.",
+    );
+  });
+
+  it.each([
+    ["delegate", {}, "Error [INVALID_ARGUMENT]: task: is required"],
+    ["delegate", { task: "x", modle: "haiku" }, "modle: unknown option. Did you mean model?"],
+    ["delgate", { task: "x" }, 'there is no prompt "delgate". There are: delegate, review, resume.'],
+  ])("say what is wrong: %s with %j", async (name, args, says) => {
+    expect(await refusalOf(name, args)).toContain(says);
+  });
+});
+
+describe("completion", () => {
+  let wire: Wire;
+  let client: Client;
+  beforeEach(async () => {
+    wire = new Wire();
+    client = new Client(info);
+    await client.connect(wire);
+  });
+  afterEach(async () => client.close());
+
+  const resume = { type: "ref/prompt", name: "resume" } as const;
+  const delegate = { type: "ref/prompt", name: "delegate" } as const;
+  const template = (uri: string) => ({ type: "ref/resource", uri }) as const;
+
+  async function complete(ref: Parameters<Client["complete"]>[0]["ref"], name: string, value: string, cwd?: string) {
+    const context = cwd === undefined ? {} : { context: { arguments: { cwd } } };
+    return (await client.complete({ ref, argument: { name, value }, ...context })).completion;
+  }
+
+  function add(id: string, title?: string, cwd = "/home/me"): FakeSession {
+    const session = wire.engine.add(id, { cwd });
+    session.title = title;
+    return session;
+  }
+
+  it("finds sessions by how the id begins and by words of the title, the newest first", async () => {
+    add("abc-1", "Mend the parser");
+    add("abd-2", "Write docs for the parser");
+    add("x-3");
+    const ids = async (text: string) => (await complete(resume, "sessionId", text)).values;
+    expect(await ids("")).toEqual(["x-3", "abd-2", "abc-1"]);
+    expect(await ids("ab")).toEqual(["abd-2", "abc-1"]);
+    expect(await ids("PARS doc")).toEqual(["abd-2"]);
+    expect(await ids("arser")).toEqual([]);
+    for (const uri of ["session://{id}", "session://{id}/events{?cursor,limit}"]) {
+      expect((await complete(template(uri), "id", "abc")).values).toEqual(["abc-1"]);
+    }
+    expect(wire.engine.queries.every(({ principal }) => principal === "local")).toBe(true);
+  });
+
+  it("gives a hundred at most, and says how many there are", async () => {
+    for (let each = 0; each < 120; each += 1) add(`s-${String(each)}`);
+    const { values, ...rest } = await complete(resume, "sessionId", "s-");
+    expect([values.length, rest]).toEqual([100, { total: 120, hasMore: true }]);
+  });
+
+  it("names models, agents and skills that were reported, and none besides", async () => {
+    const reports = (session: FakeSession, agents: string[]) => {
+      const message = { type: "system", subtype: "init", model: "m", agents, skills: ["tidy"] };
+      session.emit({ type: "message", data: { message } });
+    };
+    expect((await complete(delegate, "model", "")).values).toEqual([]);
+    const here = add("here", undefined, "/here");
+    here.state.reported = { model: "claude-haiku" };
+    reports(here, ["Explore", "mine"]);
+    reports(add("there", undefined, "/there"), ["Explore", "theirs"]);
+    expect((await complete(delegate, "model", "Claude")).values).toEqual(["claude-haiku"]);
+    expect((await complete(delegate, "agent", "")).values).toEqual(["Explore", "theirs", "mine"]);
+    expect((await complete(delegate, "agent", "m")).values).toEqual(["mine"]);
+    expect((await complete(delegate, "skill", "ti")).values).toEqual(["tidy"]);
+    expect((await complete(delegate, "task", "x")).values).toEqual([]);
+  });
+
+  it("names folders of sessions, and those below what is typed", async () => {
+    add("one", undefined, "/work/one");
+    add("two", undefined, "/work/two");
+    add("three", undefined, "/work/one");
+    const folders = async (principal: string, typed: string) =>
+      Promise.resolve(["/work/one", `${typed}ther-of-${principal}`]);
+    Object.assign(wire.deps, { folders });
+    expect((await complete(delegate, "cwd", "/work/o")).values).toEqual(["/work/one", "/work/other-of-local"]);
+  });
+
+  it.each([
+    [resume, "task", "there is no argument task of the prompt resume"],
+    [{ type: "ref/prompt", name: "nothing" } as const, "x", "there is no argument x of the prompt nothing"],
+    [template("session://{id}"), "limit", "there is no variable limit of the resource session://{id}"],
+    [template("weather://{city}"), "city", "there is no variable city of the resource weather://{city}"],
+  ])("of what is not there is refused: %j %s", async (ref, name, says) => {
+    await expect(complete(ref, name, "")).rejects.toMatchObject({
+      code: -32_602,
+      message: expect.stringContaining(says) as string,
+    });
+  });
+});
+
+it("without the tools that they speak of there are no prompts", async () => {
+  const wire = new Wire({ toolNames: namesOf(["query"], { enabled: true }) });
+  const client = new Client(info);
+  await client.connect(wire);
+  expect(client.getServerCapabilities()).toMatchObject({ completions: {} });
+  expect(client.getServerCapabilities()?.prompts).toBeUndefined();
+  const ref = { type: "ref/prompt", name: "resume" } as const;
+  await expect(client.complete({ ref, argument: { name: "sessionId", value: "" } })).rejects.toThrow("no argument");
+  await client.close();
+});
