@@ -10,7 +10,7 @@ import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
-import { createRequests } from "./http/requests.ts";
+import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type ServerFactory } from "./mcp/http.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -45,7 +45,7 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { audit, config, environment, factory, log, version } = parts;
+  const { config, environment, factory, log, version } = parts;
   const { host, port } = addressOf(config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -68,10 +68,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     auth,
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
-    requests: createRequests({
-      engine: () => running?.engine,
-      audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
-    }),
+    requests: requestsOf(parts, () => running),
     health,
     metrics,
     audit: auditOf(parts),
@@ -110,6 +107,14 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
 /** Who was refused at the door is taken down beside what was done inside. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
+}
+
+/** Answers to what is asked are taken down as well. */
+function requestsOf({ audit }: HttpParts, running: () => Running | undefined): Requests {
+  return createRequests({
+    engine: () => running()?.engine,
+    audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
+  });
 }
 
 /** For the person who starts the server; the log is for programs. */

@@ -95,9 +95,7 @@ describe("the webhook is told, by a signed request", () => {
     const { client } = await telling(receiver.url, "--notify-events", "question.asked,budget.reached");
     const dear = { usage: { input_tokens: 400_000 } };
     const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
-    const questions = [
-      { question: "Which?", header: "Which", options, multiSelect: false },
-    ];
+    const questions = [{ question: "Which?", header: "Which", options, multiSelect: false }];
     const script = scriptTag([
       { tools: [{ name: "AskUserQuestion", input: { questions } }] },
       { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },
@@ -181,6 +179,12 @@ describe("a webhook that cannot be used is refused at the start", () => {
   it.each([
     [["--notify-url", "http://example.com/hook"], {}, "--notify-url must be an https URL (http only on loopback)."],
     [["--notify-url", "https://me:word@example.com"], {}, "--notify-url must not hold a user or a password"],
+    [["--approvals", "webhook"], {}, "--approvals names webhook: say with --notify-url which."],
+    [
+      ["--approvals", "webhook:5000,caller", "--notify-url", URL_OF],
+      { [secret]: SECRET },
+      "--approvals names webhook, whose",
+    ],
     [["--notify-secret-file", "/nowhere"], {}, "--notify-secret-file means nothing without --notify-url"],
     [["--notify-url", URL_OF], {}, "--notify-url needs a secret to sign with"],
     [

@@ -4,7 +4,7 @@ import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
 import { answerCheck, type Target } from "../check/answer.ts";
 import { answerPage } from "../check/one-event.ts";
-import { Answers } from "../../domain/questions.ts";
+import { Answers } from "../../domain/approvals/questions.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";

@@ -4,7 +4,7 @@ import type { PermissionUpdate } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
-import { withAnswers, type Answers } from "../../domain/questions.ts";
+import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 
 /** The caller's answer to a request. */
 

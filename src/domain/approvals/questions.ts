@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { invalidArgument } from "./error.ts";
-import type { JsonObject } from "./json.ts";
+import { invalidArgument } from "../error.ts";
+import type { JsonObject } from "../json.ts";
 
 /** Answers to AskUserQuestion, by the text of the question: a label, several, or a text of one's own. */
 
