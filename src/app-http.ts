@@ -10,7 +10,7 @@ import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
 import { listen, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
-import { createRequests } from "./http/requests.ts";
+import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -70,7 +70,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     auth,
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
-    requests: createRequests({ engine: () => running?.engine, audit: auditOfAnswers(parts) }),
+    requests: requestsOf(parts, () => running),
     health,
     metrics,
     audit: auditOf(parts),
@@ -111,8 +111,12 @@ function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
   return audit && (({ address, principal, reason }) => audit({ principal, tool: "http", address, outcome: reason }));
 }
 
-function auditOfAnswers({ audit }: HttpParts): Parameters<typeof createRequests>[0]["audit"] {
-  return audit && ((entry) => audit({ tool: "http", action: "answer", ...entry }));
+/** Answers to what is asked are taken down as well. */
+function requestsOf({ audit }: HttpParts, running: () => Running | undefined): Requests {
+  return createRequests({
+    engine: () => running()?.engine,
+    audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
+  });
 }
 
 /** For the person who starts the server; the log is for programs. */

@@ -43,7 +43,7 @@ export async function serve(argv: string[]): Promise<void> {
 /** Read at the start, so that whoever starts the server is told what is wrong with it. */
 async function notifySecretOf({ notifySecretFile, notifyUrl }: Config): Promise<string | undefined> {
   if (notifyUrl === undefined) return undefined;
-  const { readNotifySecret } = await import("../config/notify-secret.ts");
+  const { readNotifySecret } = await import("../config/notify/secret.ts");
   return readNotifySecret(notifySecretFile, process.env);
 }
 

@@ -5,7 +5,7 @@ import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
 import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";
-import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./approvals/notify.ts";
+import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./notify/settings.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { IN_MEMORY, type Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RUNG_WORD } from "./approvals/ladder.ts";
 import { httpFields } from "./http.ts";
-import { notifyFields } from "./approvals/notify.ts";
+import { notifyFields } from "./notify/settings.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,
