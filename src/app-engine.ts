@@ -67,7 +67,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
   const { bypass, http, log, masker } = means;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
-  const notifier = await notifierOf(settings, means);
+  const notifier = await notifierOf(settings, means, () => engine);
   const store = followedBy(means.backend, [http, notifier]);
   const runtime = claudeRuntime({
     environment,
@@ -121,11 +121,12 @@ function followedBy(
 async function notifierOf(
   { config, info, notifySecret: secret }: EngineSettings,
   { backend: store, http, ...means }: Means,
+  engine: () => Engine,
 ): Promise<Notifier | undefined> {
   if (secret === undefined) return undefined;
   const { startNotifier } = await import("./app-notify.ts");
   const { countDelivery: count, publicUrl } = http ?? {};
-  return startNotifier({ config, secret, version: info.version, store, publicUrl, count, ...means });
+  return startNotifier({ config, secret, version: info.version, store, engine, publicUrl, count, ...means });
 }
 
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {

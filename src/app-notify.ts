@@ -1,5 +1,6 @@
 import type { Config } from "./config/schema.ts";
-import { NOTICES } from "./config/approvals/notify.ts";
+import { isOnLadder, NOTICES } from "./config/approvals/notify.ts";
+import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
 import { createNotifier, type Notifier } from "./notify/notifier.ts";
@@ -13,7 +14,9 @@ export interface NotifyParts {
   /** Base64. */
   readonly secret: string;
   readonly version: string;
-  readonly store: Pick<SessionBackend, "get">;
+  readonly store: Pick<SessionBackend, "get" | "read">;
+  /** Called later only. */
+  readonly engine: () => Engine;
   /** Where clients reach this server over HTTP; undefined where they do not. */
   readonly publicUrl: string | undefined;
   /** Counts what became of each delivery; undefined where nobody counts. */
@@ -24,7 +27,7 @@ export interface NotifyParts {
 }
 
 export function startNotifier(parts: NotifyParts): Notifier {
-  const { audit, config, count, log, masker, publicUrl, secret, store, version } = parts;
+  const { audit, config, count, engine, log, masker, publicUrl, secret, store, version } = parts;
   const { notifyAttempts, notifyEvents, notifyRetryMs, notifyTimeoutMs, notifyUrl: url = "" } = config;
   // The path of such a URL can be a secret in itself.
   log.info("the webhook is told", { origin: new URL(url).origin, events: [...notifyEvents] });
@@ -34,8 +37,11 @@ export function startNotifier(parts: NotifyParts): Notifier {
     limits: { attempts: notifyAttempts, retryMs: notifyRetryMs },
     version,
     mask: (fields) => masker.fields(fields),
-    recordOf: async (sessionId) => store.get(sessionId),
-    answerUrl: publicUrl === undefined ? undefined : answerUrlBelow(publicUrl),
+    store,
+    rung:
+      publicUrl !== undefined && isOnLadder(config.approvals)
+        ? { engine, answerUrl: answerUrlBelow(publicUrl) }
+        : undefined,
     onSettled: ({ outcome, principal, requestId, sessionId, type: action }) => {
       count?.(outcome);
       audit?.({

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { JsonObject } from "../domain/json.ts";
-import type { Ask, OpenAsk } from "../domain/permission.ts";
+import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
 import { Answers, withAnswers } from "../domain/approvals/questions.ts";
-import type { SessionState } from "../domain/session.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
 import { refuse } from "./guards.ts";
 
@@ -51,6 +50,9 @@ const Body = z.strictObject({
 });
 type Body = z.infer<typeof Body>;
 
+/** What an answer to an answer says of itself. */
+const Told = z.object({ error: z.string().default("ok") });
+
 /** A refusal as a word for programs. */
 const WORDS: Readonly<Record<string, { status: number; error: string }>> = {
   INVALID_ARGUMENT: { status: 400, error: "invalid_request" },
@@ -77,15 +79,13 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
       const response = parsed.success
         ? await answerWith(verbs, { caller, which }, parsed.data)
         : refuse(400, "invalid_request", problemOf(parsed.error, body));
-      const { error: outcome = "ok" } = Outcome.parse(await response.clone().json());
+      const { error: outcome } = Told.parse(await response.clone().json());
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
     },
   };
 }
-
-const Outcome = z.object({ error: z.string().exactOptional() });
 
 /** What is asked of whom changes from one moment to the next. */
 const NOT_KEPT = { headers: { "cache-control": "no-store" } };
@@ -121,7 +121,10 @@ async function settled(verbs: Verbs, { caller, which }: By): Promise<Response> {
 
 type Open = { readonly open: OpenAsk; readonly ask: Ask };
 type Found = Open | { readonly answered: Answered };
-type Answered = Pick<SessionState["answered"][number], "behavior" | "by">;
+interface Answered {
+  readonly decision: "allow" | "deny";
+  readonly by: AnsweredBy;
+}
 
 /** Undefined where there is none that this caller may know of. */
 async function find(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
@@ -133,7 +136,7 @@ async function find(verbs: Verbs, { principal }: Caller, { requestId, sessionId 
       return { open, ask: event.data };
     }
     const answered = state.answered.find((each) => each.requestId === requestId);
-    return answered && { answered: { behavior: answered.behavior, by: answered.by } };
+    return answered && { answered: { decision: answered.behavior, by: answered.by } };
   } catch (error) {
     if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return undefined;
     throw error;
@@ -147,13 +150,15 @@ function described({ ask, open }: Open): JsonObject {
     toolName,
     input,
     ...(risk && { risk }),
+    rung: rungOf(open),
+    ...(open.rungEndsAt !== undefined && { rungEndsAt: new Date(open.rungEndsAt).toISOString() }),
     createdAt: new Date(open.createdAt).toISOString(),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
 }
 
 async function shown(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<void> {
-  await verbs.delivered(principal, sessionId, [{ requestId, whole: true }]);
+  await verbs.delivered(principal, sessionId, [{ requestId, whole: true, rung: "webhook" }]);
 }
 
 function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): AnswerRequest {
@@ -194,9 +199,9 @@ function notFound(): Response {
   return refuse(404, "not_found", "There is no such request of a session of yours.");
 }
 
-function tooLate({ requestId }: Which, { behavior, by }: Answered): Response {
-  const message = `Request ${requestId} was already answered: ${behavior}, by ${by}.`;
-  return Response.json({ error: "already_answered", message, decision: behavior, by }, { status: 409, ...NOT_KEPT });
+function tooLate({ requestId }: Which, { by, decision }: Answered): Response {
+  const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
+  return Response.json({ error: "already_answered", message, decision, by }, { status: 409, ...NOT_KEPT });
 }
 
 function starting(): Response {

@@ -1,7 +1,7 @@
 import type { NoticeType } from "../config/approvals/notify.ts";
 import type { TurnEnded } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Ask, OpenAsk } from "../domain/permission.ts";
+import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
 import { fit } from "../tools/present/size.ts";
 import { summaryOf } from "../tools/present/summary.ts";
 
@@ -25,16 +25,31 @@ export type Matter =
 
 export type Mask = (fields: JsonObject) => JsonObject;
 
-/** A notice as it is sent, without secrets. */
-export function payloadOf({ at, id, session, type, version }: About, matter: Matter, mask: Mask): JsonObject {
-  const head = { id, type, createdAt: new Date(at).toISOString(), server: { version }, session: mask(session) };
-  return "ask" in matter ? { ...head, ...asked(matter, mask) } : { ...head, turn: turnOf(matter.ended) };
+export interface Payload {
+  readonly payload: JsonObject;
+  /** Of a request: its input is sent as it is, neither cut nor masked. */
+  readonly whole: boolean;
 }
 
-function asked({ answerUrl, ask, open }: Extract<Matter, { ask: Ask }>, mask: Mask): JsonObject {
-  const { requestId, risk, toolName } = ask;
+/** A notice as it is sent, without secrets. */
+export function payloadOf({ at, id, session, type, version }: About, matter: Matter, mask: Mask): Payload {
+  const head = { id, type, createdAt: new Date(at).toISOString(), server: { version }, session: mask(session) };
+  if ("ended" in matter) return { payload: { ...head, turn: turnOf(matter.ended) }, whole: true };
+  const { ask } = matter;
   const masked = mask(ask.input);
   const { cut, value: input } = fit(masked, INPUT_BYTES);
+  const payload = { ...head, ...asked(matter, { masked, cut, input }) };
+  return { payload, whole: !cut && JSON.stringify(masked) === JSON.stringify(ask.input) };
+}
+
+interface Shown {
+  readonly masked: JsonObject;
+  readonly cut: boolean;
+  readonly input: JsonObject;
+}
+
+function asked({ answerUrl, ask, open }: Extract<Matter, { ask: Ask }>, { cut, input, masked }: Shown): JsonObject {
+  const { requestId, risk, toolName } = ask;
   const request = {
     requestId,
     toolName,
@@ -42,6 +57,7 @@ function asked({ answerUrl, ask, open }: Extract<Matter, { ask: Ask }>, mask: Ma
     input,
     ...(cut && { inputTruncated: true }),
     ...(risk && { risk }),
+    rung: rungOf(open),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
   return { request, ...(answerUrl !== undefined && { answerUrl }) };

@@ -149,18 +149,23 @@ describe("counters", () => {
   it("count requests by route, method and class of status, and what is open and refused", async () => {
     const metrics = metricsOf();
     metrics.began("/mcp", "POST")(204);
+    metrics.began("/requests/of-a-session/request", "POST")(404);
     metrics.began("/etc/passwd", "BREW")(999);
     const ended = metrics.began("/mcp", "GET");
     metrics.refused("host");
     metrics.slowReaderCut();
+    metrics.delivery("failed");
     expect(await samples(metrics)).toMatchObject({
       'http_requests_total{route="/mcp",method="POST",status="2xx"}': 1,
+      'http_requests_total{route="/requests",method="POST",status="4xx"}': 1,
       'http_requests_total{route="other",method="other",status="other"}': 1,
       'http_request_duration_seconds_count{route="/mcp",method="POST"}': 1,
       'http_requests_open{route="/mcp"}': 1,
       'http_refusals_total{reason="host"}': 1,
       'http_refusals_total{reason="rate"}': 0,
       http_slow_readers_total: 1,
+      'webhook_deliveries_total{outcome="failed"}': 1,
+      'webhook_deliveries_total{outcome="delivered"}': 0,
     });
     ended(200);
     expect(await samples(metrics)).toMatchObject({ 'http_requests_open{route="/mcp"}': 0 });

@@ -60,13 +60,28 @@ export const notifyFields = {
   ),
 };
 
+/** Whether requests are put to the webhook, and not only told. */
+export function isOnLadder(approvals: readonly string[]): boolean {
+  return approvals.some((word) => word.split(":")[0] === "webhook");
+}
+
 interface Notifying {
+  readonly approvals: readonly string[];
+  readonly http?: string | undefined;
   readonly notifyUrl?: string | undefined;
   readonly notifySecretFile?: string | undefined;
 }
 
 /** What is asked may hold code and commands: nobody on the way may read it. Throws ConfigError. */
-export function checkNotifying({ notifySecretFile, notifyUrl }: Notifying): void {
+export function checkNotifying({ approvals, http, notifySecretFile, notifyUrl }: Notifying): void {
+  if (isOnLadder(approvals)) {
+    if (notifyUrl === undefined) throw new ConfigError("--approvals names webhook: say with --notify-url which.");
+    if (http === undefined) {
+      throw new ConfigError(
+        "--approvals names webhook, whose answers come over HTTP: add --http, or leave webhook out.",
+      );
+    }
+  }
   if (notifyUrl === undefined) {
     if (notifySecretFile === undefined) return;
     throw new ConfigError("--notify-secret-file means nothing without --notify-url: add it.");

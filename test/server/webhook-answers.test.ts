@@ -1,0 +1,278 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Connection } from "./connection.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
+import { createWorld, type World } from "./world.ts";
+
+const LADDER = "webhook,caller";
+
+let world: World;
+let receiver: ReceiverServer;
+beforeAll(async () => void (world = await createWorld()));
+afterEach(async () => receiver.close());
+afterAll(async () => world.close());
+
+interface Telling {
+  readonly http: HttpServer;
+  readonly client: Connection;
+}
+
+async function telling(url: string, approvals = LADDER, args: string[] = []): Promise<Telling> {
+  const flags = ["--notify-url", url, "--notify-retry-ms", "50", "--approvals", approvals, ...args];
+  const http = await world.http({ args: flags, env: WITH_SECRET });
+  return { http, client: await http.connect() };
+}
+
+/** A file that Claude Code wants to write: `begin` starts its turn. */
+function writing(content = "made") {
+  const cwd = world.folder();
+  const file = join(cwd, "made.txt");
+  const tools = [{ name: "Write", input: { file_path: file, content } }];
+  const prompt = scriptTag([{ tools }, { text: "The turn is over." }]);
+  return { file, begin: async (client: Connection) => client.call("claude_code", { prompt, cwd }) };
+}
+
+/** By whom what was asked was answered, as the log has it. */
+async function answeredBy(client: Connection, sessionId: string): Promise<unknown[]> {
+  const all = await client.call("claude_code_check", {
+    action: "poll",
+    sessionId,
+    cursor: 1,
+    waitMs: 0,
+    responseMode: "delta_compact",
+  });
+  return all.events
+    .filter(({ type }) => type === "permission_result")
+    .map(({ data }) => [data["decision"] ?? data["behavior"], data["by"]]);
+}
+
+describe("a request whose turn it is to be answered by the webhook", () => {
+  it("is answered by the receiver while it is told, at the URL that it is told", async () => {
+    let answered: Promise<{ status: number; body: unknown }> | undefined;
+    let token = "";
+    receiver = await startReceiver(({ payload, response }) => {
+      if (payload.type !== "permission.asked") return void response.end();
+      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+      const sent = fetch(payload.answerUrl, { method: "POST", headers, body: JSON.stringify({ decision: "allow" }) });
+      answered = sent.then(async (reply) => ({ status: reply.status, body: await reply.json() }));
+      void answered.finally(() => response.end());
+    });
+    const audit = join(world.folder(), "audit.jsonl");
+    const { http, client } = await telling(receiver.url, LADDER, ["--audit-log", audit]);
+    ({ token } = http);
+    const { begin, file } = writing();
+    const { sessionId } = await begin(client);
+    const { payload } = await receiver.next(of("permission.asked"));
+    expect(payload).toMatchObject({ request: { toolName: "Write", rung: "webhook" } });
+    expect(payload.answerUrl).toBe(`${http.origin}/requests/${sessionId}/${payload.request?.requestId ?? ""}`);
+    const { payload: last } = await receiver.next(of("turn.ended"));
+    expect(last.turn).toMatchObject({ outcome: "done" });
+    await expect(answered).resolves.toEqual({ status: 200, body: { ok: true, decision: "allow" } });
+    expect(readFileSync(file, "utf8")).toBe("made");
+    expect(await answeredBy(client, sessionId)).toEqual([["allow", "webhook"]]);
+    const entries = readFileSync(audit, "utf8").trim().split("\n");
+    expect(entries.map((line) => JSON.parse(line) as object)).toContainEqual(
+      expect.objectContaining({
+        principal: "local",
+        action: "answer",
+        sessionId,
+        requestId: payload.request?.requestId,
+        decision: "allow",
+        outcome: "ok",
+      }),
+    );
+  });
+
+  it("goes to the next at once when the receiver cannot be reached", async () => {
+    receiver = await startReceiver();
+    const { url } = receiver;
+    await receiver.close();
+    receiver = await startReceiver();
+    // With its own time, ten minutes, the test would not end.
+    const { client } = await telling(url, LADDER, ["--notify-attempts", "2"]);
+    const { begin, file } = writing();
+    const { sessionId } = await begin(client);
+    const { actions } = await client.news(sessionId);
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    // As long as it is with the webhook a caller may not allow it: this waits until it is not.
+    await expect
+      .poll(async () => client.call("claude_code_check", { ...answer, waitMs: 0 }).then(() => "allowed", String))
+      .toBe("allowed");
+    await client.end(sessionId);
+    expect(existsSync(file)).toBe(true);
+    expect(await answeredBy(client, sessionId)).toEqual([["allow", "caller"]]);
+  });
+
+  it("is told when it comes to the webhook from somebody before it, and not before; with nobody behind it is denied", async () => {
+    receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
+    const { client } = await telling(receiver.url, "console:1000,webhook", ["--notify-attempts", "2"]);
+    const { begin, file } = writing();
+    const { sessionId } = await begin(client);
+    const first = await receiver.next();
+    expect(first.payload).toMatchObject({ type: "permission.asked", request: { rung: "webhook", toolName: "Write" } });
+    const second = await receiver.next();
+    expect(second.payload.id).toBe(first.payload.id);
+    await client.end(sessionId);
+    expect(existsSync(file)).toBe(false);
+    expect(await answeredBy(client, sessionId)).toMatchObject([["deny", expect.any(String) as string]]);
+  });
+});
+
+describe("POST /requests/{session}/{request}", () => {
+  const users = namedUsers({
+    ada: { scopes: ["read", "run", "approve"] },
+    ben: { scopes: ["read", "run", "approve"] },
+    eve: { scopes: ["read", "run"] },
+  });
+  let http: HttpServer;
+  beforeAll(async () => {
+    const url = "http://127.0.0.1:9/hook";
+    // Nobody is there to be told: it goes on being with the webhook for as long as another attempt would be in time.
+    const flags = ["--notify-url", url, "--notify-retry-ms", "3600000", "--approvals", "webhook:86400000,caller"];
+    http = await world.http({ args: [...flags, ...users.args], env: WITH_SECRET });
+  });
+
+  const as = (user: keyof typeof users.tokens) => ({ authorization: `Bearer ${users.tokens[user]}` });
+
+  /** A request of a session of the user's, and how to answer it. */
+  async function asked(user: keyof typeof users.tokens, content?: string) {
+    receiver = await startReceiver();
+    const client = await http.connect("modern", users.tokens[user]);
+    const { begin, file } = writing(content);
+    const { sessionId } = await begin(client);
+    const [action] = (await client.news(sessionId)).actions;
+    const path = `/requests/${sessionId}/${action?.requestId ?? ""}`;
+    const answer = async (body: unknown, headers: Record<string, string> = as(user)) => {
+      const response = await http.fetch(path, post(body, headers));
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    };
+    const look = async (headers: Record<string, string> = as(user)) => {
+      const response = await http.fetch(path, { headers });
+      return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    };
+    return { answer, client, file, look, path, sessionId };
+  }
+
+  it("answers once: a second answer is told by whom it was answered first; who looks is told as well", async () => {
+    const { answer, client, file, look, path, sessionId } = await asked("ada");
+    const [, , , requestId] = path.split("/");
+    expect(await look()).toMatchObject({
+      status: 200,
+      body: {
+        sessionId,
+        requestId,
+        status: "open",
+        type: "permission",
+        toolName: "Write",
+        rung: "webhook",
+        input: { content: "made" },
+      },
+    });
+    // It was shown whole, so that it may come back changed.
+    const updatedInput = { file_path: file, content: "made otherwise" };
+    expect(await answer({ decision: "allow", updatedInput })).toEqual({
+      status: 200,
+      body: { ok: true, decision: "allow" },
+    });
+    await client.end(sessionId);
+    expect(readFileSync(file, "utf8")).toBe("made otherwise");
+    const message = `Request ${requestId ?? ""} was already answered: allow, by webhook.`;
+    const first = { decision: "allow", by: "webhook" };
+    expect(await answer({ decision: "deny" })).toEqual({
+      status: 409,
+      body: { error: "already_answered", message, ...first },
+    });
+    expect(await look()).toEqual({ status: 200, body: { sessionId, requestId, status: "answered", ...first } });
+  });
+
+  it("denies with a message, which Claude Code is told", async () => {
+    const { answer, client, file, sessionId } = await asked("ada");
+    expect(await answer({ decision: "deny", message: "Not on a Friday." })).toMatchObject({ status: 200 });
+    await client.end(sessionId);
+    expect(existsSync(file)).toBe(false);
+    expect(world.transcript(sessionId).includes("Not on a Friday.")).toBe(true);
+  });
+
+  it("allows for the session", async () => {
+    const { answer, client, file, sessionId } = await asked("ada");
+    expect(await answer({ decision: "allow_for_session" })).toMatchObject({ status: 200 });
+    await client.end(sessionId);
+    expect(existsSync(file)).toBe(true);
+  });
+
+  it("is for those alone whose session it is and who may approve, and looks at no browser's form", async () => {
+    const { answer, client, look, path, sessionId } = await asked("ada");
+    const allow = { decision: "allow" };
+    expect(await answer(allow, { authorization: "Bearer ccm_nobodys-token-0123456789-0123456789" })).toMatchObject({
+      status: 401,
+    });
+    expect(await answer(allow, { authorization: "" })).toMatchObject({ status: 401 });
+    const unknown = { status: 404, body: { error: "not_found" } };
+    expect(await answer(allow, as("ben"))).toMatchObject(unknown);
+    expect(await look(as("ben"))).toMatchObject(unknown);
+    expect(await answer(allow, as("eve"))).toMatchObject({ status: 403, body: { error: "insufficient_scope" } });
+    expect(await look(as("eve"))).toMatchObject(unknown);
+    const elsewhere = await http.fetch(`${path}x`, post(allow, as("ada")));
+    expect(elsewhere.status).toBe(404);
+    const form = { ...as("ada"), "content-type": "text/plain" };
+    expect(await answer(allow, form)).toMatchObject({ status: 415 });
+    expect(await answer(allow, { ...as("ada"), origin: "https://evil.example" })).toMatchObject({ status: 403 });
+    expect((await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).actions).toHaveLength(1);
+    await client.call("claude_code_session", { action: "cancel", sessionId });
+    // What nobody answered any more was answered by the end of the session.
+    expect(await answer(allow)).toMatchObject({ status: 409, body: { error: "already_answered", by: "cancel" } });
+  });
+
+  it("may not be used without the scope on a session of one's own", async () => {
+    const { answer, client, look, sessionId } = await asked("eve");
+    expect(await answer({ decision: "allow" })).toMatchObject({ status: 403, body: { error: "insufficient_scope" } });
+    expect(await answer({ decision: "deny" })).toMatchObject({ status: 403 });
+    expect(await look()).toMatchObject({ status: 200, body: { status: "open" } });
+    await client.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("says what is wrong with an answer, and does nothing then", async () => {
+    const { answer, client, sessionId } = await asked("ada");
+    const wrong: [unknown, string][] = [
+      ["{", "The body is not JSON."],
+      [[], "The body must be a JSON object."],
+      [{}, "decision: "],
+      [{ decision: "maybe" }, "decision: "],
+      [{ decision: "allow", force: true }, 'Unknown field "force"'],
+      [{ decision: "allow", message: "why" }, "message: goes only with decision deny."],
+      [{ decision: "deny", message: "" }, "message: "],
+      [{ decision: "deny", updatedInput: {} }, "updatedInput: goes only with decision allow."],
+      [{ decision: "allow_for_session", updatedInput: {} }, "updatedInput: goes only with decision allow."],
+      [{ decision: "allow", answers: { "Which?": "A" } }, "answers: is only for questions"],
+      [{ decision: "allow", updatedInput: "rm" }, "updatedInput: "],
+    ];
+    for (const [body, message] of wrong) {
+      const { body: told, status } = await answer(body);
+      expect([status, told["error"]]).toEqual([400, "invalid_request"]);
+      expect(told["message"]).toContain(message);
+    }
+    expect((await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).actions).toHaveLength(1);
+    await client.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("answers questions, by their text", async () => {
+    receiver = await startReceiver();
+    const client = await http.connect("modern", users.tokens.ada);
+    const options = ["A", "B"].map((label) => ({ label, description: `to take ${label}` }));
+    const questions = [{ question: "Which?", header: "Which", options, multiSelect: false }];
+    const script = scriptTag([{ tools: [{ name: "AskUserQuestion", input: { questions } }] }, { text: "Understood." }]);
+    const { sessionId } = await client.call("claude_code", { prompt: script, cwd: world.folder() });
+    const [action] = (await client.news(sessionId)).actions;
+    const send = async (body: unknown) =>
+      http.fetch(`/requests/${sessionId}/${action?.requestId ?? ""}`, post(body, as("ada")));
+    const without = await send({ decision: "allow" });
+    expect([without.status, await without.text()]).toEqual([400, expect.stringContaining("answers: is required")]);
+    expect((await send({ decision: "allow", answers: { "Which?": "B" } })).status).toBe(200);
+    expect((await client.end(sessionId)).result).toMatchObject({ result: "Understood." });
+    expect(world.transcript(sessionId).includes(String.raw`\"Which?\"=\"B\"`)).toBe(true);
+  });
+});
