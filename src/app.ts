@@ -13,7 +13,7 @@ import { createMcpServer } from "./mcp/server.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
-import { namesOf, streams, type ToolName } from "./tools/listed.ts";
+import { namesOf, tells, type ToolName } from "./tools/listed.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { querySettings } from "./config/query.ts";
 
@@ -141,7 +141,7 @@ function serverOptionsOf(
     following: followingOf({ ...given, offer }),
     info,
     limits: config,
-    logs: given.toolNames.some((name) => streams(name)),
+    logs: given.toolNames.some((name) => tells(name)),
   };
 }
 

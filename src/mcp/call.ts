@@ -9,6 +9,9 @@ const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 /** In the modern era a client says with each request whether it takes logs, and which; before, they go to every client. */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
+/** Of what is told in a line while a call waits. */
+const NEWS_LOGGER = "claude_code";
+
 /** Clients lose a progress notification that comes in one chunk with the result of its call. */
 const PROGRESS_LEAD_MS = 2;
 
@@ -18,22 +21,33 @@ interface OpenedCall {
   readonly settled: () => Promise<void>;
 }
 
-/** `capabilities` is what the client said of itself at initialize; in the modern era every request says it again. */
-export function openCall(context: ServerContext, capabilities: unknown): OpenedCall {
+/** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
+export interface Said {
+  readonly capabilities: unknown;
+  /** The least of the levels that it wants; undefined where it has said nothing. */
+  readonly logLevel: string | undefined;
+}
+
+export function openCall(context: ServerContext, { capabilities, logLevel }: Said): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
+  const asked = logLevel ?? envelope[LOG_LEVEL];
   const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
-  const progress = (news: { progress: number; message: string }): void => {
+  let progressed = 0;
+  // Strictly increasing, whatever part of the call has something to say.
+  const progress = (message: string): void => {
+    progressed += 1;
     // A client that is gone hears nothing; the call ends by its signal.
     sent = mcpReq
-      .notify({ method: "notifications/progress", params: { progressToken, ...news } })
+      .notify({ method: "notifications/progress", params: { progressToken, progress: progressed, message } })
       .catch(() => undefined);
   };
   const log = async (level: LogLevel, data: unknown, logger?: string): Promise<void> => {
+    if (!isWanted(level, asked)) return;
     // oxlint-disable-next-line typescript/no-deprecated -- streaming by log is what these tools promise
     sent = mcpReq.log(level, data, logger).catch(() => undefined);
     await sent;
@@ -45,6 +59,8 @@ export function openCall(context: ServerContext, capabilities: unknown): OpenedC
       elicitation: takesForms(at(client, "elicitation")),
       tasks: at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
+      // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
+      ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
       ...(progressToken !== undefined && { progress }),
     },
     resumeState: mcpReq.requestState(),
@@ -55,6 +71,13 @@ export function openCall(context: ServerContext, capabilities: unknown): OpenedC
     await sleep(PROGRESS_LEAD_MS);
   };
   return { call, settled };
+}
+
+/** The levels of the protocol, the least first. */
+const LEVELS: readonly unknown[] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+function isWanted(level: LogLevel, least: unknown): boolean {
+  return LEVELS.indexOf(level) >= LEVELS.indexOf(least);
 }
 
 /** An empty capability means forms; one that names only URLs does not. */

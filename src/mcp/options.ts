@@ -23,7 +23,7 @@ export interface ServerOptions {
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
   readonly limits: ToolLimits;
-  /** Some tool tells what it does in log notifications. */
+  /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;

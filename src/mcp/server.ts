@@ -46,10 +46,18 @@ export function createMcpServer(options: ServerOptions): McpServer {
  * its templates match a query only when all of its parameters are there, in their order.
  */
 function answerLater({ server }: McpServer, options: ServerOptions): void {
+  let logLevel: string | undefined;
+  if (options.logs) {
+    // In place of the SDK's own handler, which keeps to itself what was asked for.
+    server.setRequestHandler("logging/setLevel", ({ params }) => {
+      logLevel = params.level;
+      return {};
+    });
+  }
   const tools = async () => {
     const [{ toolAnswers }, { tools: all }] = await Promise.all([import("./tools.ts"), options.offer()]);
     // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
-    return toolAnswers(all, () => server.getClientCapabilities(), options);
+    return toolAnswers(all, () => ({ capabilities: server.getClientCapabilities(), logLevel }), options);
   };
   const resources = async () => {
     const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);

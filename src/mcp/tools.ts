@@ -11,7 +11,7 @@ import type { Caller, Scope } from "../domain/principal.ts";
 import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
 import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
-import { openCall } from "./call.ts";
+import { openCall, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import type { ServerOptions } from "./options.ts";
 
@@ -21,11 +21,7 @@ interface ToolAnswers {
 }
 
 /** Lists tools and calls them. Every argument is let through: tools/ says what is wrong with it. */
-export function toolAnswers(
-  tools: readonly Tool[],
-  capabilitiesOfClient: () => unknown,
-  options: ServerOptions,
-): ToolAnswers {
+export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, options: ServerOptions): ToolAnswers {
   return {
     // What a caller cannot use would only take up its context.
     list: (context) => {
@@ -35,7 +31,7 @@ export function toolAnswers(
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
-      const { call, settled } = openCall(context, capabilitiesOfClient());
+      const { call, settled } = openCall(context, saidByClient());
       const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
       await settled();
       const { text, more = [], structured, isError } = reply;

@@ -70,7 +70,10 @@ export interface ToolCall extends Caller {
     readonly tasks: boolean;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
-    readonly progress?: (news: { progress: number; message: string }) => void;
+    /** Given where the client has asked for log notifications: a line of what is new in the session it waits for. */
+    readonly news?: (line: string) => void;
+    /** Given where the client has asked for it. */
+    readonly progress?: (message: string) => void;
   };
   /** What an earlier round of this call left with the client; not to be trusted. */
   readonly resumeState: unknown;

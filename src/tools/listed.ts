@@ -33,10 +33,17 @@ export function namesOf(toolsets: readonly (Toolset | "all")[], query: { readonl
   return listed.flatMap((toolset) => (toolset === "query" && !query.enabled ? [] : TOOLSETS[toolset]));
 }
 
-/** They tell what they do in log notifications. */
-const STREAMING: readonly ToolName[] = ["claude_code_query", "claude_chat_query", "claude_direct_query"];
+/** They tell what goes on in log notifications while they block. */
+const TELLING: readonly ToolName[] = [
+  "claude_code",
+  "claude_code_reply",
+  "claude_code_check",
+  "claude_code_query",
+  "claude_chat_query",
+  "claude_direct_query",
+];
 
-export const streams = (name: ToolName): boolean => STREAMING.includes(name);
+export const tells = (name: ToolName): boolean => TELLING.includes(name);
 
 /** What the prompts speak of are the tools of one toolset, which is there whole or not at all. */
 export const hasPrompts = (listed: readonly ToolName[]): boolean =>

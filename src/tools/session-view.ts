@@ -11,6 +11,8 @@ export interface Wait {
   readonly others?: readonly { sessionId: string; cursor: number }[];
   readonly until: WaitUntil;
   readonly timeoutMs: number;
+  /** Ends it; without one the call's own does. */
+  readonly signal?: AbortSignal;
 }
 
 /** One session as one caller may read it. */
@@ -31,8 +33,8 @@ export function viewSession(id: string, { principal, signal }: ToolCall, { engin
       reported?.learn(events);
       return events;
     },
-    wait: ({ cursor, others = [], until, timeoutMs }) =>
-      engine.wait(principal, { sessions: [{ sessionId: id, cursor }, ...others], until, timeoutMs, signal }),
+    wait: ({ cursor, others = [], until, timeoutMs, signal: own = signal }) =>
+      engine.wait(principal, { sessions: [{ sessionId: id, cursor }, ...others], until, timeoutMs, signal: own }),
   };
 }
 

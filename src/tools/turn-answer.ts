@@ -26,7 +26,7 @@ export async function answerTurn(
   diskResume: DiskResume,
 ): Promise<JsonObject> {
   const { cursor, waitMs, warnings = [] } = begun;
-  await waitFor(view, { cursor, until: "news", timeoutMs: waitMs }, call);
+  await waitFor([{ view, cursor }], { until: "news", timeoutMs: waitMs }, call);
   const { state } = await view.record();
   const status = statusOf(state);
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
@@ -8,6 +9,8 @@ import type { SessionView, Wait } from "./session-view.ts";
 
 /** A client may count silence against its own time limit: while a call blocks, it hears something this often. */
 const BEAT_MS = 5_000;
+/** Between two tellings, ms: of what happens meanwhile the last is told. */
+const PACE_MS = 500;
 /** Events looked at for a line of progress. */
 const RECENT = 8;
 
@@ -25,23 +28,84 @@ export function waitWithin(asked: number | undefined, usual: number, { maxWaitMs
   return asked ?? Math.min(usual, maxWaitMs);
 }
 
-/** The session in which there is what was waited for; undefined when the time is over or the caller no longer waits. */
-export async function waitFor(view: SessionView, wait: Wait, call: ToolCall): Promise<string | undefined> {
-  const { progress } = call.client;
-  let left = wait.timeoutMs;
-  for (let beat = 1; left > 0 && !call.signal.aborted; beat += 1) {
-    const span = progress ? Math.min(left, BEAT_MS) : left;
-    const { woke } = await view.wait({ ...wait, timeoutMs: span });
-    if (woke !== undefined) return woke;
-    left -= span;
-    if (left > 0) progress?.({ progress: beat, message: await lastNews(view) });
-  }
-  return undefined;
+export interface Target {
+  readonly view: SessionView;
+  readonly cursor: number;
 }
 
-async function lastNews(view: SessionView): Promise<string> {
+/** The session in which there is what was waited for; undefined when the time is over or the caller no longer waits. */
+export async function waitFor(
+  targets: readonly [Target, ...Target[]],
+  wait: Pick<Wait, "timeoutMs" | "until">,
+  call: ToolCall,
+): Promise<string | undefined> {
+  if (wait.timeoutMs <= 0 || call.signal.aborted) return undefined;
+  const { news, progress } = call.client;
+  const waited = waitAll(targets, wait);
+  // Whoever hears nothing meanwhile costs one wait and no look.
+  if (!news && !progress) return waited;
+  const over = new AbortController();
+  // What cannot be told is no reason to wait no longer.
+  const telling = tellNews(targets, call.client, over.signal).catch(() => undefined);
+  try {
+    return await waited;
+  } finally {
+    over.abort();
+    await telling;
+  }
+}
+
+async function waitAll(
+  [first, ...rest]: readonly [Target, ...Target[]],
+  wait: Pick<Wait, "signal" | "timeoutMs" | "until">,
+): Promise<string | undefined> {
+  const others = rest.map(({ cursor, view }) => ({ sessionId: view.id, cursor }));
+  const { woke } = await first.view.wait({ ...wait, cursor: first.cursor, others });
+  return woke;
+}
+
+/** Says what is new while somebody waits, until the signal aborts; and where nothing is, that it goes on. */
+async function tellNews(
+  targets: readonly [Target, ...Target[]],
+  { news, progress }: ToolCall["client"],
+  signal: AbortSignal,
+): Promise<void> {
+  // A function, because the compiler takes a property that it has seen false for false ever after.
+  const ended = (): boolean => signal.aborted;
+  const next = new Map(targets.map(({ cursor, view }) => [view.id, cursor]));
+  let last = "Claude Code is at work";
+  for (let woke: string | undefined = targets[0].view.id; !ended();) {
+    const target = targets.find(({ view }) => view.id === woke);
+    const told = target && (await newsOf(target.view, next.get(target.view.id) ?? 1));
+    if (ended()) return;
+    if (target && told) next.set(target.view.id, told.end);
+    if (target && told?.line !== undefined) {
+      last = targets.length > 1 ? `${target.view.id.slice(0, 8)}: ${told.line}` : told.line;
+      news?.(last);
+    }
+    // Nothing at all for a while: whoever counts silence hears that it goes on.
+    if (!told || told.line !== undefined) progress?.(last);
+    await pause(PACE_MS, signal);
+    woke = await waitAll(movedOn(targets, next), { until: "event", timeoutMs: BEAT_MS, signal });
+  }
+}
+
+function movedOn(
+  [first, ...rest]: readonly [Target, ...Target[]],
+  next: ReadonlyMap<string, number>,
+): readonly [Target, ...Target[]] {
+  const moved = ({ cursor, view }: Target) => ({ view, cursor: next.get(view.id) ?? cursor });
+  return [moved(first), ...rest.map(moved)];
+}
+
+/** The last of what is new that can be said in a line, and where the next begins. */
+async function newsOf(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
   const { state } = await view.record();
-  const recent = await view.read(Math.max(1, state.lastEventId - RECENT + 1), RECENT);
+  const recent = await view.read(Math.max(cursor, state.lastEventId - RECENT + 1), RECENT);
   const shown = recent.map((event) => presentEvent(event, "delta_compact")).findLast((event) => event !== undefined);
-  return shown ? headline(shown) : "Claude Code is at work";
+  return { end: Math.max(cursor, (recent.at(-1)?.id ?? 0) + 1), line: shown && headline(shown) };
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

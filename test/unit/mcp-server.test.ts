@@ -80,6 +80,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       resources: { listChanged: false, subscribe: true },
       prompts: { listChanged: false },
       completions: {},
+      logging: {},
     });
     await client.listTools();
     expect(wire.depsMade).toBe(0);
@@ -102,7 +103,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   });
 
   it("lists all toolsets within the byte budget, each tool once", async () => {
-    const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }), logs: true });
+    const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }) });
     const client = await connectTo(wire);
     const listed = await client.listTools();
     expect(listed.tools.map(({ name }) => name)).toEqual([...tools.keys()]);
@@ -174,17 +175,20 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const session = engine.add();
     session.run();
     session.says("I look around");
-    engine.wait = () => Promise.resolve({ woke: undefined });
     const news: object[] = [];
-    await answered(
-      connected,
-      "claude_code_check",
-      { action: "poll", sessionId: "s1", waitMs: 16_000 },
-      { onprogress: (each) => news.push(each) },
-    );
-    expect(news).toEqual([1, 2, 3].map((progress) => ({ progress, message: "I look around" })));
+    const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
+    const answer = answered(connected, "claude_code_check", poll, { onprogress: (each) => news.push(each) });
+    await expect.poll(() => news).toEqual([{ progress: 1, message: "I look around" }]);
+    session.says("I have seen it");
+    await expect.poll(() => news[1]).toEqual({ progress: 2, message: "I have seen it" });
+    session.ends("Done.");
+    await answer;
     const before = connected.wire.lines.length;
-    await answered(connected, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 16_000 });
+    session.run();
+    const quiet = answered(connected, "claude_code_check", { ...poll, cursor: 1_000, until: "end" });
+    session.says("Nobody has asked.");
+    session.ends("Done.");
+    await quiet;
     expect(connected.wire.lines.length).toBe(before + 1);
     await connected.client.close();
   });

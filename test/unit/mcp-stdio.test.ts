@@ -33,6 +33,10 @@ async function opened(): Promise<Wire> {
   return wire;
 }
 
+interface Called {
+  client: { log?: unknown; news?: unknown };
+}
+
 describe("the end of a connection", () => {
   it.each<[string, () => Promise<Wire>]>([
     ["that never began", () => Promise.resolve(new Wire())],
@@ -181,8 +185,8 @@ describe("what a client can take", () => {
     const probe = {
       ...first!,
       name: "probe",
-      invoke: (_raw: unknown, { client: { log, ...abilities } }: { client: { log?: unknown } }) => {
-        seen.push({ ...abilities, log: log !== undefined });
+      invoke: (_raw: unknown, { client: { log, news, ...abilities } }: Called) => {
+        seen.push({ ...abilities, log: log !== undefined, news: news !== undefined });
         return Promise.resolve({ answer: {} });
       },
     };
@@ -198,7 +202,12 @@ describe("what a client can take", () => {
     await answerTo(recent, 3);
     await recent.send(call2026(4, { ...meta, "io.modelcontextprotocol/logLevel": "info" }));
     await answerTo(recent, 4);
-    expect(seen).toEqual([true, false, true].map((log) => ({ ...client, log })));
+    const logs = [
+      { log: true, news: false },
+      { log: false, news: false },
+      { log: true, news: true },
+    ];
+    expect(seen).toEqual(logs.map((each) => ({ ...client, ...each })));
     old.stdin.end();
     recent.stdin.end();
   });

@@ -59,7 +59,7 @@ export class Wire {
       ...offered,
       following: followingOf({ ...offered, ...options }),
       toolNames: AGENT,
-      logs: false,
+      logs: true,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
       info: { name: "claude-code-mcp", version: "1.2.3" },

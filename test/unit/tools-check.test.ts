@@ -189,7 +189,7 @@ describe("claude_code_check waits", () => {
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });
 
-  it("and says every five seconds what goes on, to a client that listens", async () => {
+  it("and says what is new, at its own pace, to a client that listens", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -198,16 +198,43 @@ describe("claude_code_check waits", () => {
       message: { content: [{ type: "tool_use", id: "u1", name: "Bash", input: { command: "npm test" } }] },
     };
     session.emit({ type: "message", data: { message } });
-    engine.wait = () => Promise.resolve({ woke: undefined });
-    const news: object[] = [];
+    const told: string[] = [];
     const call: ToolCall = {
       ...callOf(),
-      client: { elicitation: false, tasks: false, progress: (each) => news.push(each) },
+      client: {
+        elicitation: false,
+        tasks: false,
+        progress: (line) => void told.push(line),
+        news: (line) => void told.push(`log ${line}`),
+      },
     };
-    await check(engine, { waitMs: 12_000 }, call);
-    expect(news).toEqual([
-      { progress: 1, message: "Bash: npm test" },
-      { progress: 2, message: "Bash: npm test" },
-    ]);
+    const answer = check(engine, { waitMs: 20_000 }, call);
+    await expect.poll(() => told).toEqual(["log Bash: npm test", "Bash: npm test"]);
+    // What comes at once is told once, and the last of it.
+    session.says("one");
+    session.says("two");
+    await expect.poll(() => told.slice(2)).toEqual(["log two", "two"]);
+    session.ends("Done.");
+    await answer;
+    expect(told).toHaveLength(4);
+    expect(engine.waits.every(({ signal, until }) => until === "news" || signal.aborted)).toBe(true);
+  });
+
+  it("looks at nothing meanwhile for a caller who hears of nothing", async () => {
+    const engine = new FakeEngine();
+    const session = engine.add();
+    session.run();
+    let looks = 0;
+    const { get, read } = { get: engine.get.bind(engine), read: engine.read.bind(engine) };
+    engine.get = async (...args) => ((looks += 1), get(...args));
+    engine.read = async (...args) => ((looks += 1), read(...args));
+    const answer = check(engine, { waitMs: 20_000 });
+    await expect.poll(() => engine.waits.length).toBe(1);
+    const before = looks;
+    for (let each = 0; each < 20; each += 1) session.says(String(each));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([looks - before, engine.waits.length]).toEqual([0, 1]);
+    session.ends("Done.");
+    await answer;
   });
 });

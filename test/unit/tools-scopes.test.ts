@@ -139,7 +139,11 @@ describe("what a caller cannot use", () => {
     [["admin"], ["claude_code_configure"]],
     [[], []],
   ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {
-    const { tools: listed } = toolAnswers([...tools.values()], () => undefined, options()).list(requestOf(scopes));
+    const { tools: listed } = toolAnswers(
+      [...tools.values()],
+      () => ({ capabilities: undefined, logLevel: undefined }),
+      options(),
+    ).list(requestOf(scopes));
     expect(listed.map(({ name }) => name)).toEqual(names);
   });
 

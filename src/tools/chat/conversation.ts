@@ -26,7 +26,6 @@ export class Conversation {
   readonly #thinking: string[] = [];
   readonly #invocations = new Map<string, Invocation>();
   #lastText = "";
-  #progress = 0;
   #last = "Claude Code is at work";
 
   constructor(sessionId: string, { client }: ToolCall, withThinking: boolean) {
@@ -109,8 +108,7 @@ export class Conversation {
   }
 
   #advance(message: string): void {
-    this.#progress += 1;
-    this.#client.progress?.({ progress: this.#progress, message });
+    this.#client.progress?.(message);
   }
 
   async #log(level: LogLevel, data: unknown): Promise<void> {

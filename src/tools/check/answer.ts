@@ -84,8 +84,7 @@ async function waitUntilShown(
   for (;;) {
     const [first, ...rest] = waiting;
     if (!first) return undefined;
-    const others = rest.map(({ view, cursor }) => ({ sessionId: view.id, cursor }));
-    const woke = await waitFor(first.view, { cursor: first.cursor, others, until, timeoutMs: left }, call);
+    const woke = await waitFor([first, ...rest], { until, timeoutMs: left }, call);
     const target = waiting.find(({ view }) => view.id === woke);
     if (!target || until !== "event") return woke;
     const { state } = await target.view.record();

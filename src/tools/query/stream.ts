@@ -7,7 +7,6 @@ export class MessageStream {
   readonly #sessionId: string;
   readonly #client: ToolCall["client"];
   #sequence = 0;
-  #progress = 0;
   #last = "Claude Code is at work";
 
   constructor(sessionId: string, { client }: ToolCall) {
@@ -32,8 +31,7 @@ export class MessageStream {
   }
 
   #advance(): void {
-    this.#progress += 1;
-    this.#client.progress?.({ progress: this.#progress, message: this.#last });
+    this.#client.progress?.(this.#last);
   }
 
   async #log(level: "info" | "error", { type, ...told }: JsonObject, at: number): Promise<void> {

@@ -1,0 +1,60 @@
+import { Client } from "@modelcontextprotocol/client";
+import { describe, expect, it } from "vitest";
+import { Wire } from "./mcp-wire.ts";
+
+const info = { name: "test", version: "1.0.0" };
+const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
+
+/** The logs that came before the answer of a call that waits, while something is said in its session. */
+async function logsOf(client: Client, wire: Wire, isTold: boolean, meta?: Record<string, unknown>): Promise<unknown[]> {
+  const heard: unknown[] = [];
+  client.setNotificationHandler("notifications/message", ({ params }) => void heard.push({ ...params }));
+  const session = wire.engine.add();
+  session.run();
+  session.says("I look around");
+  const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
+  const answer = client.callTool({ name: "claude_code_check", arguments: poll, ...(meta && { _meta: meta }) });
+  // Whoever is told waits for what is next as well.
+  await expect.poll(() => wire.engine.waits.length).toBe(isTold ? 2 : 1);
+  session.ends("Done.");
+  await answer;
+  return heard;
+}
+
+const LINE = { level: "info", logger: "claude_code", data: "I look around" };
+
+describe("log notifications of a call that waits", () => {
+  it.each([
+    ["debug", [LINE]],
+    ["info", [LINE]],
+    ["warning", []],
+  ] as const)("2025 era, after logging/setLevel %s: %j", async (level, logs) => {
+    const wire = new Wire();
+    const client = new Client(info);
+    await client.connect(wire);
+    // oxlint-disable-next-line typescript/no-deprecated -- clients of this era have nothing else
+    await client.setLoggingLevel(level);
+    expect(await logsOf(client, wire, logs.length > 0)).toEqual(logs);
+    await client.close();
+  });
+
+  it("2025 era: none for a client that never asked", async () => {
+    const wire = new Wire();
+    const client = new Client(info);
+    await client.connect(wire);
+    expect(await logsOf(client, wire, false)).toEqual([]);
+    await client.close();
+  });
+
+  it.each([
+    ["info", [LINE]],
+    ["error", []],
+  ] as const)("2026 era, with logLevel %s in the request: %j", async (level, logs) => {
+    const wire = new Wire();
+    const client = new Client(info, { versionNegotiation: { mode: "auto" } });
+    await client.connect(wire);
+    const meta = { [LOG_LEVEL]: level };
+    expect(await logsOf(client, wire, logs.length > 0, meta)).toMatchObject(logs);
+    await client.close();
+  });
+});
