@@ -198,7 +198,12 @@ describe("what a client can take", () => {
     await answerTo(recent, 3);
     await recent.send(call2026(4, { ...meta, "io.modelcontextprotocol/logLevel": "info" }));
     await answerTo(recent, 4);
-    expect(seen).toEqual([true, false, true].map((log) => ({ ...client, log })));
+    const [during, between] = (["during", "between"] as const).map((way) => client.elicitation && way);
+    expect(seen).toEqual([
+      { ...client, elicitation: during, log: true },
+      { ...client, elicitation: between, log: false },
+      { ...client, elicitation: between, log: true },
+    ]);
     old.stdin.end();
     recent.stdin.end();
   });
