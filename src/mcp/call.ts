@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, inputResponse, type ServerContext } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
+import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -28,22 +29,55 @@ export interface Said {
   readonly logLevel: string | undefined;
 }
 
-export function openCall(context: ServerContext, { capabilities, logLevel }: Said): OpenedCall {
+/** What a call comes back with after a form. */
+export interface Round {
+  readonly state: unknown;
+  readonly answers: Readonly<Record<string, FormAnswer>>;
+}
+
+/** As the client has sent it. The state was verified before anything of ours saw it (states.ts). */
+export function roundOf({ mcpReq }: ServerContext): Round {
+  const { inputResponses = {} } = mcpReq;
+  const answers = Object.keys(inputResponses).flatMap((key) => {
+    const answer = formAnswer(inputResponses, key);
+    return answer ? [[key, answer] as const] : [];
+  });
+  return { state: mcpReq.requestState(), answers: Object.fromEntries(answers) };
+}
+
+export function formAnswer(responses: Record<string, unknown>, key: string): FormAnswer | undefined {
+  const response = inputResponse(responses, key);
+  if (response.kind !== "elicit") return undefined;
+  const { action, content = {} } = response;
+  return action === "accept" ? { action, content } : { action };
+}
+
+/** Before 2026-07-28 what a client can do is known from its initialize, and forms are requests to it. */
+export function isLegacy({ mcpReq }: ServerContext): boolean {
+  return mcpReq.envelope === undefined;
+}
+
+/** `said` is of initialize; in the modern era every request says it again. `told` counts over all rounds of a call. */
+export function openCall(
+  context: ServerContext,
+  { capabilities, logLevel }: Said,
+  round: Round,
+  told: { progress: number },
+): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const asked = logLevel ?? envelope[LOG_LEVEL];
-  const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
+  const takesLogs = isLegacy(context) || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
-  let progressed = 0;
   // Strictly increasing, whatever part of the call has something to say.
   const progress = (message: string): void => {
-    progressed += 1;
+    told.progress += 1;
     // A client that is gone hears nothing; the call ends by its signal.
     sent = mcpReq
-      .notify({ method: "notifications/progress", params: { progressToken, progress: progressed, message } })
+      .notify({ method: "notifications/progress", params: { progressToken, progress: told.progress, message } })
       .catch(() => undefined);
   };
   const log = async (level: LogLevel, data: unknown, logger?: string): Promise<void> => {
@@ -56,14 +90,15 @@ export function openCall(context: ServerContext, { capabilities, logLevel }: Sai
     ...callerOf(context),
     signal: mcpReq.signal,
     client: {
-      elicitation: takesForms(at(client, "elicitation")),
+      elicitation: takesForms(at(client, "elicitation")) && (isLegacy(context) ? "during" : "between"),
       tasks: at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
       ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
       ...(progressToken !== undefined && { progress }),
     },
-    resumeState: mcpReq.requestState(),
+    resumeState: round.state,
+    inputResponses: round.answers,
   };
   const settled = async (): Promise<void> => {
     if (!sent) return;
