@@ -10,6 +10,7 @@ import { createMasker, type Masker } from "./log/mask.ts";
 import { followingOf, onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
+import { createStates } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
@@ -141,6 +142,7 @@ function serverOptionsOf(
     following: followingOf({ ...given, offer }),
     info,
     limits: config,
+    states: createStates(),
     logs: given.toolNames.some((name) => tells(name)),
   };
 }

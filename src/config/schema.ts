@@ -64,7 +64,7 @@ const fields = {
     },
   ),
   approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, webhook, caller", {
-    fallback: "caller",
+    fallback: "user,caller",
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",

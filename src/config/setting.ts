@@ -126,7 +126,7 @@ export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: A
   return z
     .array(z.string().regex(form))
     .min(1)
-    .default([fallback])
+    .default(fallback.split(","))
     .readonly()
     .register(details, {
       ...about,

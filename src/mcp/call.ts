@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CLIENT_CAPABILITIES_META_KEY, type ServerContext } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, inputResponse, type ServerContext } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
+import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -21,6 +22,34 @@ interface OpenedCall {
   readonly settled: () => Promise<void>;
 }
 
+/** What a call comes back with after a form. */
+export interface Round {
+  readonly state: unknown;
+  readonly answers: Readonly<Record<string, FormAnswer>>;
+}
+
+/** As the client has sent it. The state was verified before anything of ours saw it (states.ts). */
+export function roundOf({ mcpReq }: ServerContext): Round {
+  const { inputResponses = {} } = mcpReq;
+  const answers = Object.keys(inputResponses).flatMap((key) => {
+    const answer = formAnswer(inputResponses, key);
+    return answer ? [[key, answer] as const] : [];
+  });
+  return { state: mcpReq.requestState(), answers: Object.fromEntries(answers) };
+}
+
+export function formAnswer(responses: Record<string, unknown>, key: string): FormAnswer | undefined {
+  const response = inputResponse(responses, key);
+  if (response.kind !== "elicit") return undefined;
+  const { action, content = {} } = response;
+  return action === "accept" ? { action, content } : { action };
+}
+
+/** Before 2026-07-28 what a client can do is known from its initialize, and forms are requests to it. */
+export function isLegacy({ mcpReq }: ServerContext): boolean {
+  return mcpReq.envelope === undefined;
+}
+
 /** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
 export interface Said {
   readonly capabilities: unknown;
@@ -28,12 +57,12 @@ export interface Said {
   readonly logLevel: string | undefined;
 }
 
-export function openCall(context: ServerContext, { capabilities, logLevel }: Said): OpenedCall {
+export function openCall(context: ServerContext, { capabilities, logLevel }: Said, round: Round): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   const client = envelope[CLIENT_CAPABILITIES_META_KEY] ?? capabilities;
   const asked = logLevel ?? envelope[LOG_LEVEL];
-  const takesLogs = mcpReq.envelope === undefined || typeof envelope[LOG_LEVEL] === "string";
+  const takesLogs = isLegacy(context) || typeof envelope[LOG_LEVEL] === "string";
   const { _meta: meta } = mcpReq;
   const progressToken = meta?.progressToken;
   let sent: Promise<void> | undefined;
@@ -56,14 +85,15 @@ export function openCall(context: ServerContext, { capabilities, logLevel }: Sai
     ...callerOf(context),
     signal: mcpReq.signal,
     client: {
-      elicitation: takesForms(at(client, "elicitation")),
+      elicitation: takesForms(at(client, "elicitation")) && (isLegacy(context) ? "during" : "between"),
       tasks: at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
       ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
       ...(progressToken !== undefined && { progress }),
     },
-    resumeState: mcpReq.requestState(),
+    resumeState: round.state,
+    inputResponses: round.answers,
   };
   const settled = async (): Promise<void> => {
     if (!sent) return;

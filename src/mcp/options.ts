@@ -4,6 +4,7 @@ import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Prompt } from "../tools/prompts/define.ts";
 import type { Library } from "../tools/resources/define.ts";
+import type { States } from "./states.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
 /** What a client is served with, whatever it is connected by. */
@@ -23,6 +24,8 @@ export interface ServerOptions {
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
   readonly limits: ToolLimits;
+  /** What calls that end with a form leave with their clients. */
+  readonly states: States;
   /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */

@@ -27,6 +27,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
         ...(logs && { logging: {} }),
       },
       instructions: instructionsFor(toolNames),
+      requestState: { verify: async (state, context) => options.states.verify(state, context) },
     },
   );
   const onClose = [followLater(server, options), ...(reported ? [followReports(server, reported, toolNames)] : [])];

@@ -4,20 +4,23 @@ import {
   ProtocolErrorCode,
   type CallToolRequest,
   type CallToolResult,
+  type InputRequiredResult,
   type ListToolsResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Caller, Scope } from "../domain/principal.ts";
+import type { NeedsInput } from "../tools/asking/needs-input.ts";
 import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
 import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
-import { openCall, type Said } from "./call.ts";
+import { isLegacy, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
+import { askDuring, sendAway } from "./forms.ts";
 import type { ServerOptions } from "./options.ts";
 
 interface ToolAnswers {
   list(context: ServerContext): ListToolsResult;
-  call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult>;
+  call(params: CallToolRequest["params"], context: ServerContext): Promise<CallToolResult | InputRequiredResult>;
 }
 
 /** Lists tools and calls them. Every argument is let through: tools/ says what is wrong with it. */
@@ -31,14 +34,22 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
-      const { call, settled } = openCall(context, saidByClient());
-      const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
-      await settled();
-      const { text, more = [], structured, isError } = reply;
-      const content = [text, ...more].map((block) => ({ type: "text" as const, text: block }));
-      return { content, structuredContent: structured, ...(isError && { isError }) };
+      let round = roundOf(context);
+      for (;;) {
+        const { call, settled } = openCall(context, saidByClient(), round);
+        const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
+        await settled();
+        if (!("needsInput" in reply)) return resultOf(reply);
+        if (!isLegacy(context)) return sendAway(reply.needsInput, context, options.states);
+        round = await askDuring(reply.needsInput, context);
+      }
     },
   };
+}
+
+function resultOf({ isError, more = [], structured, text }: ToolReply): CallToolResult {
+  const content = [text, ...more].map((block) => ({ type: "text" as const, text: block }));
+  return { content, structuredContent: structured, ...(isError && { isError }) };
 }
 
 function listed(tool: Tool, { limits, reported }: ServerOptions): ListToolsResult["tools"][number] {
@@ -54,7 +65,10 @@ function listed(tool: Tool, { limits, reported }: ServerOptions): ListToolsResul
   };
 }
 
-async function withDeps({ deps, log }: ServerOptions, run: (deps: ToolDeps) => Promise<ToolReply>): Promise<ToolReply> {
+async function withDeps<T = { readonly needsInput: NeedsInput }>(
+  { deps, log }: ServerOptions,
+  run: (deps: ToolDeps) => Promise<T>,
+): Promise<T | ToolReply> {
   let ready: ToolDeps;
   try {
     ready = await deps();

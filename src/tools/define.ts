@@ -1,10 +1,11 @@
 import type { z } from "zod";
-import type { Rung } from "../domain/approvals/rung.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
+import type { Rung } from "../domain/approvals/rung.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
+import type { FormAnswer, NeedsInput } from "./asking/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
@@ -66,7 +67,8 @@ export interface ToolCall extends Caller {
   /** Ends the wait, never the turn. */
   readonly signal: AbortSignal;
   readonly client: {
-    readonly elicitation: boolean;
+    /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
+    readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
@@ -75,12 +77,16 @@ export interface ToolCall extends Caller {
     /** Given where the client has asked for it. */
     readonly progress?: (message: string) => void;
   };
-  /** What an earlier round of this call left with the client; not to be trusted. */
+  /** What the round before of this call has left behind; of this server and this principal, but not surely of this tool. */
   readonly resumeState: unknown;
+  /** What came of its forms, by key. */
+  readonly inputResponses: Readonly<Record<string, FormAnswer>>;
 }
 
-/** What a handler comes to. */
-export interface ToolOutcome {
+/** What a handler comes to: an answer, or forms, after which the call comes back. */
+export type ToolOutcome = Answered | { readonly needsInput: NeedsInput };
+
+export interface Answered {
   readonly answer: JsonObject;
   /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
   readonly words?: readonly [string, ...string[]];
@@ -133,20 +139,30 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
   };
 }
 
-/** Runs one call to its reply, which is taken down before it is sent. */
-export async function runTool(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+/** Runs one call to its reply, or to the next form. It is taken down before anything of it is sent. */
+export async function runTool(
+  tool: Tool,
+  raw: unknown,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
   const reply = await replyTo(tool, raw, call, deps);
-  const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, reply);
-  if (entry) deps.audit?.(entry);
+  const known =
+    "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
+  // Once: what it has done, it had done before its first form. A client need not come back with that.
+  const isNews = call.resumeState === undefined || known.isError;
+  const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
+  if (entry && isNews) deps.audit?.(entry);
   return reply;
 }
 
 /** Whatever is thrown becomes an error that the caller can read. */
-async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps): ReturnType<typeof runTool> {
   try {
     // Before anything else: what a caller may not do is not even looked at.
     requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
-    return replyWith(await tool.invoke(raw, call, deps));
+    const outcome = await tool.invoke(raw, call, deps);
+    return "needsInput" in outcome ? outcome : replyWith(outcome);
   } catch (error) {
     // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.
     const report = call.signal.aborted

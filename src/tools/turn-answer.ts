@@ -1,6 +1,8 @@
+import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
-import type { ToolCall } from "./define.ts";
+import type { Asking } from "./asking/asking.ts";
+import type { ToolCall, ToolOutcome } from "./define.ts";
 import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
 import { resumeToken, type DiskResume } from "./resume-token.ts";
@@ -19,14 +21,21 @@ export function pollInterval(status: SessionStatus): { pollInterval?: number } {
 }
 
 /** `cursor` is where the events of the prompt begin; `warnings` are of what was asked for and may not be meant. */
+export const Begun = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
+export type Begun = z.infer<typeof Begun>;
+
 export async function answerTurn(
   view: SessionView,
-  call: ToolCall,
-  begun: { cursor: number; waitMs: number; warnings?: readonly string[] },
-  diskResume: DiskResume,
-): Promise<JsonObject> {
-  const { cursor, waitMs, warnings = [] } = begun;
-  await waitFor([{ view, cursor }], { until: "news", timeoutMs: waitMs }, call);
+  { cursor, warnings }: Begun,
+  asking: Asking,
+  { call, diskResume }: { call: ToolCall; diskResume: DiskResume },
+): Promise<ToolOutcome> {
+  const waited = await asking.wait({
+    targets: [{ view, cursor }],
+    until: "news",
+    plainly: async ([target], until, timeoutMs) => target && waitFor([target], { until, timeoutMs }, call),
+  });
+  if ("needsInput" in waited) return waited;
   const { state } = await view.record();
   const status = statusOf(state);
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
@@ -42,7 +51,7 @@ export async function answerTurn(
     ...(token !== undefined && { resumeToken: token }),
     ...(warnings.length > 0 && { warnings }),
   };
-  return result ? withResult(answer, result) : answer;
+  return { answer: result ? withResult(answer, result) : answer };
 }
 
 /** A prompt that waits for its turn: how many are before it, counted from 1. */

@@ -1,5 +1,6 @@
 import { Client } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { z } from "zod";
 
 /** The v2 client as it finds out the era, in the older one, and held to one revision; and the v1 client. */
@@ -84,13 +85,53 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-export function newClient(kind: ClientKind): Client | V1Client {
+/** A form as a person at the client sees it. */
+export interface SeenForm {
+  readonly message: string;
+  readonly properties: Readonly<Record<string, { enum?: string[]; enumNames?: string[]; items?: { enum?: string[] } }>>;
+}
+
+interface Filled {
+  action: "accept" | "decline" | "cancel";
+  content?: Record<string, string | string[]>;
+}
+
+/** The person at a client that can show forms. The signal aborts when the server takes its form back. */
+export type Person = (form: SeenForm, signal: AbortSignal) => Filled | Promise<Filled>;
+
+const Elicited = z.looseObject({
+  params: z.looseObject({
+    message: z.string(),
+    requestedSchema: z.looseObject({ properties: z.record(z.string(), z.looseObject({})) }),
+  }),
+});
+
+export function newClient(kind: ClientKind, person?: Person): Client | V1Client {
   const info = { name: `test-${kind}`, version: "1.0.0" };
-  if (kind === "v1") return new V1Client(info);
-  if (kind === "legacy") return new Client(info);
+  const able = person && { capabilities: { elicitation: { form: {} } } };
+  const ask = async (request: unknown, signal: AbortSignal): Promise<Filled> => {
+    const { message, requestedSchema } = Elicited.parse(request).params;
+    return person!({ message, properties: requestedSchema.properties }, signal);
+  };
+  if (kind === "v1") {
+    const client = new V1Client(info, able);
+    if (person)
+      client.setRequestHandler(ElicitRequestSchema, async (form, { signal }) => ({ ...(await ask(form, signal)) }));
+    return client;
+  }
+  const client = new Client(info, { ...able, ...negotiation(kind) });
+  if (person)
+    client.setRequestHandler("elicitation/create", async (form, { mcpReq }) => ({
+      ...(await ask(form, mcpReq.signal)),
+    }));
+  return client;
+}
+
+function negotiation(kind: Exclude<ClientKind, "v1">): ConstructorParameters<typeof Client>[1] {
+  if (kind === "legacy") return {};
   // Only the later era is pinned by a probe; of the older one a client offers what it has.
-  if (kind === "2025-11-25") return new Client(info, { supportedProtocolVersions: [kind] });
-  return new Client(info, { versionNegotiation: { mode: kind === "modern" ? "auto" : { pin: kind } } });
+  if (kind === "2025-11-25") return { supportedProtocolVersions: [kind] };
+  return { versionNegotiation: { mode: kind === "modern" ? "auto" : { pin: kind } } };
 }
 
 /** What tests do with a client once it is connected. */

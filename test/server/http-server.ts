@@ -4,7 +4,7 @@ import type { Writable } from "node:stream";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { connectionOf, newClient, type ClientKind, type Connection } from "./connection.ts";
+import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "./connection.ts";
 
 /** One server for many clients. */
 export interface HttpServer {
@@ -19,7 +19,7 @@ export interface HttpServer {
   stderr(): string;
   /** Resolves when a line of the log has this text. */
   logged(text: string): Promise<void>;
-  connect(kind?: ClientKind, token?: string): Promise<HttpConnection>;
+  connect(kind?: ClientKind, token?: string, person?: Person): Promise<HttpConnection>;
   /** A plain request with the token, unless it has an Authorization of its own. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
   signal(signal: NodeJS.Signals): void;
@@ -68,7 +68,7 @@ export async function startHttp({ args, env, token }: Start): Promise<HttpServer
     stdout: () => output.stdout,
     stderr: () => output.stderr,
     logged: async (text) => void (await seen(new RegExp(text))),
-    connect: async (kind = "modern", own = token) => connectOver(new URL(url), kind, own),
+    connect: async (kind = "modern", own = token, person) => connectOver(new URL(url), newClient(kind, person), own),
     fetch: async (path, init = {}) => {
       const headers = new Headers(init.headers);
       if (!headers.has("authorization")) headers.set("authorization", `Bearer ${token}`);
@@ -82,7 +82,7 @@ export async function startHttp({ args, env, token }: Start): Promise<HttpServer
   };
 }
 
-async function connectOver(url: URL, kind: ClientKind, token: string): Promise<HttpConnection> {
+async function connectOver(url: URL, client: Client | V1Client, token: string): Promise<HttpConnection> {
   const gone = new AbortController();
   const headers = { authorization: `Bearer ${token}` };
   const options = {
@@ -92,7 +92,6 @@ async function connectOver(url: URL, kind: ClientKind, token: string): Promise<H
       return fetch(input, { ...init, signal: AbortSignal.any(signals) });
     },
   };
-  const client = newClient(kind);
   if (client instanceof V1Client) await client.connect(new V1Transport(url, options));
   if (client instanceof Client) await client.connect(new StreamableHTTPClientTransport(url, options));
   return { ...connectionOf(client), vanish: () => gone.abort() };

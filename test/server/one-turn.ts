@@ -13,7 +13,7 @@ export async function play(server: Server, script: Script, options: object): Pro
 }
 
 /** All that is in the log of a session by now. */
-export async function told(server: Server, sessionId: string): Promise<Answer> {
+export async function told(server: Pick<Server, "call">, sessionId: string): Promise<Answer> {
   const whole = { responseMode: "delta_compact", maxBytes: 262_144 };
   return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, ...whole });
 }

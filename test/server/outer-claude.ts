@@ -7,7 +7,7 @@ import { z } from "zod";
 
 import { bundledClaude } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { startScriptedModel } from "../../src/demo/model/server.ts";
+import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import { answerIn, type Answer } from "./connection.ts";
 
 /** The real `claude -p` as a client of ours: its own model, scripted too, calls our tools as it is told. */
@@ -39,20 +39,7 @@ export async function startOuterClaude(
   { token, url }: { url: string; token: string },
 ): Promise<OuterClaude> {
   const model = await startScriptedModel();
-  const mcpServers = { [SERVER]: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } };
-  const stream = ["--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
-  const ours = ["--mcp-config", JSON.stringify({ mcpServers }), "--strict-mcp-config", "--allowedTools"];
-  const child = spawn(bundledClaude() ?? "claude", ["-p", ...stream, ...ours, `mcp__${SERVER}`], {
-    cwd: mkdtempSync(join(folder, "cwd-")),
-    // Its model is shown all tools at once, without a search.
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      HOME: folder,
-      ...model.environment(mkdtempSync(join(folder, "config-"))),
-      ENABLE_TOOL_SEARCH: "false",
-    },
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+  const child = run(["--input-format", "stream-json"], folder, { token, url, model });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const exited = once(child, "exit");
   let calls = 0;
@@ -71,6 +58,46 @@ export async function startOuterClaude(
       await model.close();
     },
   };
+}
+
+/** One prompt that is its argument, as in a script: nobody is there who could be asked anything. */
+export async function callOnce(
+  folder: string,
+  server: { url: string; token: string },
+  tool: string,
+  args: object,
+): Promise<Answer> {
+  const model = await startScriptedModel();
+  const id = "toolu_once";
+  const script = [{ tools: [{ id, name: `mcp__${SERVER}__${tool}`, input: { ...args } }] }, { text: "Told." }];
+  const child = run([scriptTag(script)], folder, { ...server, model });
+  child.stdin.end();
+  const exited = once(child, "exit");
+  const result = await resultOf(id, createInterface({ input: child.stdout })[Symbol.asyncIterator]());
+  await exited;
+  await model.close();
+  return toAnswer(result);
+}
+
+function run(
+  args: string[],
+  folder: string,
+  { model, token, url }: { url: string; token: string; model: ScriptedModel },
+) {
+  const mcpServers = { [SERVER]: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } };
+  const stream = ["--output-format", "stream-json", "--verbose"];
+  const ours = ["--mcp-config", JSON.stringify({ mcpServers }), "--strict-mcp-config", "--allowedTools"];
+  return spawn(bundledClaude() ?? "claude", ["-p", ...args, ...stream, ...ours, `mcp__${SERVER}`], {
+    cwd: mkdtempSync(join(folder, "cwd-")),
+    // Its model is shown all tools at once, without a search.
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: folder,
+      ...model.environment(mkdtempSync(join(folder, "config-"))),
+      ENABLE_TOOL_SEARCH: "false",
+    },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
 }
 
 /** Reads on to the end of the prompt. */

@@ -2,7 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as V1Transport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { connectionOf, newClient, type ClientKind, type Connection } from "./connection.ts";
+import { connectionOf, newClient, type ClientKind, type Connection, type Person } from "./connection.ts";
 
 /** A server of its own for one client, over stdio. */
 export interface Server extends Connection {
@@ -17,14 +17,21 @@ interface Start {
   env: Record<string, string>;
   /** By default the one that was built here. */
   main?: string;
+  person?: Person | undefined;
 }
 
-export async function connect(kind: ClientKind, { args, env, main = "dist/cli/main.js" }: Start): Promise<Server> {
-  return connectTo(kind, [main, "serve", ...args], env);
+export async function connect(kind: ClientKind, start: Start): Promise<Server> {
+  const { args, env, main = "dist/cli/main.js", person } = start;
+  return connectTo(kind, [main, "serve", ...args], env, person);
 }
 
 /** To any program for Node that speaks MCP over stdio. */
-export async function connectTo(kind: ClientKind, args: string[], env: Record<string, string>): Promise<Server> {
+export async function connectTo(
+  kind: ClientKind,
+  args: string[],
+  env: Record<string, string>,
+  person?: Person,
+): Promise<Server> {
   const parameters = {
     command: process.execPath,
     args,
@@ -34,7 +41,7 @@ export async function connectTo(kind: ClientKind, args: string[], env: Record<st
   const transport = kind === "v1" ? new V1Transport(parameters) : new StdioClientTransport(parameters);
   let stderr = "";
   transport.stderr?.on("data", (chunk: Buffer) => (stderr += chunk.toString("utf8")));
-  const client = newClient(kind);
+  const client = newClient(kind, person);
   await connectClient(client, transport);
   const pid = transport.pid;
   if (pid === null) throw new Error("the server did not start");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
-import type { ClientKind } from "./connection.ts";
+import type { ClientKind, Person } from "./connection.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
 import { connect, type Server } from "./server.ts";
 
@@ -17,7 +17,12 @@ export interface World {
   /** A new, empty folder. */
   folder(): string;
   /** Starts the built server as an MCP client does. */
-  server(options?: { client?: ClientKind; args?: string[]; env?: Record<string, string> }): Promise<Server>;
+  server(options?: {
+    client?: ClientKind;
+    args?: string[];
+    env?: Record<string, string>;
+    person?: Person;
+  }): Promise<Server>;
   /** Starts the built server as an operator does, on a free port; `token` has every scope. */
   http(options?: { args?: string[]; env?: Record<string, string>; token?: string }): Promise<HttpServer>;
   /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
@@ -57,8 +62,8 @@ export async function createWorld(): Promise<World> {
       return files.flatMap((file) => (existsSync(file) ? [readFileSync(file, "utf8")] : [])).join("");
     },
     folder: () => mkdtempSync(join(root, "work-")),
-    async server({ client = "modern", args = [], env = {} } = {}) {
-      const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env } });
+    async server({ client = "modern", args = [], env = {}, person } = {}) {
+      const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env }, person });
       servers.push(server);
       return server;
     },

@@ -45,7 +45,7 @@ describe("the settings", () => {
       turnMaxMs: 14_400_000,
       inactivityMs: 1_800_000,
       idleProcessMs: 1_800_000,
-      approvals: ["caller"],
+      approvals: ["user", "caller"],
       permissionTimeoutMs: 60_000,
       permissionMaxMs: 1_800_000,
       allowBypass: false,

@@ -202,12 +202,12 @@ describe("what a client can take", () => {
     await answerTo(recent, 3);
     await recent.send(call2026(4, { ...meta, "io.modelcontextprotocol/logLevel": "info" }));
     await answerTo(recent, 4);
-    const logs = [
-      { log: true, news: false },
-      { log: false, news: false },
-      { log: true, news: true },
-    ];
-    expect(seen).toEqual(logs.map((each) => ({ ...client, ...each })));
+    const [during, between] = (["during", "between"] as const).map((way) => client.elicitation && way);
+    expect(seen).toEqual([
+      { ...client, elicitation: during, log: true, news: false },
+      { ...client, elicitation: between, log: false, news: false },
+      { ...client, elicitation: between, log: true, news: true },
+    ]);
     old.stdin.end();
     recent.stdin.end();
   });

@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
 import { followingOf, onceReady } from "../../src/mcp/options.ts";
+import { createStates } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
@@ -62,6 +63,7 @@ export class Wire {
       logs: true,
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
+      states: createStates(),
       info: { name: "claude-code-mcp", version: "1.2.3" },
       onClose: () => {
         this.closes += 1;

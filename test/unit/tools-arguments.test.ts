@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { runTool } from "../../src/tools/define.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+import { runTool } from "./tools-run.ts";
 
 const tools = new Map(toolsOf(["agent"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
 

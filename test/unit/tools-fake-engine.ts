@@ -225,5 +225,6 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
 }
 
 export function callOf(signal: AbortSignal = new AbortController().signal): ToolCall {
-  return { ...LOCAL_CALLER, signal, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  const client = { elicitation: false, tasks: false } as const;
+  return { ...LOCAL_CALLER, signal, client, resumeState: undefined, inputResponses: {} };
 }

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { runTool, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
+import { runTool as runToolOrAsk, type Tool, type ToolCall, type ToolDeps } from "../../src/tools/define.ts";
 import type { ToolReply } from "../../src/tools/errors.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { callOf, depsOf, TOOLSET_SETTINGS, type FakeEngine } from "./tools-fake-engine.ts";
@@ -20,6 +20,13 @@ export interface Answer {
   nextCursor: number;
   truncatedFields?: string[];
   message?: string;
+}
+
+/** Runs a call that shows no form. */
+export async function runTool(tool: Tool, args: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+  const reply = await runToolOrAsk(tool, args, call, deps);
+  if ("needsInput" in reply) throw new Error(`a form was shown: ${JSON.stringify(reply.needsInput)}`);
+  return reply;
 }
 
 /** Runs the tool of this name, without its `claude_code`. */

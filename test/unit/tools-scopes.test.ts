@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 import { SCOPES, type Scope } from "../../src/domain/principal.ts";
 import { authInfoOf } from "../../src/mcp/caller.ts";
 import { resourceAnswers } from "../../src/mcp/resources.ts";
+import { createStates } from "../../src/mcp/states.ts";
 import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
-import { runTool } from "../../src/tools/define.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { mayUse, scopeOf } from "../../src/tools/scope.ts";
 import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
-import { tools } from "./tools-run.ts";
+import { tools, runTool } from "./tools-run.ts";
 
 /** Every tool and action there is, with what a caller needs for it: a new one is missing here until somebody decides. */
 const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {
@@ -122,6 +122,7 @@ describe("what a caller cannot use", () => {
     }) as never;
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
+    states: createStates(),
     reported: undefined,
     deps: async () => Promise.resolve(deps),
     log: { error: () => undefined, warn: () => undefined },

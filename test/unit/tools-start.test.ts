@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { runTool } from "../../src/tools/define.ts";
 import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
-import { answerOf, run, tools } from "./tools-run.ts";
+import { answerOf, run, tools, runTool } from "./tools-run.ts";
 
 describe("claude_code", () => {
   it("returns at once with the id and where to read on", async () => {

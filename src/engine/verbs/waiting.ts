@@ -73,7 +73,8 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   return false;
 }
 
-function nothingRuns({ closed, queue, turn }: SessionState): boolean {
+/** And nothing is about to. */
+export function nothingRuns({ closed, queue, turn }: SessionState): boolean {
   return closed !== undefined || (turn === null && queue.every(({ held }) => held));
 }
 

@@ -2,16 +2,18 @@ import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import { JsonObject } from "../../domain/json.ts";
 import { PermissionUpdate } from "../../domain/permission.ts";
+import { Asking } from "../asking/asking.ts";
 import { answerCheck, type Target } from "../check/answer.ts";
 import { answerPage } from "../check/one-event.ts";
 import { Answers } from "../../domain/approvals/questions.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
-import { respond } from "../check/respond.ts";
-import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { respond, Responded } from "../check/respond.ts";
+import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
 import { SessionId } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
 
+const NAME = "claude_code_check";
 const Cursor = z.int().min(0);
 const SESSIONS_MOST = 50;
 
@@ -82,7 +84,7 @@ const MANY_FIELDS = ["sessions", "cursor", "until", "maxEvents", "responseMode",
 
 /** Tells what happened and what is asked; and takes the answers. */
 export const claudeCodeCheck = defineTool({
-  name: "claude_code_check",
+  name: NAME,
   title: "Check on Claude Code",
   description:
     "Wait for news of a session, or of several, and read events from cursor (poll); or answer a request of actions[] and wait for what comes of it: respond_permission, or answer_question for one of type question. result is there once no turn runs.",
@@ -93,7 +95,7 @@ export const claudeCodeCheck = defineTool({
   scope: { poll: "read", respond_permission: "approve", answer_question: "approve" },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
-    if (args.action !== "poll") return { answer: await answerThenCheck(args, args.action, call, deps) };
+    if (args.action !== "poll") return answerThenCheck(args, args.action, call, deps);
     const stray = ANSWER_FIELDS.find((field) => args[field] !== undefined && args[field] !== false);
     if (stray !== undefined) throw invalidArgument(stray, "is only for action respond_permission or answer_question.");
     if (args.eventId !== undefined) return { answer: await readOne(args, args.eventId, call, deps) };
@@ -101,7 +103,9 @@ export const claudeCodeCheck = defineTool({
     if (paging !== undefined) throw invalidArgument(paging, "goes only with eventId.");
     const request = readRequest(args, deps.limits);
     const targets = targetsOf(args, call, deps);
-    return { answer: await answerCheck({ ...request, targets, several: args.sessions !== undefined }, call, deps) };
+    const asking = new Asking(NAME, { call, deps });
+    if (!asking.work) asking.begin({}, request.waitMs);
+    return answerCheck({ ...request, targets, several: args.sessions !== undefined }, asking, call, deps);
   },
 });
 
@@ -133,14 +137,23 @@ async function readOne(args: Input, eventId: number, call: ToolCall, deps: ToolD
 
 type AnswerAction = Exclude<Input["action"], "poll">;
 
-async function answerThenCheck(args: Input, action: AnswerAction, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+async function answerThenCheck(
+  args: Input,
+  action: AnswerAction,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<ToolOutcome> {
   const request = readRequest(args, deps.limits);
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
-  const { cursor, isMoreAsked, waitFrom } = await respond(view, { ...args, action }, call, deps);
+  const asking = new Asking(NAME, { call, deps });
+  if (!asking.work) {
+    const responded = await respond(view, { ...args, action }, call, deps);
+    // What else is asked is to be answered, not waited for.
+    asking.begin(responded, request.waitMs, responded.isMoreAsked ? 0 : request.waitMs);
+  }
+  const { cursor, waitFrom } = Responded.parse(asking.work);
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
-  // What else is asked is to be answered, not waited for.
-  const waitMs = isMoreAsked ? 0 : request.waitMs;
-  return answerCheck({ ...request, waitMs, targets, several: false }, call, deps);
+  return answerCheck({ ...request, targets, several: false }, asking, call, deps);
 }

@@ -4,11 +4,12 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
 import { checkDiskResume } from "../resume-token.ts";
 import { viewSession } from "../session-view.ts";
-import { answerTurn } from "../turn-answer.ts";
+import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, timeout, permissionRequestTimeoutMs, ...options } = SessionOptions.shape;
@@ -39,9 +40,11 @@ const Input = z.strictObject({
 });
 type Input = z.infer<typeof Input>;
 
+const NAME = "claude_code_reply";
+
 /** Goes on with a session, whichever process or server ran it before. */
 export const claudeCodeReply = defineTool({
-  name: "claude_code_reply",
+  name: NAME,
   title: "Reply to Claude Code",
   description: "Send the next prompt to a session, also after an error or a restart. Returns as claude_code does.",
   input: Input,
@@ -57,9 +60,11 @@ export const claudeCodeReply = defineTool({
   scope: "run",
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const { sessionId, cursor } = await send(args, call, deps);
-    const view = viewSession(sessionId, call, deps);
-    return { answer: await answerTurn(view, call, { cursor, waitMs }, deps.diskResume) };
+    const asking = new Asking(NAME, { call, deps });
+    if (!asking.work) asking.begin({ ...(await send(args, call, deps)), warnings: [] }, waitMs);
+    const begun = Begun.parse(asking.work);
+    const { diskResume } = deps;
+    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, diskResume });
   },
 });
 
@@ -96,7 +101,7 @@ function promptOf(args: Input, call: ToolCall): PromptRequest {
   };
   return {
     text: args.prompt,
-    via: "claude_code_reply",
+    via: NAME,
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
     ...(whenBusy && { whenBusy }),

@@ -5,10 +5,11 @@ import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
-import { defineTool } from "../define.ts";
+import { Asking } from "../asking/asking.ts";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
-import { answerTurn } from "../turn-answer.ts";
+import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
 const { cwd, ...options } = SessionOptions.shape;
@@ -23,6 +24,9 @@ const Input = z.strictObject({
   advanced: AdvancedOptions.exactOptional(),
 });
 
+type Input = z.infer<typeof Input>;
+
+const NAME = "claude_code";
 const ADVANCED = Object.keys(AdvancedOptions.shape);
 
 /** Their schemas would be most of what is listed; what is wrong in one is told by name. */
@@ -38,7 +42,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
 
 /** Starts a session. Nothing here waits for Claude Code unless the caller says so. */
 export const claudeCode = defineTool({
-  name: "claude_code",
+  name: NAME,
   title: "Start Claude Code",
   description:
     "Start Claude Code on a task. Returns at once, or with the result if the turn ends within waitMs. It runs on by itself: follow it and answer its requests with claude_code_check, go on with claude_code_reply.",
@@ -51,24 +55,31 @@ export const claudeCode = defineTool({
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const { options: chosen, warnings } = nameTools(sessionOptions(args, deps.defaults.cwd));
-    refuseNul(chosen);
-    const { attachments, idempotencyKey, prompt: text } = args;
-    const prompt = {
-      text,
-      via: "claude_code",
-      limits: formsOf(call),
-      ...(attachments && { attachments }),
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-    };
-    const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
-    const begun = { cursor, waitMs, warnings };
-    return { answer: await answerTurn(viewSession(sessionId, call, deps), call, begun, deps.diskResume) };
+    const asking = new Asking(NAME, { call, deps });
+    if (!asking.work) asking.begin(await begin(args, call, deps), waitMs);
+    const begun = Begun.parse(asking.work);
+    const { diskResume } = deps;
+    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, diskResume });
   },
 });
 
+async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
+  const { options: chosen, warnings } = nameTools(sessionOptions(args, deps.defaults.cwd));
+  refuseNul(chosen);
+  const { attachments, idempotencyKey, prompt: text } = args;
+  const prompt = {
+    text,
+    via: NAME,
+    limits: formsOf(call),
+    ...(attachments && { attachments }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
+  };
+  const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
+  return { sessionId, cursor, warnings: [...warnings] };
+}
+
 /** One option may come flat, in `advanced`, or in both alike. */
-function sessionOptions(args: z.infer<typeof Input>, defaultCwd: string): SessionOptions {
+function sessionOptions(args: Input, defaultCwd: string): SessionOptions {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
   const given = new Map(Object.entries(flat));
   for (const [name, value] of Object.entries(nested)) {

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { answerCheck } from "../check/answer.ts";
+import { answerNow } from "../check/answer.ts";
 import { readRequest } from "../check/request.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
@@ -16,7 +16,7 @@ export async function tellAsks(
 ): Promise<JsonObject> {
   const without = { includeEvents: false, includeResult: false };
   const request = readRequest({ waitMs: 0, maxBytes, pollOptions: without }, deps.limits);
-  const told = await answerCheck({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
+  const told = await answerNow({ ...request, targets: [{ view, cursor }], several: false }, call, deps);
   const { actions, status, truncated, truncatedFields } = told;
   const cut = truncated === undefined ? {} : { truncated, truncatedFields };
   // As they are told here they count as shown: nothing may be cut of them afterwards.

@@ -1,8 +1,9 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { rungOf, type OpenAsk } from "../../domain/permission.ts";
+import { rungOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
-import type { ToolCall, ToolDeps } from "../define.ts";
-import type { Asked } from "../present/action.ts";
+import { readAsked } from "../asking/asked.ts";
+import type { Asking, Awaited } from "../asking/asking.ts";
+import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../present/check.ts";
 import { wantedOf } from "../present/result.ts";
 import { assembleSeveral } from "../present/several.ts";
@@ -28,15 +29,40 @@ export interface Target {
 const LOOKS_MAX = 3;
 
 /** The sessions are one, told by itself, or `several`, told in a list with the one that woke the call. */
+interface Checked extends CheckRequest {
+  readonly targets: readonly Target[];
+  readonly several: boolean;
+}
+
 export async function answerCheck(
-  request: CheckRequest & { readonly targets: readonly Target[]; readonly several: boolean },
+  request: Checked,
+  asking: Asking,
   call: ToolCall,
   deps: ToolDeps,
-): Promise<JsonObject> {
+): Promise<ToolOutcome> {
   const reading = await Promise.all(request.targets.map(intoLog));
+  const waited = await asking.wait({
+    targets: reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom })),
+    until: request.until,
+    plainly: async (targets, until, waitMs) => waitUntilShown(targets, { ...request, until, waitMs }, call, deps),
+  });
+  if ("needsInput" in waited) return waited;
+  return { answer: await tellCheck(reading, request, waited.woke, { call, deps }) };
+}
+
+/** As it is now, without waiting. */
+export async function answerNow(request: Checked, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
+  return tellCheck(await Promise.all(request.targets.map(intoLog)), request, undefined, { call, deps });
+}
+
+async function tellCheck(
+  reading: readonly Reading[],
+  request: Checked,
+  woke: string | undefined,
+  { call, deps }: { call: ToolCall; deps: ToolDeps },
+): Promise<JsonObject> {
   // Shown to somebody who may not answer, a request has not been delivered: its time does not run.
   const canAnswer = call.scopes.includes("approve");
-  const woke = await waitUntilShown(reading, request, call, deps);
   for (let look = 1; ; look += 1) {
     const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
     const { answer, shown } = assemble(looks, request, woke);
@@ -73,13 +99,13 @@ async function intoLog({ view, cursor, waitFrom }: Target): Promise<Reading> {
 
 /** Many events are of no interest to a caller: until one is, waiting for any event goes on. */
 async function waitUntilShown(
-  targets: readonly Reading[],
+  targets: readonly Awaited[],
   { form, until, waitMs }: CheckRequest,
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<string | undefined> {
   const deadline = deps.now() + waitMs;
-  let waiting = targets.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
+  let waiting = targets;
   let left = waitMs;
   for (;;) {
     const [first, ...rest] = waiting;
@@ -113,7 +139,9 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const isDue = include.result && (!request.several || (state.lastTurnEventId ?? 0) >= cursor);
   const ended = isDue ? await readResult(view, state) : undefined;
   const result = ended && wantedOf(ended, include);
-  const asked = include.actions ? await Promise.all(state.asks.map(async (open) => readAsked(view, open))) : [];
+  const asked = include.actions
+    ? await Promise.all(state.asks.map(async (open) => (await readAsked(view, open)) ?? []))
+    : [];
   const range = { from: cursor, upTo: state.lastEventId, maxEvents };
   const read = await readShown(view, range, form, { eventId: state.lastTurnEventId, result });
   const status = statusOf(state);
@@ -147,11 +175,6 @@ async function placeOf(sessionId: string, { process }: SessionState, { engine }:
   if (process.phase !== "starting" || !process.waiting) return {};
   const waitingBefore = await engine.waitingBefore(sessionId);
   return waitingBefore === undefined ? {} : { waitingBefore };
-}
-
-async function readAsked(view: SessionView, open: OpenAsk): Promise<Asked[]> {
-  const [event] = await view.read(open.eventId, 1);
-  return event?.type === "permission.asked" || event?.type === "question.asked" ? [{ open, ask: event.data }] : [];
 }
 
 /** Whether the engine has not yet heard that this request was shown, or shown whole. */

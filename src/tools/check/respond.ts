@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
@@ -17,14 +18,15 @@ export interface Response {
   readonly answers?: Answers;
 }
 
-interface Responded {
+export const Responded = z.object({
   /** Where the caller reads on, if it does not say. */
-  readonly cursor: number;
+  cursor: z.int(),
   /** What was asked before the answer is no news: it is answered, or shown at once. */
-  readonly waitFrom: number;
+  waitFrom: z.int(),
   /** Something else is to be answered first. */
-  readonly isMoreAsked: boolean;
-}
+  isMoreAsked: z.boolean(),
+});
+type Responded = z.infer<typeof Responded>;
 
 export async function respond(
   view: SessionView,

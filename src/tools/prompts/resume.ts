@@ -23,8 +23,9 @@ export const resume = definePrompt({
   scopes: ["read", "run"],
   write: async ({ sessionId }, caller, deps) => {
     const ready = await deps();
-    const quiet = { signal: new AbortController().signal, client: { elicitation: false, tasks: false } };
-    const view = viewSession(sessionId, { ...caller, ...quiet, resumeState: undefined }, ready);
+    const client = { elicitation: false, tasks: false } as const;
+    const quiet = { signal: new AbortController().signal, client, resumeState: undefined, inputResponses: {} };
+    const view = viewSession(sessionId, { ...caller, ...quiet }, ready);
     const { state } = await view.record();
     const parts = [
       `Go on with session ${sessionId}. It is ${statusOf(state)}, after ${String(state.totals.turns)} turns.`,

@@ -47,7 +47,8 @@ async function eventsOf(
   reading: Reading,
   deps: ToolDeps,
 ) {
-  const call = { ...reading, client: { elicitation: false, tasks: false }, resumeState: undefined };
+  const client = { elicitation: false, tasks: false } as const;
+  const call = { ...reading, client, resumeState: undefined, inputResponses: {} };
   const view = viewSession(sessionId, call, deps);
   const { state } = await view.record();
   const last = { eventId: null, result: undefined };

@@ -1,0 +1,60 @@
+import { inputRequired, type InputRequiredResult, type ServerContext } from "@modelcontextprotocol/server";
+import type { Form, FormAnswer, NeedsInput } from "../tools/asking/needs-input.ts";
+import { formAnswer, type Round } from "./call.ts";
+import type { States } from "./states.ts";
+
+/**
+ * Forms on their way to a client. From 2026-07-28 on a call ends with them, and the client sends it again with what was
+ * filled in. Before, they are requests to the client while the call runs. Not by the SDK's own bridge between the two:
+ * there a dialog that fails takes the whole call with it, and one that nobody needs any more stays open.
+ */
+
+export async function sendAway(
+  { requests, state }: NeedsInput,
+  context: ServerContext,
+  states: States,
+): Promise<InputRequiredResult> {
+  const inputRequests = Object.fromEntries(
+    Object.entries(requests).map(([key, form]) => [key, inputRequired.elicit(paramsOf(form))]),
+  );
+  return inputRequired({ inputRequests, requestState: await states.mint(state, context) });
+}
+
+/** The round that follows. A client gives its call up after a time of its own, so a dialog gets no more than `withinMs`. */
+export async function askDuring(needs: NeedsInput, context: ServerContext): Promise<Round> {
+  const enough = new AbortController();
+  const { signal } = context.mcpReq;
+  const stop = () => enough.abort();
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  const timer = setTimeout(stop, needs.withinMs);
+  void needs.settled(enough.signal).then(stop, stop);
+  try {
+    const asked = Object.entries(needs.requests).map(async ([key, form]) => {
+      return [key, await askFor(form, context, enough.signal)] as const;
+    });
+    return { state: needs.state, answers: Object.fromEntries(await Promise.all(asked)) };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
+    stop();
+  }
+}
+
+/** Its time is ours to end, not that of the SDK for requests in general. */
+const NEVER_MS = 2_147_483_647;
+
+async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
+  try {
+    const request = { method: "elicitation/create" as const, params: paramsOf(form) };
+    const answer = await mcpReq.send(request, { signal, timeout: NEVER_MS });
+    return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
+  } catch {
+    // A client that cannot show this form has not shown it: somebody else is asked.
+    return { action: signal.aborted ? "none" : "cancel" };
+  }
+}
+
+function paramsOf({ message, schema }: Form) {
+  return { mode: "form" as const, message, requestedSchema: { ...schema, properties: { ...schema.properties } } };
+}

@@ -1,0 +1,104 @@
+import { AppError } from "../../domain/error.ts";
+import { rungOf, type OpenAsk } from "../../domain/permission.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import type { SessionView } from "../session-view.ts";
+import { readAsked } from "./asked.ts";
+import { decidedBy, formOf } from "./form.ts";
+import type { Form, FormAnswer } from "./needs-input.ts";
+
+/** The person at the client as one of those who answer: a form is shown to them, and what they say is their answer. */
+
+interface Call {
+  readonly call: ToolCall;
+  readonly deps: ToolDeps;
+}
+
+/** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
+export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Call): boolean {
+  return client.elicitation !== false && scopes.includes("approve") && ladder.includes("user");
+}
+
+/** Whether it is for the person at a client to answer this request now. */
+export function forUser(open: OpenAsk): boolean {
+  return rungOf(open) === "user";
+}
+
+/** Whether whoever calls could answer, and has nobody at his side who could be shown a form. */
+export function isAlone({ call: { client, scopes }, deps: { ladder } }: Call): boolean {
+  return client.elicitation === false && scopes.includes("approve") && ladder.includes("user");
+}
+
+/** What waits for a person at the client that waits, and shows no forms, goes on to whoever is next. */
+export async function passOn(targets: readonly { readonly view: SessionView }[], { call, deps }: Call): Promise<void> {
+  for (const { view } of targets) {
+    const { state } = await view.record();
+    for (const { requestId } of state.asks.filter(forUser)) {
+      await deps.engine.pass(call.principal, view.id, { requestId, from: "user", why: "unreachable" });
+    }
+  }
+}
+
+/** Undefined where the request is gone from the log. */
+export async function showForm(
+  view: SessionView,
+  open: OpenAsk,
+  again: boolean,
+  { call, deps }: Call,
+): Promise<Form | undefined> {
+  const asked = await readAsked(view, open);
+  if (!asked) return undefined;
+  const { spec, title = spec.title } = await view.record();
+  const { requestId } = open;
+  // Answers are put into the input of a question, and take nothing of it away: how much of it was read is no matter.
+  await deps.engine.delivered(call.principal, view.id, [{ requestId, whole: open.kind === "question", rung: "user" }]);
+  return formOf(asked.ask, { cwd: spec.cwd, title }, again);
+}
+
+/**
+ * `settled`: answered, by this form or by somebody who was quicker. `dismissed`: it has gone on to whoever is next.
+ * `unclear`: to be asked once more. `late`: not answered yet.
+ */
+type Taken = "settled" | "dismissed" | "unclear" | "late";
+
+export async function takeForm(
+  view: SessionView,
+  { requestId, again }: { readonly requestId: string; readonly again: boolean },
+  answer: FormAnswer,
+  { call, deps }: Call,
+): Promise<Taken> {
+  const { state } = await view.record();
+  const open = state.asks.find((each) => each.requestId === requestId);
+  const asked = open && (await readAsked(view, open));
+  if (!asked) return "settled";
+  if (answer.action === "none") return "late";
+  const decided = decidedBy(asked.ask, answer);
+  if (decided === "unclear" && !again) return decided;
+  if (typeof decided === "string") {
+    await deps.engine.pass(call.principal, view.id, { requestId, from: "user", why: "dismissed" });
+    return "dismissed";
+  }
+  try {
+    await deps.engine.answer(call, view.id, { ...decided, requestId, by: "user" });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "PERMISSION_REQUEST_NOT_FOUND") throw error;
+  }
+  return "settled";
+}
+
+/** Between two looks at a session that is asked, ms: its news wake whoever waits before. */
+const LOOK_MS = 30_000;
+
+/** Resolves when the request is no longer with the user, or when the signal aborts. */
+export async function untilSettled(
+  view: SessionView,
+  requestId: string,
+  signal: AbortSignal,
+  { call, deps }: Call,
+): Promise<void> {
+  while (!signal.aborted) {
+    const { state } = await view.record();
+    if (!state.asks.some((open) => open.requestId === requestId && forUser(open))) return;
+    const sessions = [{ sessionId: view.id, cursor: state.lastEventId + 1 }];
+    await deps.engine.wait(call.principal, { sessions, until: "event", timeoutMs: LOOK_MS, signal });
+  }
+}
