@@ -22,13 +22,6 @@ interface OpenedCall {
   readonly settled: () => Promise<void>;
 }
 
-/** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
-export interface Said {
-  readonly capabilities: unknown;
-  /** The least of the levels that it wants; undefined where it has said nothing. */
-  readonly logLevel: string | undefined;
-}
-
 /** What a call comes back with after a form. */
 export interface Round {
   readonly state: unknown;
@@ -57,7 +50,14 @@ export function isLegacy({ mcpReq }: ServerContext): boolean {
   return mcpReq.envelope === undefined;
 }
 
-/** `said` is of initialize; in the modern era every request says it again. `told` counts over all rounds of a call. */
+/** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
+export interface Said {
+  readonly capabilities: unknown;
+  /** The least of the levels that it wants; undefined where it has said nothing. */
+  readonly logLevel: string | undefined;
+}
+
+/** `told` counts over all rounds of a call. */
 export function openCall(
   context: ServerContext,
   { capabilities, logLevel }: Said,

@@ -1,0 +1,105 @@
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { namedUsers } from "./named-users.ts";
+import { told } from "./one-turn.ts";
+import { callOnce } from "./outer-claude.ts";
+import { calling, filled, Somebody, writing } from "./somebody.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+describe("a form", () => {
+  it("is of whichever session of a poll asks, and is not shown by a call that does not wait", async () => {
+    const somebody = new Somebody();
+    const server = await world.server({ person: somebody.person });
+    const cwd = world.folder();
+    const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
+    const one = await server.call("claude_code", { prompt: quiet, cwd });
+    const other = await server.call("claude_code", { prompt: asking, cwd });
+    somebody.does = filled({ decision: "deny" });
+    const sessions = [one, other].map(({ sessionId }) => ({ sessionId }));
+    const several = await server.call("claude_code_check", { action: "poll", sessions, waitMs: 40_000 });
+    expect(several).toMatchObject({ sessions: [{ status: "running" }, { status: "idle" }] });
+    expect(somebody.seen).toHaveLength(1);
+    const next = await server.call("claude_code_reply", { sessionId: other.sessionId, prompt: asking });
+    let status = next.status;
+    while (status === "running") {
+      status = (await server.call("claude_code_check", { action: "poll", sessionId: other.sessionId, waitMs: 0 }))
+        .status;
+    }
+    expect(status).toBe("waiting_permission");
+    expect(somebody.seen).toHaveLength(1);
+    await server.call("claude_code_session", { action: "cancel", sessionId: one.sessionId });
+    await server.close();
+  });
+
+  it("shows what is long or hidden for what it is", async () => {
+    const somebody = new Somebody();
+    const server = await world.server({ person: somebody.person });
+    const cwd = world.folder();
+    const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
+    const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
+    somebody.does = filled({ decision: "deny" });
+    await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+    const { message } = somebody.seen[0]!;
+    for (const hidden of ["\u001b", "\u202e"]) expect(message).not.toContain(hidden);
+    expect(message).toContain("\\x1b[2Jhi \\u{202e}");
+    // No line of the command begins where ours do.
+    expect(message).toContain("\n    Risk: none");
+    expect(message).toMatch(/\[cut: \d+ characters are not shown\]/);
+    expect(message).toContain("; the end");
+    expect(message.length).toBeLessThan(4_000);
+    await server.close();
+  });
+
+  it("is not for a client that shows none: the request is the caller's, as ever", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+    const { sessionId, status } = await server.call("claude_code", start);
+    expect(status).toBe("waiting_permission");
+    const { actions } = await server.news(sessionId);
+    expect(actions).toMatchObject([{ toolName: "Write" }]);
+    await server.close();
+  });
+
+  it("is not for a caller whose answer would not count", async () => {
+    const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
+    const http = await world.http({ args: users.args });
+    for (const [name, forms] of [
+      ["ann", 1],
+      ["bob", 0],
+    ] as const) {
+      const somebody = new Somebody();
+      const client = await http.connect("modern", users.tokens[name], somebody.person);
+      const cwd = world.folder();
+      const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+      expect((await client.call("claude_code", start)).status).toBe("waiting_permission");
+      expect(somebody.seen).toHaveLength(forms);
+      await client.close();
+    }
+  });
+});
+
+describe("claude -p, whose forms are closed at once", () => {
+  it("gets the request as the caller, in the same answer", async () => {
+    const http = await world.http();
+    const cwd = world.folder();
+    const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
+    const { sessionId, status } = await callOnce(world.folder(), http, "claude_code", start);
+    expect(status).toBe("waiting_permission");
+    const client = await http.connect();
+    const { events } = await told(client, sessionId);
+    const asked = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(asked.actions).toMatchObject([{ toolName: "Write" }]);
+    expect(asked.actions[0]).not.toHaveProperty("waitsFor");
+    expect(JSON.stringify(events)).toContain("Write");
+  });
+});
