@@ -1,5 +1,6 @@
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism, homedir, totalmem } from "node:os";
 import { claudeRuntime } from "./claude/runtime.ts";
+import { rulesOf } from "./config/approvals.ts";
 import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
@@ -57,6 +58,7 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
     ownCommands,
     ownUrls,
     confine,
+    rules: rulesOf(config),
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
     spares: config.spares,
@@ -90,6 +92,7 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
 
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {
   return {
+    rules: { ...rulesOf(config), home: homedir() },
     askDeliveredMs: config.permissionTimeoutMs,
     askMaxMs: config.permissionMaxMs,
     askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),

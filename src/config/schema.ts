@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { approvalFields } from "./approvals.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {
@@ -84,6 +85,7 @@ const fields = {
     group: "Permissions",
     meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
   }),
+  ...approvalFields,
   allowDiskResume: toggle({
     flag: "allow-disk-resume",
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
@@ -117,6 +118,25 @@ export function words(fallback: string, about: About) {
       placeholder: "<a,b>",
       allowed: `names, none of them empty ${LISTED}`,
       fallback,
+    });
+}
+
+/** Permission rules; what is wrong with one is told in words of its own. */
+export function rules(behavior: RuleBehavior, about: About) {
+  return z
+    .array(z.string())
+    .superRefine((texts, context) => {
+      const parsed = texts.map((each) => parseRule(each, behavior));
+      for (const each of parsed) if (!each.ok) context.addIssue({ code: "custom", message: each.problem });
+    })
+    .default([])
+    .readonly()
+    .register(details, {
+      ...about,
+      reading: "words",
+      placeholder: "<rules>",
+      allowed: `rules, each Tool or Tool(content) ${LISTED}`,
+      fallback: "none",
     });
 }
 

@@ -38,6 +38,8 @@ const Answered = z.object({
   by: AnsweredBy,
   message: z.string().exactOptional(),
   forSession: z.boolean().exactOptional(),
+  /** Which rule, where one has answered. */
+  rule: z.string().exactOptional(),
 });
 
 export const TurnEnded = z.object({

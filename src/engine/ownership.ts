@@ -21,7 +21,7 @@ const QUIET_LOOK_MS = 100;
 const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
+  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
 }
@@ -184,8 +184,8 @@ export class Ownership {
   #policyOf(spec: SessionOptions): Policy {
     const { initMs, limits } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
-    const { maxBudgetUsd: budgetUsd, persistSession = true, timeout: turnMs } = spec;
-    return { ...limits, askMs, budgetUsd, ephemeral: !persistSession, initMs: sessionInitTimeoutMs, onLost, turnMs };
+    const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
+    return { ...limits, askMs, budgetUsd, cwd, ephemeral: !isKept, initMs: sessionInitTimeoutMs, onLost, turnMs };
   }
 
   async #heartbeat(): Promise<void> {

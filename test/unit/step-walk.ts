@@ -28,6 +28,8 @@ export const POLICY: Policy = {
   inactivityMs: 600 * SECOND,
   idleProcessMs: 900 * SECOND,
   stopGraceMs: 5 * SECOND,
+  rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
+  cwd: "/work",
 };
 
 export const RESULT: AgentResult = {

@@ -1,6 +1,7 @@
 import type { Delivered } from "../../domain/command.ts";
 import type { AnsweredBy, Ask, OpenAsk } from "../../domain/permission.ts";
 import { emit, type Draft } from "./draft.ts";
+import { ruleFor, type Ruling } from "./ruling.ts";
 
 const ANSWERED_KEPT = 20;
 
@@ -9,13 +10,14 @@ export interface Answer {
   by: AnsweredBy;
   message?: string;
   forSession?: boolean;
+  rule?: string;
 }
 
 /** Something is asked: it is in the log, the state holds its deadline. */
 export function openAsk(draft: Draft, ask: Ask): void {
   const { state, policy, at } = draft;
   const eventId = emit(draft, { type: ask.kind === "question" ? "question.asked" : "permission.asked", data: ask });
-  state.asks.push({
+  const opened: OpenAsk = {
     requestId: ask.requestId,
     kind: ask.kind,
     eventId,
@@ -23,8 +25,16 @@ export function openAsk(draft: Draft, ask: Ask): void {
     createdAt: at,
     expiresAt: at + (chosenMs(draft) ?? policy.askUnseenMs),
     seenWhole: false,
-  });
+  };
+  state.asks.push(opened);
+  const ruling = ruleFor(draft, ask);
+  if (ruling) return settleByRule(draft, opened, ruling);
   if (state.turn) state.turn.waitingSince ??= at;
+}
+
+function settleByRule(draft: Draft, ask: OpenAsk, { decision, rule }: Ruling): void {
+  settleAsk(draft, ask, { ...decision, by: "rule", rule });
+  draft.effects.push({ type: "answer", requestId: ask.requestId, decision });
 }
 
 /** What the caller chose for the prompt, or else for the session. */

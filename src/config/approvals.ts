@@ -1,0 +1,40 @@
+import type { z } from "zod";
+import { parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
+import { rules } from "./setting.ts";
+
+/** Settings of who approves what Claude Code asks. */
+export const approvalFields = {
+  allowRules: rules("allow", {
+    flag: "allow-rules",
+    variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
+    group: "Permissions",
+    meaning:
+      "What runs without anybody being asked, in Claude Code's rule syntax. A rule that asks or denies beats it.",
+  }),
+  askRules: rules("ask", {
+    flag: "ask-rules",
+    variable: "CLAUDE_CODE_MCP_ASK_RULES",
+    group: "Permissions",
+    meaning: "What somebody is asked about, whatever else allows it, in Claude Code's rule syntax.",
+  }),
+  denyRules: rules("deny", {
+    flag: "deny-rules",
+    variable: "CLAUDE_CODE_MCP_DENY_RULES",
+    group: "Permissions",
+    meaning: "What never runs, whoever allows it and in any permission mode, in Claude Code's rule syntax.",
+  }),
+};
+
+type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
+
+export function rulesOf({ allowRules, askRules, denyRules }: ApprovalConfig): Record<RuleBehavior, Rule[]> {
+  return { allow: parsed(allowRules, "allow"), ask: parsed(askRules, "ask"), deny: parsed(denyRules, "deny") };
+}
+
+/** The schema has refused what cannot be read. */
+function parsed(texts: readonly string[], behavior: RuleBehavior): Rule[] {
+  return texts.flatMap((text) => {
+    const read = parseRule(text, behavior);
+    return read.ok ? [read.rule] : [];
+  });
+}
