@@ -1,6 +1,6 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
 import { claudeRuntime } from "./claude/runtime.ts";
-import { rulesOf } from "./config/approvals.ts";
+import { callerApprovesOf, rulesOf } from "./config/approvals.ts";
 import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
@@ -82,6 +82,7 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
     places: placesOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
+      callerApproves: callerApprovesOf(config),
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
@@ -93,6 +94,7 @@ export function startEngine(settings: EngineSettings, means: Means): Running {
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {
   return {
     rules: { ...rulesOf(config), home: homedir() },
+    callerApproves: callerApprovesOf(config),
     askDeliveredMs: config.permissionTimeoutMs,
     askMaxMs: config.permissionMaxMs,
     askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),

@@ -1,5 +1,6 @@
 import type { Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing } from "./app-http.ts";
+import { callerApprovesOf } from "./config/approvals.ts";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
@@ -139,11 +140,12 @@ export function createApp(settings: AppSettings): App {
 function toolSettings({
   config,
   environment,
-}: AppSettings): Pick<ToolDeps, "allows" | "defaults" | "diskResume" | "limits" | "now"> {
+}: AppSettings): Pick<ToolDeps, "allows" | "callerApproves" | "defaults" | "diskResume" | "limits" | "now"> {
   return {
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },
+    callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
   };

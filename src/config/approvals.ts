@@ -1,9 +1,17 @@
 import type { z } from "zod";
+import { BOUNDS, type Bound } from "../domain/approvals/risk.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
-import { rules } from "./setting.ts";
+import { optionalChoice, rules } from "./setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
+  callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
+    flag: "caller-approves",
+    variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
+    group: "Permissions",
+    meaning:
+      "The most that the calling model may approve, by answers, options and modes: nothing, reads or edits inside the session's folders, or all. What goes beyond is asked of others.",
+  }),
   allowRules: rules("allow", {
     flag: "allow-rules",
     variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
@@ -29,6 +37,13 @@ type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
 
 export function rulesOf({ allowRules, askRules, denyRules }: ApprovalConfig): Record<RuleBehavior, Rule[]> {
   return { allow: parsed(allowRules, "allow"), ask: parsed(askRules, "ask"), deny: parsed(denyRules, "deny") };
+}
+
+export function callerApprovesOf({
+  callerApproves,
+  http,
+}: Pick<ApprovalConfig, "callerApproves"> & { readonly http?: string | undefined }): Bound {
+  return callerApproves ?? (http === undefined ? "all" : "edits");
 }
 
 /** The schema has refused what cannot be read. */

@@ -177,6 +177,20 @@ export function choice<const T extends readonly [string, ...string[]]>(
     });
 }
 
+/** Without one it depends on other settings; `fallback` says how. */
+export function optionalChoice<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: string,
+  about: About,
+) {
+  const allowed = `one of ${values.join(", ")}`;
+  const placeholder = values.join("|");
+  return z
+    .enum(values)
+    .optional()
+    .register(details, { ...about, reading: "text", placeholder, allowed, fallback });
+}
+
 export function directories(fallback: string, about: About) {
   const allowed = "directories, none of them empty (a list in a file, separated as in PATH in a variable)";
   return z

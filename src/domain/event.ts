@@ -28,6 +28,7 @@ export const NoticeKind = z.enum([
   "rewind",
   "waiting",
   "warning",
+  "revoked",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
 
@@ -40,6 +41,8 @@ const Answered = z.object({
   forSession: z.boolean().exactOptional(),
   /** Which rule, where one has answered. */
   rule: z.string().exactOptional(),
+  /** The rules by which it is remembered until the session ends. */
+  remembered: z.array(z.string()).exactOptional(),
 });
 
 export const TurnEnded = z.object({

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { tighter } from "../domain/approvals/risk.ts";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { RestRequest } from "../domain/control.ts";
@@ -185,7 +186,9 @@ export class Ownership {
     const { initMs, limits } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
     const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
-    return { ...limits, askMs, budgetUsd, cwd, ephemeral: !isKept, initMs: sessionInitTimeoutMs, onLost, turnMs };
+    const callerApproves = tighter(limits.callerApproves, spec.callerApproves ?? "all");
+    const own = { askMs, budgetUsd, callerApproves, cwd, onLost, turnMs };
+    return { ...limits, ...own, ephemeral: !isKept, initMs: sessionInitTimeoutMs };
   }
 
   async #heartbeat(): Promise<void> {

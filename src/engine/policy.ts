@@ -1,9 +1,12 @@
+import type { Bound } from "../domain/approvals/risk.ts";
 import type { Rules } from "./rules/judge.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
   /** The operator's; a session's own are Claude Code's to heed. */
   readonly rules: Rules;
+  /** The most that a caller may approve in the session. */
+  readonly callerApproves: Bound;
   /** The session's folder, which paths of rules count from. */
   readonly cwd: string;
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */

@@ -1,3 +1,4 @@
+import type { Bound } from "../domain/approvals/risk.ts";
 import type { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
@@ -39,6 +40,8 @@ export interface ToolDeps {
   readonly engine: Engine;
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
+  /** The most that any caller may approve here. */
+  readonly callerApproves: Bound;
   readonly diskResume: DiskResume;
   /** What the operator allows callers to see. */
   readonly allows: { readonly sensitiveDetails: boolean };

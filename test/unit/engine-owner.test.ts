@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState, statusOf } from "../../src/domain/session.ts";
 import type { WaitRequest } from "../../src/engine/api.ts";
 import { walkTo } from "./step-cases.ts";
@@ -61,7 +62,7 @@ describe("an owner that drains", () => {
     const answer = { requestId: "r1", decision: "allow", by: "caller" } as const;
     const refused = [own, other].flatMap((id) => [
       a.engine.prompt("local", id, { text: "x" }),
-      a.engine.answer("local", id, answer),
+      a.engine.answer(LOCAL_CALLER, id, answer),
       a.engine.delivered("local", id, [{ requestId: "r1", whole: true }]),
       a.engine.interrupt("local", id, "ann"),
       a.engine.cancel("local", id, { by: "ann" }),

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import type { Engine, WaitRequest, WaitUntil } from "../../src/engine/api.ts";
 import { errorsOf, OPTIONS, type TestNode, twoNodes, type World } from "./step-two-nodes.ts";
@@ -50,7 +51,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
 
   it("is answered", async () => {
     const id = await a.asked();
-    const { cursor } = await via().answer("local", id, allow("r1"));
+    const { cursor } = await via().answer(LOCAL_CALLER, id, allow("r1"));
     expect(await via().read("local", id, cursor, 1)).toMatchObject([{ data: { requestId: "r1", by: "caller" } }]);
     expect(a.runtime.of(id).calls).toContain("answer r1 allow");
   });
@@ -116,7 +117,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     const woke = waiting(via(), id, "end").then(async () => a.story(id));
     a.runtime.of(id).ask("r1");
     await a.seen(id, "permission.asked");
-    await a.engine.answer("local", id, allow("r1"));
+    await a.engine.answer(LOCAL_CALLER, id, allow("r1"));
     a.runtime.of(id).finish();
     expect(await woke).toMatch(/permission\.answered message turn\.ended$/);
   });
@@ -159,7 +160,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     };
     const tries = [
       via().prompt("eve", id, { text: "x" }),
-      via().answer("eve", id, allow("r1")),
+      via().answer({ ...LOCAL_CALLER, principal: "eve" }, id, allow("r1")),
       via().delivered("eve", id, [{ requestId: "r1", whole: true }]),
       via().interrupt("eve", id, "eve"),
       via().cancel("eve", id, { by: "eve" }),
@@ -180,8 +181,8 @@ describe("two nodes", () => {
     const id = await a.asked();
     const [first, second] = order === "ab" ? [a, b] : [b, a];
     const errors = await errorsOf([
-      first.engine.answer("local", id, allow("r1")),
-      second.engine.answer("local", id, { requestId: "r1", decision: "deny", by: "user" }),
+      first.engine.answer(LOCAL_CALLER, id, allow("r1")),
+      second.engine.answer(LOCAL_CALLER, id, { requestId: "r1", decision: "deny", by: "user" }),
     ]);
     const [won] = a.runtime.of(id).calls.filter((call) => call.startsWith("answer"));
     const behavior = won?.split(" ").at(-1) ?? "";

@@ -29,6 +29,7 @@ export const POLICY: Policy = {
   idleProcessMs: 900 * SECOND,
   stopGraceMs: 5 * SECOND,
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
+  callerApproves: "all",
   cwd: "/work",
 };
 

@@ -3,6 +3,7 @@
 /** Whether the rule allows the command: one simple command, without anything by which a shell would run another. */
 export function allowsCommand(content: string, command: string, isBash: boolean): boolean {
   const text = command.trim();
+  if (!content.includes("*") && content.trim() === text) return true;
   return isSimple(text, isBash) && fits(content, text);
 }
 

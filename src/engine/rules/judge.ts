@@ -21,13 +21,17 @@ export interface Verdict {
 
 /** Undefined where no rule says anything. */
 export function judge(ask: Ask, rules: Rules, cwd: string): Verdict | undefined {
-  const bases: Bases = { cwd: ask.cwd === undefined ? [cwd] : [cwd, ask.cwd], home: rules.home };
+  const bases = basesOf(ask, rules, cwd);
   for (const behavior of ["deny", "ask", "allow"] as const) {
     const isStrict = behavior === "allow";
     const rule = rules[behavior].find((each) => (isStrict ? allows(each, ask, bases) : speaksOf(each, ask, bases)));
     if (rule) return { behavior, rule: rule.text };
   }
   return undefined;
+}
+
+export function basesOf({ cwd: real }: Ask, { home }: Pick<Rules, "home">, cwd: string): Bases {
+  return { cwd: real === undefined ? [cwd] : [cwd, real], home };
 }
 
 /** Nobody is spared a question, and no rule lets a file be changed that runs commands by itself. */

@@ -11,6 +11,7 @@ export interface Answer {
   message?: string;
   forSession?: boolean;
   rule?: string;
+  remembered?: string[];
 }
 
 /** Something is asked: it is in the log, the state holds its deadline. */

@@ -7,6 +7,7 @@ import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
 import { interruptedBy, interruptTurn } from "./interrupting.ts";
+import { onRevoke, rememberAnswer } from "./remembering.ts";
 import { stayAwake } from "./resting.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
@@ -25,6 +26,8 @@ export function onCommand(draft: Draft, command: Command): void {
     case "delivered":
       for (const delivered of command.data.asks) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
+    case "revoke":
+      return onRevoke(draft, command);
     case "interrupt":
       return onInterrupt(draft, command);
     case "queue":
@@ -121,8 +124,8 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
-  const remembered = forSession ? { forSession } : {};
-  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...remembered }, command.id);
+  const lasting = forSession && { forSession, remembered: rememberAnswer(draft, command) };
+  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.

@@ -8,6 +8,7 @@ import { Answers } from "../check/questions.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { jsonBytes } from "../present/size.ts";
 import { SessionId } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
@@ -138,9 +139,16 @@ async function answerThenCheck(args: Input, action: AnswerAction, call: ToolCall
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
-  const { cursor, isMoreAsked, waitFrom } = await respond(view, { ...args, action }, call, deps);
+  const { cursor, isMoreAsked, waitFrom, withheld } = await respond(view, { ...args, action }, call, deps);
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
   // What else is asked is to be answered, not waited for.
   const waitMs = isMoreAsked ? 0 : request.waitMs;
-  return answerCheck({ ...request, waitMs, targets, several: false }, call, deps);
+  if (withheld.length === 0) return answerCheck({ ...request, waitMs, targets, several: false }, call, deps);
+  const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
+  const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
+  return { ...(await answerCheck({ ...request, maxBytes, waitMs, targets, several: false }, call, deps)), ...told };
 }
+
+const WARNINGS_MOST = 3;
+/** What an answer has for itself, however much is to be told beside it. */
+const LEAST_BYTES = 1_024;

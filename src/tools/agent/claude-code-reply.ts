@@ -57,22 +57,22 @@ export const claudeCodeReply = defineTool({
   scope: "run",
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const { sessionId, cursor } = await send(args, call, deps);
+    const { sessionId, cursor, withheld: warnings } = await send(args, call, deps);
     const view = viewSession(sessionId, call, deps);
-    return { answer: await answerTurn(view, call, { cursor, waitMs }, deps.diskResume) };
+    return { answer: await answerTurn(view, call, { cursor, waitMs, warnings }, deps.diskResume) };
   },
 });
 
-async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sessionId: string; cursor: number }> {
+async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<ToolDeps["engine"]["fork"]> {
   const { forkSession: fork = false, sessionId } = args;
   const prompt = promptOf(args);
   if (fork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
   try {
-    if (fork) return await deps.engine.fork(call.principal, sessionId, prompt);
+    if (fork) return await deps.engine.fork(call, sessionId, prompt);
     const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
-    return { sessionId, cursor };
+    return { sessionId, cursor, withheld: [] };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }

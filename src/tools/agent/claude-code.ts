@@ -60,8 +60,8 @@ export const claudeCode = defineTool({
       ...(attachments && { attachments }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     };
-    const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
-    const begun = { cursor, waitMs, warnings };
+    const { sessionId, cursor, withheld } = await deps.engine.open(call, { options: chosen, prompt });
+    const begun = { cursor, waitMs, warnings: [...warnings, ...withheld] };
     return { answer: await answerTurn(viewSession(sessionId, call, deps), call, begun, deps.diskResume) };
   },
 });

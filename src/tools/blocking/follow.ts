@@ -144,7 +144,7 @@ const NOBODY_ANSWERS =
 /** A request must not hang where nobody can answer it. */
 async function denyAtOnce(view: SessionView, requestId: string, { call, deps }: Reacting): Promise<void> {
   const denial = { requestId, decision: "deny", by: "rule", denyMessage: NOBODY_ANSWERS } as const;
-  await deps.engine.answer(call.principal, view.id, denial).catch((error: unknown) => {
+  await deps.engine.answer(call, view.id, denial).catch((error: unknown) => {
     // Claude Code has taken it back meanwhile, or a second server was quicker.
     if (!(error instanceof AppError)) throw error;
   });

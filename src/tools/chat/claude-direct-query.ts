@@ -17,8 +17,12 @@ export const claudeDirectQuery = defineTool({
   scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);
-    const { cursor, sessionId } = await deps.engine.open(call, { options, prompt: { text, via: NAME } });
+    const {
+      cursor,
+      sessionId,
+      withheld: warnings,
+    } = await deps.engine.open(call, { options, prompt: { text, via: NAME } });
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
-    return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close }, call, deps);
+    return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close, warnings }, call, deps);
   },
 });

@@ -24,6 +24,8 @@ interface Responded {
   readonly waitFrom: number;
   /** Something else is to be answered first. */
   readonly isMoreAsked: boolean;
+  /** What of it was left out, a sentence each. */
+  readonly withheld: readonly string[];
 }
 
 export async function respond(
@@ -35,11 +37,11 @@ export async function respond(
   const answer =
     response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
   const before = await view.record();
-  const { cursor } = await deps.engine.answer(call.principal, view.id, answer);
+  const { cursor, withheld } = await deps.engine.answer(call, view.id, answer);
   const { state } = await view.record();
   const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
-  return { cursor: ask ? ask.eventId + 1 : cursor, waitFrom: cursor, isMoreAsked: state.asks.length > 0 };
+  return { cursor: ask ? ask.eventId + 1 : cursor, waitFrom: cursor, isMoreAsked: state.asks.length > 0, withheld };
 }
 
 function answerToPermission({ answers, ...response }: Response): AnswerRequest {
