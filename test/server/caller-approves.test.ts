@@ -121,7 +121,18 @@ describe("other ways to begin", () => {
     expect(existsSync(files.Write)).toBe(true);
   });
 
-  it("claude_code_reply: a fork, and diskResumeConfig", async () => {
+  it("claude_code_reply: a fork of a session that was allowed more", async () => {
+    const generous = await world.server();
+    const options = { cwd: world.folder(), permissionMode: "acceptEdits" };
+    const begin = { prompt: scriptTag([{ text: "end" }]), ...options, waitMs: 40_000 };
+    const { sessionId } = await generous.call("claude_code", begin);
+    await generous.close();
+    const fork = { sessionId, prompt: scriptTag([{ text: "end" }]), forkSession: true, waitMs: 40_000 };
+    expect(warned(await none.call("claude_code_reply", fork))).toContain("permissionMode acceptEdits: left out");
+    expect((await edits.call("claude_code_reply", fork))["warnings"]).toBeUndefined();
+  });
+
+  it("claude_code_reply: diskResumeConfig", async () => {
     const cwd = world.folder();
     const open = await world.server({ args: [...ALL, "--store", "memory:"] });
     const first = await open.call("claude_code", {
@@ -183,7 +194,7 @@ describe("changes on the way", () => {
 });
 
 describe("a caller without the scope approve", () => {
-  it("approves nothing by its options, its modes or a fork", async () => {
+  it("approves nothing by its options, an answer or a mode", async () => {
     const users = namedUsers({ ann: { scopes: ["read", "run"] }, annas: { scopes: ["read", "run", "approve"] } });
     const http = await world.http({ args: [...users.args, "--toolsets", "all"] });
     const ann = await http.connect("modern", users.tokens.ann);
