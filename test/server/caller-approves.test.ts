@@ -195,7 +195,7 @@ describe("changes on the way", () => {
 
 describe("a caller without the scope approve", () => {
   it("approves nothing by its options, an answer or a mode", async () => {
-    const users = namedUsers({ ann: { scopes: ["read", "run"] }, annas: { scopes: ["read", "run", "approve"] } });
+    const users = namedUsers({ ann: { scopes: ["read", "run"] } });
     const http = await world.http({ args: [...users.args, "--toolsets", "all"] });
     const ann = await http.connect("modern", users.tokens.ann);
     const { cwd, files, script } = deeds();
