@@ -124,7 +124,8 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
-  const lasting = forSession && { forSession, remembered: rememberAnswer(draft, command) };
+  const remembered = rememberAnswer(draft, command);
+  const lasting = forSession && { forSession, ...(remembered.length > 0 && { remembered }) };
   settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
