@@ -1,6 +1,7 @@
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism, homedir, totalmem } from "node:os";
 import { claudeRuntime } from "./claude/runtime.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
+import { callerApprovesOf, rulesOf } from "./config/approvals/settings.ts";
 import { confinements } from "./config/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
@@ -76,6 +77,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     ownCommands,
     ownUrls: http?.ownUrls ?? [],
     confine,
+    rules: rulesOf(config),
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
     spares: config.spares,
@@ -99,6 +101,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     places: placesOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
+      callerApproves: callerApprovesOf(config),
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
@@ -134,7 +137,8 @@ function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limi
   return {
     ladder: rungs,
     rungMs,
-    callerApproves: "all",
+    rules: { ...rulesOf(config), home: homedir() },
+    callerApproves: callerApprovesOf(config),
     askDeliveredMs: config.permissionTimeoutMs,
     askMaxMs: config.permissionMaxMs,
     askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),

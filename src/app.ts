@@ -1,6 +1,7 @@
 import type { OverHttp, Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing } from "./app-http.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
+import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
@@ -151,13 +152,17 @@ function serverOptionsOf(
 function toolSettings(
   { config, environment }: AppSettings,
   callersAnswer: boolean,
-): Pick<ToolDeps, "allows" | "callersAnswer" | "defaults" | "diskResume" | "folders" | "ladder" | "limits" | "now"> {
+): Pick<
+  ToolDeps,
+  "allows" | "callerApproves" | "callersAnswer" | "defaults" | "diskResume" | "folders" | "ladder" | "limits" | "now"
+> {
   return {
     callersAnswer,
     ladder: ladderOf(config.approvals, callersAnswer).rungs,
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },
+    callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
     folders: async (principal, typed) => {

@@ -47,6 +47,7 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   permissionRequestTimeoutMs: () => ({}),
   sessionInitTimeoutMs: () => ({}),
   onLost: () => ({}),
+  callerApproves: () => ({}),
   persistSession: (persistSession) => ({ persistSession }),
   includePartialMessages: (includePartialMessages) => ({ includePartialMessages }),
   // Claude Code counts its own limit from the start of the process; ours is of each prompt.

@@ -1,6 +1,8 @@
 import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { resolve } from "node:path";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
 import { onlyBundledClaude } from "./binary.ts";
@@ -11,6 +13,8 @@ import { beginningOf } from "./folder/beginning.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
 import { openCold, type Launch } from "./process/launch.ts";
+import type { Folders } from "./risk/places.ts";
+import { handedOver } from "./rules.ts";
 import { confinementOf, type ClaudeSettings } from "./settings.ts";
 import { recipeOf, type Recipe } from "./spares/recipe.ts";
 import type { Spares } from "./spares/spares.ts";
@@ -43,9 +47,24 @@ async function baseOf(
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
-      ...(!config.mayNest && { settings: { deniedMcpServers: ownServer(config) } }),
+      ...withRules(options, config),
       env: environment,
     },
+  };
+}
+
+/** Given in the last place of all, where no option of the session undoes it. */
+function withRules({ cwd, disallowedTools = [] }: SessionOptions, config: ClaudeSettings): Partial<Options> {
+  const folder = resolve(cwd);
+  const ask = handedOver(config.rules.ask, folder);
+  const deny = [...disallowedTools, ...handedOver(config.rules.deny, folder)];
+  const settings = {
+    ...(!config.mayNest && { deniedMcpServers: ownServer(config) }),
+    ...(ask.length > 0 && { permissions: { ask } }),
+  };
+  return {
+    ...(deny.length > 0 && { disallowedTools: deny }),
+    ...(Object.keys(settings).length > 0 && { settings }),
   };
 }
 
@@ -88,10 +107,15 @@ export async function prepare(
       return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
     },
     resumed: beginning.resumed,
+    folders: foldersOf(options, env),
     missing: beginning.missing,
     watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
     notices: base.notices,
   };
+}
+
+function foldersOf({ additionalDirectories = [], cwd }: SessionOptions, env: Record<string, string>): Folders {
+  return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir() };
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;

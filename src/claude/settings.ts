@@ -1,3 +1,4 @@
+import type { Rule } from "../domain/approvals/rule.ts";
 import { AppError } from "../domain/error.ts";
 import type { Principal, Confine, Confinement } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -16,6 +17,8 @@ export interface ClaudeSettings {
   ownUrls: readonly string[];
   /** What the sessions of each principal may use. */
   confine: Confine;
+  /** The operator's rules that deny or ask. */
+  rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
   claudePath: string | undefined;
   forceReaper: boolean;
   /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */

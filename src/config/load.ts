@@ -174,8 +174,10 @@ function check(given: GivenByKey): Config {
   const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
+  const issue = parsed.error.issues.find(({ path }) => path[0] === bad.key);
+  // A refinement of ours says what is wrong.
+  if (issue?.code === "custom") throw new ConfigError(`${source.from} cannot be used: ${issue.message}`);
   if (bad.reading !== "json") throw refused(source, bad);
-  const [issue] = parsed.error.issues;
   const where = issue?.path.slice(1).map(String).join(".") ?? "";
   throw new ConfigError(`${source.from} cannot be used${where && `, at ${where}`}: ${issue?.message ?? bad.allowed}.`);
 }

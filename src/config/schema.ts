@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { RUNG_WORD } from "./approvals/ladder.ts";
+import { approvalFields } from "./approvals/settings.ts";
 import { httpFields } from "./http.ts";
 import { notifyFields } from "./notify/settings.ts";
 import { queryFields } from "./query.ts";
@@ -8,7 +8,6 @@ import {
   choices,
   count,
   directories,
-  inOrder,
   LONGEST_MS,
   milliseconds,
   optionalCount,
@@ -63,14 +62,6 @@ const fields = {
       meaning: "The process of an idle session is closed after this; the session stays and can be replied to.",
     },
   ),
-  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, webhook, caller", {
-    fallback: "user,caller",
-    flag: "approvals",
-    variable: "CLAUDE_CODE_MCP_APPROVALS",
-    group: "Permissions",
-    meaning:
-      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. See docs/approvals.md.",
-  }),
   permissionTimeoutMs: milliseconds(
     { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
     {
@@ -95,6 +86,7 @@ const fields = {
     group: "Permissions",
     meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
   }),
+  ...approvalFields,
   allowDiskResume: toggle({
     flag: "allow-disk-resume",
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",

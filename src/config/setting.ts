@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
 
@@ -137,6 +138,25 @@ export function inOrder(form: RegExp, allowed: string, { fallback, ...about }: A
     });
 }
 
+/** Permission rules; what is wrong with one is told in words of its own. */
+export function rules(behavior: RuleBehavior, about: About) {
+  return z
+    .array(z.string())
+    .superRefine((texts, context) => {
+      const parsed = texts.map((each) => parseRule(each, behavior));
+      for (const each of parsed) if (!each.ok) context.addIssue({ code: "custom", message: each.problem });
+    })
+    .default([])
+    .readonly()
+    .register(details, {
+      ...about,
+      reading: "words",
+      placeholder: "<rules>",
+      allowed: `rules, each Tool or Tool(content) ${LISTED}`,
+      fallback: "none",
+    });
+}
+
 /** Some of the values, at least one. */
 export function choices<const T extends readonly [string, ...string[]]>(
   values: T,
@@ -172,6 +192,20 @@ export function choice<const T extends readonly [string, ...string[]]>(
       allowed: `one of ${values.join(", ")}`,
       fallback,
     });
+}
+
+/** Without one it depends on other settings; `fallback` says how. */
+export function optionalChoice<const T extends readonly [string, ...string[]]>(
+  values: T,
+  fallback: string,
+  about: About,
+) {
+  const allowed = `one of ${values.join(", ")}`;
+  const placeholder = values.join("|");
+  return z
+    .enum(values)
+    .optional()
+    .register(details, { ...about, reading: "text", placeholder, allowed, fallback });
 }
 
 export function directories(fallback: string, about: About) {

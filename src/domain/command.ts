@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
 import { JsonObject } from "./json.ts";
@@ -54,8 +55,12 @@ export const Command = z.discriminatedUnion("kind", [
       by: AnsweredBy,
       /** Remember an allow until the session ends. */
       forSession: z.boolean(),
+      /** By what it is remembered. */
+      remember: Remember.exactOptional(),
     }),
   ),
+  /** Forgets what is remembered by this rule; without one all. */
+  command("revoke", z.object({ rule: z.string().exactOptional(), by: z.string() })),
   /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
   command("delivered", z.object({ asks: z.array(Delivered) })),
   /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */

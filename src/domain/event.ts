@@ -29,6 +29,7 @@ export const NoticeKind = z.enum([
   "rewind",
   "waiting",
   "warning",
+  "revoked",
 ]);
 export type NoticeKind = z.infer<typeof NoticeKind>;
 
@@ -39,6 +40,10 @@ const Answered = z.object({
   by: AnsweredBy,
   message: z.string().exactOptional(),
   forSession: z.boolean().exactOptional(),
+  /** Which rule, where one has answered. */
+  rule: z.string().exactOptional(),
+  /** The rules by which it is remembered until the session ends. */
+  remembered: z.array(z.string()).exactOptional(),
 });
 
 export const TurnEnded = z.object({

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Bound } from "./approvals/risk.ts";
 import { JsonObject } from "./json.ts";
 import { AgentDefinition } from "./options/agents.ts";
 import { McpServer } from "./options/mcp-servers.ts";
@@ -128,6 +129,9 @@ export const AdvancedOptions = z.strictObject({
     .enum(["host", "none"])
     .exactOptional()
     .describe("with none, what would ask is denied at once. Default: host"),
+  callerApproves: Bound.exactOptional().describe(
+    "the most that callers may approve in the session, by any means; never more than the operator allows. Default: the operator's",
+  ),
   planModeInstructions: z.string().min(1).exactOptional().describe("the workflow of plan mode. Default: Claude Code's"),
   promptSuggestions: z.boolean().exactOptional().describe("log a guess of the next prompt. Default: false"),
   agentProgressSummaries: z.boolean().exactOptional().describe("log what subagents are at, every 30 s. Default: false"),

@@ -37,6 +37,8 @@ export const Ask = z.object({
   risk: Risk.exactOptional(),
   /** The absolute paths that it is about, as they were named and, where these are links, as they really are. */
   paths: z.array(z.string()).exactOptional(),
+  /** The session's folder as it really is, where a link names it. */
+  cwd: z.string().exactOptional(),
 });
 export type Ask = z.infer<typeof Ask>;
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Remembered } from "./approvals/remembered.ts";
 import { RestRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
@@ -107,6 +108,8 @@ export const SessionState = z.object({
       commandId: z.string().exactOptional(),
     }),
   ),
+  /** What answers are to hold until the session ends, the newest first. */
+  remembered: z.array(Remembered).exactOptional(),
   queue: z.array(QueuedPrompt),
   /** The process is to be closed once nothing runs, unless another prompt comes before. */
   resting: z.boolean().exactOptional(),

@@ -11,32 +11,34 @@ import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /**
  * The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. Those that
- * are given the options of a session want the whole caller: some options are not for everybody (PERMISSION_DENIED).
+ * are given the options of a session, or decide what runs unasked, want the whole caller: not everything is for everybody.
  */
 export interface Engine {
   /** Makes a session in which nothing runs yet. */
-  create(caller: Caller, options: SessionOptions): Promise<{ sessionId: string }>;
+  create(caller: Caller, options: SessionOptions): Promise<Opened>;
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
-  open(caller: Caller, request: OpenRequest): Promise<{ sessionId: string; cursor: number }>;
+  open(caller: Caller, request: OpenRequest): Promise<Begun>;
   /**
    * Starts a session that begins with all that was said in another, or with what was said up to `resumeAt`. The other
    * stays as it is. Throws SESSION_BUSY while a turn runs there.
    */
-  fork(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ sessionId: string; cursor: number }>;
+  fork(caller: Caller, sessionId: string, request: PromptRequest): Promise<Begun>;
   /**
    * Goes on with a session of Claude Code that no server of this store has seen, or forks it. Throws SESSION_NOT_FOUND
    * when Claude Code has none of this id, SESSION_BUSY when another process has it open.
    */
-  adopt(caller: Caller, request: AdoptRequest): Promise<{ sessionId: string; cursor: number }>;
+  adopt(caller: Caller, request: AdoptRequest): Promise<Begun>;
   /** The next prompt. Throws SESSION_BUSY while a turn runs (see whenBusy), CANCELLED when the session was cancelled. */
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one, and PERMISSION_DENIED where the answer
    * does not count: who allows needs the scope approve, and has to be on the ladder.
    */
-  answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }>;
+  answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
   /** Whom the request is with cannot or will not answer it: it goes on to the next. Where it is with another, nothing happens. */
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
+  /** Forgets an answer that was remembered, by its rule; without one all of them. Resolves with what is forgotten. */
+  revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
   delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void>;
   /**
@@ -51,7 +53,7 @@ export interface Engine {
   /** Runs, or drops, the prompts that wait since something was stopped or lost. */
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
   /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
-  control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
+  control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
   /** How many sessions wait for a place for their Claude Code before this one; undefined when it does not wait. */
   waitingBefore(sessionId: string): Promise<number | undefined>;
   /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
@@ -78,8 +80,23 @@ export interface Engine {
   drain(): Promise<void>;
 }
 
+/** What of a request was left out, a sentence each: it would have let more run unasked than the caller may approve. */
+interface Bounded {
+  withheld: readonly string[];
+}
+
+interface Opened extends Bounded {
+  sessionId: string;
+}
+
+interface Begun extends Opened {
+  cursor: number;
+}
+
 export interface OpenRequest {
   options: SessionOptions;
+  /** Options of the operator's choice, which hold whatever the caller may approve; they go before the others. */
+  fromOperator?: Pick<SessionOptions, "allowedTools">;
   prompt: Pick<PromptRequest, "text" | "attachments" | "idempotencyKey" | "limits" | "via">;
 }
 

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import type { Bound } from "../domain/approvals/risk.ts";
 import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
@@ -17,7 +19,10 @@ import type {
 } from "./api.ts";
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
-import { decisionOf, withinPlaces } from "./verbs/decision.ts";
+import { decisionOf, rememberable, withinPlaces } from "./verbs/decision.ts";
+import { boundOf, checkModeWithin } from "./bounds/bound.ts";
+import { withinBound, type Withheld } from "./bounds/options.ts";
+import { decisionWithin } from "./bounds/updates.ts";
 import {
   checkAnswers,
   checkDecision,
@@ -73,28 +78,26 @@ class Node implements Engine {
     this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
   }
 
-  async create(caller: Caller, options: SessionOptions) {
-    const { principal } = caller;
-    checkGiven(this.#options.gate, caller, options);
-    await this.#checkStart(principal, options);
-    const beginning = await newSession(this.#options.runtime, principal, options);
-    const { record } = await createSession(this.#options, principal, beginning, undefined);
-    return { sessionId: record.id };
+  async create(caller: Caller, given: SessionOptions) {
+    const { options, withheld } = await this.#admit(caller, given);
+    const beginning = await newSession(this.#options.runtime, caller.principal, options);
+    const { record } = await createSession(this.#options, caller.principal, beginning, undefined);
+    return { sessionId: record.id, withheld };
   }
 
-  async open(caller: Caller, { options, prompt }: OpenRequest) {
-    const { principal } = caller;
-    checkGiven(this.#options.gate, caller, options);
-    await this.#checkStart(principal, options);
-    return this.#begin(principal, await newSession(this.#options.runtime, principal, options), prompt);
+  async open(caller: Caller, { fromOperator, options: given, prompt }: OpenRequest) {
+    const { options, withheld } = await this.#admit(caller, given);
+    const spec = { ...options, ...fromOperator };
+    const beginning = await newSession(this.#options.runtime, caller.principal, spec);
+    return { ...(await this.#begin(caller.principal, beginning, prompt)), withheld };
   }
 
-  async fork(principal: Principal, sessionId: string, request: PromptRequest) {
-    const source = await this.get(principal, sessionId);
-    await this.#checkStart(principal, optionsOf(source.spec, source.state));
+  async fork(caller: Caller, sessionId: string, request: PromptRequest) {
+    const source = await this.get(caller.principal, sessionId);
+    await this.#checkStart(caller.principal, optionsOf(source.spec, source.state));
     await checkIdentity(this.#options, source);
     const { resumeAt: _, ...prompt } = request;
-    return this.#begin(principal, forkOf(source, request), prompt);
+    return this.#beginWithin(caller, forkOf(source, request), prompt);
   }
 
   async adopt(caller: Caller, request: AdoptRequest) {
@@ -103,7 +106,18 @@ class Node implements Engine {
     const beginning = await adopted(this.#options, principal, request);
     await this.#checkStart(principal, beginning.spec);
     const { resumeAt: _, ...prompt } = request.prompt;
-    return this.#begin(principal, beginning, prompt);
+    return this.#beginWithin(caller, beginning, prompt);
+  }
+
+  /** The options as this caller may have them. */
+  async #admit(caller: Caller, options: SessionOptions): Promise<Withheld<SessionOptions>> {
+    checkGiven(this.#options.gate, caller, options);
+    await this.#checkStart(caller.principal, options);
+    return withinBound(options, this.#boundOf(caller, options));
+  }
+
+  #boundOf(caller: Caller, { callerApproves }: Pick<SessionOptions, "callerApproves">): Bound {
+    return boundOf(this.#options.gate.callerApproves, caller, callerApproves);
   }
 
   async #checkStart(principal: Principal, options: SessionOptions): Promise<void> {
@@ -111,6 +125,11 @@ class Node implements Engine {
     checkOptions(this.#options.gate, options);
     await this.#options.runtime.check(principal, options);
     await this.#ownership.beAlive();
+  }
+
+  async #beginWithin(caller: Caller, beginning: Beginning, prompt: PromptRequest) {
+    const { options: spec, withheld } = withinBound(beginning.spec, this.#boundOf(caller, beginning.spec));
+    return { ...(await this.#begin(caller.principal, { ...beginning, spec }, prompt)), withheld };
   }
 
   async #begin(principal: Principal, beginning: Beginning, prompt: PromptRequest) {
@@ -140,10 +159,15 @@ class Node implements Engine {
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "queue", data: request });
   }
 
-  async control(principal: Principal, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
+  async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
+    const { principal } = caller;
     if (request.do === "configure") checkMode(this.#options.gate, request.permissionMode);
-    const command: Command = { id: randomUUID(), principal, kind: "control", data: { by, request } };
-    const { data = {} } = await this.#onSession(principal, sessionId, command);
+    const record = await this.get(principal, sessionId);
+    if (request.do === "configure") checkModeWithin(request.permissionMode, this.#boundOf(caller, record.spec));
+    const { data = {} } = await this.#command(
+      { id: randomUUID(), principal, kind: "control", data: { by, request } },
+      record,
+    );
     return data;
   }
 
@@ -173,17 +197,28 @@ class Node implements Engine {
     await deleteClosed(this.#options, sessionId);
   }
 
-  async answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number }> {
+  async answer(caller: Caller, sessionId: string, request: AnswerRequest) {
     const { principal } = caller;
     checkAnswers(caller, request);
     const record = await this.get(principal, sessionId);
     const { by, requestId } = request;
-    const forSession = request.decision === "allow_for_session";
-    const meant = await decisionOf(this.#options.backend, record, request);
+    const meant = decisionOf(request);
     checkDecision(this.#options.gate, meant);
-    const decision = await withinPlaces(this.#options.runtime, record, meant);
-    const data = { requestId, decision, by, forSession };
-    return this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
+    // People decide for themselves; a model decides what it may.
+    const bound = by === "caller" ? this.#boundOf(caller, record.spec) : "all";
+    const { decision: bounded, withheld } = decisionWithin(meant, bound);
+    const decision = await withinPlaces(this.#options.runtime, record, bounded);
+    const forSession = request.decision === "allow_for_session";
+    const remember = forSession ? await rememberable(this.#options.backend, record, requestId) : undefined;
+    const data = { requestId, decision, by, forSession, ...(remember && { remember }) };
+    const { cursor } = await this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
+    return { cursor, withheld };
+  }
+
+  async revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]> {
+    const command: Command = { id: randomUUID(), principal, kind: "revoke", data: request };
+    const { data } = await this.#onSession(principal, sessionId, command);
+    return z.object({ revoked: z.array(z.string()) }).parse(data).revoked;
   }
 
   async pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Bound } from "../domain/approvals/risk.ts";
 import type { Command } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError } from "../domain/error.ts";
@@ -11,6 +12,8 @@ import type { SessionRecord } from "./ports.ts";
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
 export interface Gate {
   allowsBypass(): boolean;
+  /** The most that any caller may approve. */
+  readonly callerApproves: Bound;
   /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
   readonly depth: number;
   readonly maxDepth: number;

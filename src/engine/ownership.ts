@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { tighter } from "../domain/approvals/risk.ts";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { RestRequest } from "../domain/control.ts";
@@ -21,7 +22,7 @@ const QUIET_LOOK_MS = 100;
 const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
+  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
 }
@@ -184,8 +185,10 @@ export class Ownership {
   #policyOf(spec: SessionOptions): Policy {
     const { initMs, limits } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
-    const { maxBudgetUsd: budgetUsd, persistSession = true, timeout: turnMs } = spec;
-    return { ...limits, askMs, budgetUsd, ephemeral: !persistSession, initMs: sessionInitTimeoutMs, onLost, turnMs };
+    const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
+    const callerApproves = tighter(limits.callerApproves, spec.callerApproves ?? "all");
+    const own = { askMs, budgetUsd, callerApproves, cwd, onLost, turnMs };
+    return { ...limits, ...own, ephemeral: !isKept, initMs: sessionInitTimeoutMs };
   }
 
   async #heartbeat(): Promise<void> {

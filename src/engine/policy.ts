@@ -1,16 +1,21 @@
 import type { Bound } from "../domain/approvals/risk.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
+import type { Rules } from "./rules/judge.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
+  /** The operator's; a session's own are Claude Code's to heed. */
+  readonly rules: Rules;
+  /** The most that a caller may approve in the session. */
+  readonly callerApproves: Bound;
+  /** The session's folder, which paths of rules count from. */
+  readonly cwd: string;
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
   readonly onLost: "report" | "resume";
   /** Who is asked, in this order; [] is nobody, and what asks is denied. */
   readonly ladder: readonly Rung[];
   /** How long a request is with each of them, counted from when it was first shown to them, or else from when they got it. */
   readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
-  /** The most that a caller may approve. */
-  readonly callerApproves: Bound;
   /** How long it is with the caller, counted from when he got it, if the caller chose that; else undefined. */
   readonly askMs: number | undefined;
   /** The same by default, counted from the first delivery to him. */

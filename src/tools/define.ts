@@ -1,3 +1,4 @@
+import type { Bound } from "../domain/approvals/risk.ts";
 import type { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
@@ -41,6 +42,8 @@ export interface ToolDeps {
   readonly engine: Engine;
   readonly defaults: { readonly cwd: string };
   readonly limits: ToolLimits;
+  /** The most that any caller may approve here. */
+  readonly callerApproves: Bound;
   readonly diskResume: DiskResume;
   /** Folders that a path which is being typed may go on to, of those that the principal's sessions may work in. */
   readonly folders: (principal: Principal, typed: string) => Promise<readonly string[]>;

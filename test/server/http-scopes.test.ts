@@ -137,7 +137,7 @@ describe("what is for the operator", () => {
   });
 
   it("are options that reach beyond a folder, unless he names who may use them", async () => {
-    const scopes = ["read", "run"];
+    const scopes = ["read", "run", "approve"];
     const { args, tokens } = namedUsers({
       ada: { scopes },
       bob: { scopes, operatorOptions: true },

@@ -71,6 +71,8 @@ export async function createWorld(): Promise<World> {
       const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
+      // As on stdio, unless a test is about it.
+      flags.push("--caller-approves", "all");
       const server = await startHttp({ args: [...LOUD, ...flags, ...args], env: { ...environment, ...env }, token });
       servers.push(server);
       return server;

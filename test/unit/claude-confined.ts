@@ -17,6 +17,7 @@ export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<
     forceReaper: false,
     spares: 0,
     spareIdleMs: 1_000,
+    rules: { ask: [], deny: [] },
     mask: (text) => text,
     log: { debug: () => undefined },
     ...settings,

@@ -99,9 +99,7 @@ const EVERY: Required<SessionOptions> = {
   permissionMode: "plan",
   permissionRequestTimeoutMs: 5000,
   tools: ["Bash"],
-  agents: {
-    scout: SCOUT,
-  },
+  agents: { scout: SCOUT },
   agent: "scout",
   maxBudgetUsd: 2,
   persistSession: false,
@@ -120,6 +118,7 @@ const EVERY: Required<SessionOptions> = {
   settingSources: ["user"],
   env: { KEY: "value" },
   onLost: "resume",
+  callerApproves: "reads",
   pathToClaudeCodeExecutable: "/bin/claude",
   sessionInitTimeoutMs: 3000,
   betas: ["context-1m-2025-08-07"],
@@ -140,7 +139,9 @@ const EVERY: Required<SessionOptions> = {
 };
 
 /** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */
-const ELSEWHERE = new Set("env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "));
+const ELSEWHERE = new Set(
+  "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "),
+);
 
 /**
  * What the SDK has and callers have not: callbacks and objects, what the engine or the operator decides, and what says

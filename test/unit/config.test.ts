@@ -49,6 +49,9 @@ describe("the settings", () => {
       permissionTimeoutMs: 60_000,
       permissionMaxMs: 1_800_000,
       allowBypass: false,
+      allowRules: [],
+      askRules: [],
+      denyRules: [],
       allowDiskResume: false,
       allowSensitiveSessionDetails: false,
       dynamicDescription: false,
@@ -218,6 +221,12 @@ describe("a value that cannot be used is refused in one line", () => {
       'CLAUDE_CODE_MCP_ALLOW_DIRS is [""]: must be directories, none of them empty',
     ],
     ["a directory that is no text", { file: { allowDirs: [1] } }, `"allowDirs" in ${FILE} is [1]: must be directories`],
+    [
+      "a rule that cannot be meant",
+      { argv: ["--deny-rules", "Bash(rm:*),Write(src/**)"] },
+      "--deny-rules cannot be used: the rule Write(src/**) names a path that only Edit rules can. Write Edit(src/**).",
+    ],
+    ["a rule for any server", { env: { CLAUDE_CODE_MCP_ALLOW_RULES: "mcp__*" } }, "would allow the tools of any MCP"],
     ["an unknown flag", { argv: ["--max-wait", "2000"] }, "Unknown flag --max-wait. Did you mean --max-wait-ms?"],
     [
       "an unknown negated flag",

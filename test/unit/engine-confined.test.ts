@@ -56,7 +56,13 @@ describe.each(OPERATORS)("the option %s, which is for the operator", (name, opti
   });
 
   it("is for a caller with the scope admin, and for whom the operator names", () => {
-    const gate = { allowsBypass: () => false, depth: 0, maxDepth: 1, grantsOperatorOptions: () => false };
+    const gate = {
+      callerApproves: "all" as const,
+      allowsBypass: () => false,
+      depth: 0,
+      maxDepth: 1,
+      grantsOperatorOptions: () => false,
+    };
     expect(() => checkGiven(gate, { ...ANN, scopes: ["admin"] }, given)).not.toThrow();
     const named = { ...gate, grantsOperatorOptions: (principal: string) => principal === "ann" };
     expect(() => checkGiven(named, ANN, given)).not.toThrow();
@@ -98,10 +104,10 @@ describe("a session of somebody whom another server of the store does not know",
     b.runtime.unknown.add("ann");
     const refused = { code: "PERMISSION_DENIED" };
     await expect(b.engine.prompt("ann", id, { text: "x" })).rejects.toMatchObject(refused);
-    await expect(b.engine.fork("ann", id, { text: "x" })).rejects.toMatchObject(refused);
+    await expect(b.engine.fork(ANN, id, { text: "x" })).rejects.toMatchObject(refused);
     await expect(b.engine.queue("ann", id, { do: "release", by: "ann" })).rejects.toMatchObject(refused);
     await a.engine.drain();
-    await expect(b.engine.control("ann", id, { do: "usage" }, "ann")).rejects.toMatchObject(refused);
+    await expect(b.engine.control(ANN, id, { do: "usage" }, "ann")).rejects.toMatchObject(refused);
     expect(b.runtime.processes).toEqual([]);
   });
 });

@@ -136,6 +136,13 @@ const COMMANDS = {
   "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),
   deny: said("answer", { ...A1, decision: DENY }),
   "deny and interrupt": said("answer", { ...A1, decision: { ...DENY, interrupt: true } }),
+  "allow, remembered": said("answer", {
+    ...A1,
+    decision: ALLOW,
+    forSession: true,
+    remember: { rules: ["Bash(make:*)"], level: "all", eventId: 3 },
+  }),
+  revoke: said("revoke", { by: "caller" }),
   delivered: said("delivered", { asks: [{ requestId: "a1", whole: true }] }),
   "delivered cut": said("delivered", { asks: [{ requestId: "a1", whole: false }] }),
   "delivered unknown": said("delivered", { asks: [{ requestId: "?", whole: true }] }),

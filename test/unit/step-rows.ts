@@ -17,6 +17,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["prompt", `${BEGINS} start push ok`, "running"],
     ["allow", UNKNOWN_ASK, "idle"],
     ["delivered", "ok", "idle"],
+    ["revoke", "INVALID_ARGUMENT", "idle"],
     ["interrupt", "ok", "idle"],
     ["cancel", "session.closed(cancelled) ok", "cancelled"],
     ["close", "session.closed(closed) ok", "closed"],

@@ -167,7 +167,13 @@ export class TestNode {
       initMs: POLICY.initMs,
       places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
-      gate: { allowsBypass: () => bypass, depth: 0, maxDepth: 1, grantsOperatorOptions: () => false },
+      gate: {
+        callerApproves: "all" as const,
+        allowsBypass: () => bypass,
+        depth: 0,
+        maxDepth: 1,
+        grantsOperatorOptions: () => false,
+      },
     });
   }
 

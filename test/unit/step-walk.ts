@@ -18,7 +18,6 @@ export const POLICY: Policy = {
   onLost: "report",
   ladder: ["user", "caller"],
   rungMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
-  callerApproves: "all",
   askMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
@@ -31,6 +30,9 @@ export const POLICY: Policy = {
   inactivityMs: 600 * SECOND,
   idleProcessMs: 900 * SECOND,
   stopGraceMs: 5 * SECOND,
+  rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
+  callerApproves: "all",
+  cwd: "/work",
 };
 
 export const RESULT: AgentResult = {

@@ -48,7 +48,7 @@ export class FakeEngine implements Engine {
   }
 
   create(_: Caller, options: SessionOptions) {
-    return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id });
+    return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id, withheld: [] });
   }
 
   open(_: Caller, request: OpenRequest) {
@@ -57,7 +57,7 @@ export class FakeEngine implements Engine {
     session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
     session.run();
     this.onPrompt(session, request.prompt.text);
-    return Promise.resolve({ sessionId: session.id, cursor: 1 });
+    return Promise.resolve({ sessionId: session.id, cursor: 1, withheld: [] });
   }
 
   prompt(_: string, sessionId: string, request: PromptRequest) {
@@ -82,7 +82,7 @@ export class FakeEngine implements Engine {
     const data = { requestId, toolName: ask.toolName, behavior, by: request.by } as const;
     const cursor = session.emit({ type: "permission.answered", data });
     this.onAnswer(session, request);
-    return Promise.resolve({ cursor });
+    return Promise.resolve({ cursor, withheld: [] });
   }
 
   pass() {
@@ -101,9 +101,9 @@ export class FakeEngine implements Engine {
     return Promise.resolve();
   }
 
-  async fork(principal: string, sessionId: string, request: PromptRequest) {
+  async fork(caller: Caller, sessionId: string, request: PromptRequest) {
     const { spec } = this.#session(sessionId).record();
-    return this.open({ ...LOCAL_CALLER, principal }, { options: spec, prompt: request });
+    return this.open(caller, { options: spec, prompt: request });
   }
 
   async adopt(caller: Caller, { options, prompt }: AdoptRequest) {
@@ -118,6 +118,7 @@ export class FakeEngine implements Engine {
   workTree = async () => Promise.resolve(undefined);
   queue = async () => Promise.resolve();
   control = async () => Promise.resolve({});
+  revoke = async () => Promise.resolve([]);
   rename = async () => Promise.resolve();
   delete = async () => Promise.resolve();
 
@@ -209,6 +210,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     engine,
     defaults: { cwd: "/default" },
     limits: { maxWaitMs: 45_000 },
+    callerApproves: "all",
     diskResume: { allowed: false, secret: undefined },
     folders: () => Promise.resolve([]),
     allows: { sensitiveDetails: false },

@@ -32,6 +32,7 @@ const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> =
     set_permission_mode: "run",
     stop_task: "run",
     rewind: "run",
+    revoke: "approve",
   },
   claude_code_query: "run",
   claude_session_create: "run",
@@ -102,7 +103,7 @@ describe("what a caller needs", () => {
 
   it.each([
     ["claude_code_check", "approve"],
-    ["claude_code_session", "run"],
+    ["claude_code_session", "approve"],
     ["claude_code_configure", "admin"],
     ["claude_code", "run"],
   ] as const)("of a call of %s that makes no sense is the most that it can be: %s", (name, scope) => {
@@ -123,6 +124,7 @@ describe("what a caller cannot use", () => {
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
     states: createStates(),
+    callerApproves: "all",
     reported: undefined,
     deps: async () => Promise.resolve(deps),
     log: { error: () => undefined, warn: () => undefined },
@@ -136,7 +138,7 @@ describe("what a caller cannot use", () => {
 
   it.each([
     [["read"], READING],
-    [["approve"], ["claude_code_check"]],
+    [["approve"], ["claude_code_check", "claude_code_session"]],
     [["admin"], ["claude_code_configure"]],
     [[], []],
   ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {

@@ -4,7 +4,7 @@ import { PROCESS_VARIABLE } from "../../domain/environment.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Decision } from "../../domain/permission.ts";
+import type { Ask, Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal } from "../../engine/ports.ts";
 import { askClaude } from "./control.ts";
@@ -13,6 +13,8 @@ import { Feed } from "./feed.ts";
 import type { Launch } from "./launch.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
+import { judgeAsk } from "../risk/judge.ts";
+import type { Folders } from "../risk/places.ts";
 import { toAsk, toPermissionResult } from "./permissions.ts";
 import { userMessage } from "./user-message.ts";
 import { killMarked, killTree, startTime } from "../supervise/tree.ts";
@@ -31,6 +33,8 @@ const CONTROL_MS = 30_000;
 const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
+
+const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 
 interface Context {
   launch: Promise<Launch>;
@@ -127,7 +131,7 @@ export class ClaudeProcess implements AgentProcess {
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
-    const { notices, open, watchCost, ...began } = await launch;
+    const { folders, notices, open, watchCost, ...began } = await launch;
     if (this.#wanted.signal.aborted) return "It was stopped before it was started.";
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
@@ -141,7 +145,7 @@ export class ClaudeProcess implements AgentProcess {
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
     const { signal } = this.#wanted;
-    const running = await open({ prompts: this.#feed, ask: this.#ask, onSpawned, signal });
+    const running = await open({ prompts: this.#feed, ask: this.#asking(folders), onSpawned, signal });
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
@@ -202,18 +206,26 @@ export class ClaudeProcess implements AgentProcess {
     return { ...signal, tasks };
   }
 
-  readonly #ask: CanUseTool = async (toolName, input, details) => {
-    const { requestId, signal } = details;
+  #asking(folders: Folders): CanUseTool {
+    return async (toolName, input, details) => {
+      const bare = toAsk(toolName, input, details);
+      const ask = { ...bare, ...(await judgeAsk(bare, folders)) };
+      return details.signal.aborted ? toPermissionResult(WITHDRAWN) : this.#ask(ask, details.signal);
+    };
+  }
+
+  async #ask(ask: Ask, signal: AbortSignal): Promise<PermissionResult> {
+    const { requestId } = ask;
     const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, resolve));
     const withdraw = () => {
       if (!this.#waiting.has(requestId)) return;
       this.#context.onSignal({ type: "withdrawn", requestId });
-      this.answer(requestId, { behavior: "deny", message: "The request was withdrawn." });
+      this.answer(requestId, WITHDRAWN);
     };
     signal.addEventListener("abort", withdraw, { once: true });
-    this.#context.onSignal({ type: "asked", ask: toAsk(toolName, input, details) });
+    this.#context.onSignal({ type: "asked", ask });
     return answered.finally(() => signal.removeEventListener("abort", withdraw));
-  };
+  }
 
   async #interrupt(): Promise<void> {
     // There is nothing to interrupt yet: what has not been started is not started.

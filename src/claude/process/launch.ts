@@ -1,6 +1,7 @@
 import type { CanUseTool, Options, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import type { AgentSignal } from "../../engine/ports.ts";
 import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
+import type { Folders } from "../risk/places.ts";
 import type { Spawned } from "../supervise/spawn.ts";
 
 /** What a process is started with, found out while its creator has already gone on. */
@@ -8,6 +9,8 @@ export interface Launch {
   /** Starts Claude Code, or takes one that is up already. */
   readonly open: (bound: Bindings) => Promise<Query>;
   readonly resumed: boolean;
+  /** What a request is judged by. */
+  readonly folders: Folders;
   /** Prompts of the turn that is to be run again, of which nothing was written down. */
   readonly missing: readonly string[];
   /** Tell the cost between results too: while it runs, or only what it is before the first prompt. */

@@ -13,6 +13,9 @@ export const Risk = z.object({
 });
 export type Risk = z.infer<typeof Risk>;
 
+/** In `why`, of a file that git, a shell, an editor or Claude Code runs or heeds by itself. */
+export const CAN_RUN = "a file that can run commands";
+
 /** The most that somebody may approve. */
 export const BOUNDS = ["none", ...RISK_LEVELS] as const;
 export const Bound = z.enum(BOUNDS);
@@ -20,4 +23,8 @@ export type Bound = z.infer<typeof Bound>;
 
 export function isWithin(level: Bound, bound: Bound): boolean {
   return BOUNDS.indexOf(level) <= BOUNDS.indexOf(bound);
+}
+
+export function tighter(one: Bound, other: Bound): Bound {
+  return isWithin(one, other) ? one : other;
 }

@@ -2,12 +2,13 @@ import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { giveUp, markDelivered, settleAsk } from "./asks.ts";
+import { giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
 import { interruptedBy, interruptTurn } from "./interrupting.ts";
-import { whyNotBy } from "./ladder.ts";
+import { whyNotBy } from "./asks/ladder.ts";
+import { onRevoke, rememberAnswer } from "./asks/remembering.ts";
 import { stayAwake } from "./resting.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
@@ -31,6 +32,8 @@ export function onCommand(draft: Draft, command: Command): void {
       giveUp(draft, command.data);
       return accept(draft, command, cursor);
     }
+    case "revoke":
+      return onRevoke(draft, command);
     case "interrupt":
       return onInterrupt(draft, command);
     case "queue":
@@ -131,8 +134,9 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
-  const remembered = forSession ? { forSession } : {};
-  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...remembered }, command.id);
+  const remembered = rememberAnswer(draft, command);
+  const lasting = forSession && { forSession, ...(remembered.length > 0 && { remembered }) };
+  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.

@@ -1,10 +1,10 @@
 import type { OpenAsk } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
-import { denyAsk } from "./asks.ts";
+import { denyAsk } from "./asks/asks.ts";
 import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";
-import { passOn } from "./ladder.ts";
+import { passOn } from "./asks/ladder.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */

@@ -1,5 +1,5 @@
 import type { Turn } from "../../domain/session.ts";
-import { settleAllAsks } from "./asks.ts";
+import { settleAllAsks } from "./asks/asks.ts";
 import type { Draft } from "./draft.ts";
 import { endTurn, holdQueue, type Ending } from "./turn.ts";
 

@@ -1,6 +1,6 @@
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { AgentSignal } from "../ports.ts";
-import { openAsk, settleAsk } from "./asks.ts";
+import { openAsk, settleAsk } from "./asks/asks.ts";
 import { emit, type Draft } from "./draft.ts";
 import { checkBudget, onSpent } from "./spending.ts";
 import { isOfProcess, onProcess } from "./process.ts";

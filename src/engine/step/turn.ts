@@ -2,7 +2,7 @@ import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
-import { settleAllAsks } from "./asks.ts";
+import { settleAllAsks } from "./asks/asks.ts";
 import { emit, type Draft } from "./draft.ts";
 
 /** How a turn ends, before the numbers are added. */

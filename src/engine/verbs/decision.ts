@@ -1,20 +1,16 @@
+import { parseRule } from "../../domain/approvals/rule.ts";
+import { REMEMBERED_LONGEST, type Remember } from "../../domain/approvals/remembered.ts";
 import { keptToSession, PermissionUpdate, type Decision } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../api.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** What a caller's answer means to Claude Code. */
-export async function decisionOf(
-  backend: SessionBackend,
-  record: SessionRecord,
-  request: AnswerRequest,
-): Promise<Decision> {
+export function decisionOf(request: AnswerRequest): Decision {
   if (request.decision === "deny") {
     const message = request.denyMessage ?? "The request was denied.";
     return { behavior: "deny", message, ...(request.interrupt && { interrupt: true }) };
   }
-  const remembered =
-    request.decision === "allow_for_session" ? await rememberable(backend, record, request.requestId) : [];
-  const updates = keptToSession([...(request.updatedPermissions ?? []), ...remembered]);
+  const updates = keptToSession(request.updatedPermissions ?? []);
   return {
     behavior: "allow",
     ...(request.updatedInput && { updatedInput: request.updatedInput }),
@@ -45,23 +41,35 @@ export async function withinPlaces(
 }
 
 /**
- * What Claude Code suggests to allow from now on, or else the tool. Rules only: it also suggests further folders, and a
- * mode in which edits and deletions run unasked, which is more than anybody means who allows one tool.
+ * What Claude Code suggests to allow from now on, or else the tool, or of a command just this one. Rules only: it also
+ * suggests further folders, and a mode in which edits and deletions run unasked, which is more than anybody means who
+ * allows one tool.
  */
-async function rememberable(
+export async function rememberable(
   backend: SessionBackend,
   record: SessionRecord,
   requestId: string,
-): Promise<PermissionUpdate[]> {
-  const ask = record.state.asks.find((open) => open.requestId === requestId);
-  if (!ask) return [];
-  const [event] = await backend.read(record.id, ask.eventId, 1);
-  const suggestions = event?.type === "permission.asked" ? (event.data.suggestions ?? []) : [];
-  const known = suggestions.flatMap((suggestion) => {
+): Promise<Remember | undefined> {
+  const open = record.state.asks.find((each) => each.requestId === requestId);
+  const [event] = open ? await backend.read(record.id, open.eventId, 1) : [];
+  if (event?.type !== "permission.asked") return undefined;
+  const { data: ask } = event;
+  const suggested = (ask.suggestions ?? []).flatMap((suggestion) => {
     const parsed = PermissionUpdate.safeParse(suggestion);
-    return parsed.success && parsed.data.type === "addRules" ? [parsed.data] : [];
+    if (!parsed.success || parsed.data.type !== "addRules" || parsed.data.behavior !== "allow") return [];
+    return parsed.data.rules.map(({ ruleContent, toolName }) => textOf(toolName, ruleContent));
   });
-  if (known.length > 0) return known;
-  const rules = [{ toolName: ask.toolName }];
-  return [{ type: "addRules", rules, behavior: "allow", destination: "session" }];
+  const { command } = ask.input;
+  // In a rule a star is any text, which nobody has seen.
+  const isPattern = typeof command === "string" && command.includes("*");
+  const rules =
+    suggested.length > 0 || isPattern
+      ? suggested
+      : [textOf(ask.toolName, typeof command === "string" ? command : undefined)];
+  const kept = rules.filter((text) => text.length <= REMEMBERED_LONGEST && parseRule(text, "allow").ok);
+  return { rules: [...new Set(kept)], level: ask.risk?.level ?? "all", eventId: event.id };
+}
+
+function textOf(toolName: string, content: string | undefined): string {
+  return content === undefined ? toolName : `${toolName}(${content})`;
 }

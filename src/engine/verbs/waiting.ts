@@ -63,7 +63,7 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   if ((await backend.principalOf(sessionId)) === undefined) return true;
   for await (const event of backend.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
-    if (until === "news" && NEWS.has(event.type)) return true;
+    if (until === "news" && NEWS.has(event.type) && !(await isRuled(backend, sessionId, event))) return true;
     // An end that lies behind is not the end: another turn may have begun since.
     if (event.type === "turn.ended" || event.type === "session.closed") {
       const now = await backend.get(sessionId);
@@ -71,6 +71,14 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
     }
   }
   return false;
+}
+
+/** A request that a rule has answered concerns nobody: its answer stands right behind it. */
+async function isRuled(backend: SessionBackend, sessionId: string, event: StoredEvent): Promise<boolean> {
+  if (event.type !== "permission.asked" && event.type !== "question.asked") return false;
+  const [next] = await backend.read(sessionId, event.id + 1, 1);
+  if (next?.type !== "permission.answered" && next?.type !== "question.answered") return false;
+  return next.data.by === "rule" && next.data.requestId === event.data.requestId;
 }
 
 /** And nothing is about to. */

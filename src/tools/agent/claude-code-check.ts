@@ -9,6 +9,7 @@ import { Answers } from "../../domain/approvals/questions.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
+import { jsonBytes } from "../present/size.ts";
 import { SessionId } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
@@ -153,7 +154,16 @@ async function answerThenCheck(
     // What else is asked is to be answered, not waited for.
     asking.begin(responded, request.waitMs, responded.isMoreAsked ? 0 : request.waitMs);
   }
-  const { cursor, waitFrom } = Responded.parse(asking.work);
+  const { cursor, waitFrom, withheld } = Responded.parse(asking.work);
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
-  return answerCheck({ ...request, targets, several: false }, asking, call, deps);
+  const checked = { ...request, targets, several: false };
+  if (withheld.length === 0) return answerCheck(checked, asking, call, deps);
+  const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
+  const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
+  const outcome = await answerCheck({ ...checked, maxBytes }, asking, call, deps);
+  return "needsInput" in outcome ? outcome : { ...outcome, answer: { ...outcome.answer, ...told } };
 }
+
+const WARNINGS_MOST = 3;
+/** What an answer has for itself, however much is to be told beside it. */
+const LEAST_BYTES = 1_024;

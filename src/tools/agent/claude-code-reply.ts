@@ -61,23 +61,26 @@ export const claudeCodeReply = defineTool({
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const asking = new Asking(NAME, { call, deps });
-    if (!asking.work) asking.begin({ ...(await send(args, call, deps)), warnings: [] }, waitMs);
+    if (!asking.work) {
+      const { withheld: warnings, ...sent } = await send(args, call, deps);
+      asking.begin({ ...sent, warnings }, waitMs);
+    }
     const begun = Begun.parse(asking.work);
     const { diskResume } = deps;
     return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, diskResume });
   },
 });
 
-async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<{ sessionId: string; cursor: number }> {
+async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<ToolDeps["engine"]["fork"]> {
   const { forkSession: fork = false, sessionId } = args;
   const prompt = promptOf(args, call);
   if (fork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
   try {
-    if (fork) return await deps.engine.fork(call.principal, sessionId, prompt);
+    if (fork) return await deps.engine.fork(call, sessionId, prompt);
     const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
-    return { sessionId, cursor };
+    return { sessionId, cursor, withheld: [] };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }

@@ -6,6 +6,7 @@ import { diff } from "./session/diff.ts";
 import { get } from "./session/get.ts";
 import { ADVERTISED_FILTERS, list } from "./session/list.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/live.ts";
+import { revoke } from "./session/revoke.ts";
 import { close, dropQueue, interrupt, releaseQueue, remove, rename } from "./session/steer.ts";
 
 /** Each is a file in session/; the arguments of all of them are the arguments of the tool. */
@@ -21,6 +22,7 @@ const ACTIONS: readonly SessionAction[] = [
   rename,
   setModel,
   setPermissionMode,
+  revoke,
   stopTask,
   taskOutput,
   usage,

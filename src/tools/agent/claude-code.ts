@@ -74,8 +74,8 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
-  const { sessionId, cursor } = await deps.engine.open(call, { options: chosen, prompt });
-  return { sessionId, cursor, warnings: [...warnings] };
+  const { sessionId, cursor, withheld } = await deps.engine.open(call, { options: chosen, prompt });
+  return { sessionId, cursor, warnings: [...warnings, ...withheld] };
 }
 
 /** One option may come flat, in `advanced`, or in both alike. */

@@ -11,7 +11,7 @@ export const claudeChatMode = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   scope: "run",
   async handle({ permissionMode, sessionId }, call, { engine }) {
-    await engine.control(call.principal, sessionId, { do: "configure", permissionMode }, BY);
+    await engine.control(call, sessionId, { do: "configure", permissionMode }, BY);
     return { answer: { sessionId, permissionMode } };
   },
 });

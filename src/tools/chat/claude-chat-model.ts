@@ -13,7 +13,7 @@ export const claudeChatModel = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   scope: "run",
   async handle({ model, sessionId }, call, deps) {
-    await deps.engine.control(call.principal, sessionId, { do: "configure", model }, BY);
+    await deps.engine.control(call, sessionId, { do: "configure", model }, BY);
     const { state } = await deps.engine.get(call.principal, sessionId);
     // Where no Claude Code runs, none is started only to ask it.
     const runs = state.process.phase === "live";

@@ -18,11 +18,9 @@ export const claudeDirectQuery = defineTool({
   scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const options = conversationOptions(chosen, deps);
-    const { cursor, sessionId } = await deps.engine.open(call, {
-      options,
-      prompt: { text, via: NAME, limits: formsOf(call) },
-    });
+    const prompt = { text, via: NAME, limits: formsOf(call) };
+    const { cursor, sessionId, withheld: warnings } = await deps.engine.open(call, { options, prompt });
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
-    return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close }, call, deps);
+    return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close, warnings }, call, deps);
   },
 });

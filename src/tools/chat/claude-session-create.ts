@@ -21,7 +21,10 @@ export const claudeSessionCreate = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
   scope: "run",
   async handle(args, call, deps) {
-    const sessionId = args.sessionId === undefined ? await create(args, call, deps) : known(args, args.sessionId);
+    const { sessionId, withheld: warnings } =
+      args.sessionId === undefined
+        ? await deps.engine.create(call, conversationOptions(args, deps))
+        : { sessionId: known(args, args.sessionId), withheld: [] };
     const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
       if (args.sessionId === undefined) await discard(sessionId, call, deps);
       throw error;
@@ -32,14 +35,9 @@ export const claudeSessionCreate = defineTool({
       throw new AppError("CANCELLED", "The call was cancelled, and its session closed.");
     }
     const { spec } = await deps.engine.get(call.principal, sessionId);
-    return { answer: { sessionId, model, cwd: spec.cwd, active: true } };
+    return { answer: { sessionId, model, cwd: spec.cwd, active: true, ...(warnings.length > 0 && { warnings }) } };
   },
 });
-
-async function create(args: Input, call: ToolCall, deps: ToolDeps): Promise<string> {
-  const { sessionId } = await deps.engine.create(call, conversationOptions(args, deps));
-  return sessionId;
-}
 
 function known(args: Input, sessionId: string): string {
   const stray = (["cwd", "model", "permissionMode", "systemPrompt"] as const).find((name) => args[name] !== undefined);

@@ -6,6 +6,6 @@ const Usage = z.object({ context: z.object({ model: z.string().min(1) }) });
 
 /** The model that the running Claude Code would use, in its real name; null when it does not say. Starts it where it does not run. */
 export async function liveModel(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<string | null> {
-  const answer = await engine.control(call.principal, sessionId, { do: "usage" }, BY);
+  const answer = await engine.control(call, sessionId, { do: "usage" }, BY);
   return Usage.safeParse(answer).data?.context.model ?? null;
 }

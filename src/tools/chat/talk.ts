@@ -15,6 +15,8 @@ export interface Talk {
   readonly cursor: number;
   readonly text: string;
   readonly includeThinking: boolean;
+  /** What of the request was left out, a sentence each. */
+  readonly warnings?: readonly string[];
   /** What is done once it is answered. */
   readonly close?: () => Promise<void>;
 }
@@ -43,7 +45,7 @@ export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: 
   let reply: Reply;
   try {
     const left = await followTurn(view, following, call, deps);
-    if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { call, deps });
+    if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { said, call, deps });
     reply = await replyOf(view, left, conversation, said);
   } catch (error) {
     const prompt = oneLine(String(deps.mask({ prompt: said.text })["prompt"]), DIGEST);
@@ -73,7 +75,7 @@ async function replyOf(
   view: SessionView,
   left: Exclude<Left, { why: "asked" }>,
   conversation: Conversation,
-  { includeThinking }: Talk,
+  said: Talk,
 ): Promise<Reply> {
   const { id: sessionId } = view;
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
@@ -88,12 +90,17 @@ async function replyOf(
     sessionId,
     status: isLate ? "timeout" : outcome,
     ...(!isWhole && message !== undefined && { message }),
-    ...(includeThinking && { thinking: conversation.thinking }),
+    ...warned(said),
+    ...(said.includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
     metadata: { usage, durationMs, totalCostUsd, numTurns },
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
   return { finalText, about: { ...value, ...((cut || finalText !== text) && { truncated: true }) } };
+}
+
+function warned({ warnings = [] }: Talk): { warnings?: readonly string[] } {
+  return warnings.length > 0 ? { warnings } : {};
 }
 
 /** A turn that broke down has no reply: what Claude Code said of it is the error. */
@@ -109,11 +116,11 @@ async function waiting(
   view: SessionView,
   cursor: number,
   { invocations: toolInvocations }: Conversation,
-  { call, deps }: { call: ToolCall; deps: ToolDeps },
+  { call, deps, said }: { said: Talk; call: ToolCall; deps: ToolDeps },
 ): Promise<ToolOutcome> {
   const asks = await tellAsks(view, { cursor, maxBytes: ASKS_BYTES }, call, deps);
   const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - ASKS_BYTES, EXPENDABLE);
-  const about = { sessionId: view.id, ...asks, ...value, ...(cut && { truncated: true }) };
+  const about = { sessionId: view.id, ...asks, ...warned(said), ...value, ...(cut && { truncated: true }) };
   const answer = { finalText: "", ...about };
   return { answer, words: [`Claude Code waits for a decision. ${String(asks["next"])}`, JSON.stringify(about)] };
 }

@@ -25,6 +25,8 @@ export const Responded = z.object({
   waitFrom: z.int(),
   /** Something else is to be answered first. */
   isMoreAsked: z.boolean(),
+  /** What of it was left out, a sentence each. */
+  withheld: z.array(z.string()),
 });
 type Responded = z.infer<typeof Responded>;
 
@@ -37,11 +39,16 @@ export async function respond(
   const answer =
     response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
   const before = await view.record();
-  const { cursor } = await deps.engine.answer(call, view.id, answer);
+  const { cursor, withheld } = await deps.engine.answer(call, view.id, answer);
   const { state } = await view.record();
   const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
-  return { cursor: ask ? ask.eventId + 1 : cursor, waitFrom: cursor, isMoreAsked: state.asks.length > 0 };
+  return {
+    cursor: ask ? ask.eventId + 1 : cursor,
+    waitFrom: cursor,
+    isMoreAsked: state.asks.length > 0,
+    withheld: [...withheld],
+  };
 }
 
 function answerToPermission({ answers, ...response }: Response): AnswerRequest {

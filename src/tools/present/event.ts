@@ -68,11 +68,19 @@ function presentWhole(event: StoredEvent): Presented | undefined {
 type Answered = Extract<StoredEvent, { type: "permission.answered" }>["data"];
 
 function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
-  const { requestId, toolName, behavior, by, forSession, message } = answered;
+  const { requestId, toolName, behavior, by, forSession, message, remembered, rule } = answered;
   const decision = forSession === true && behavior === "allow" ? "allow_for_session" : behavior;
   // What the caller has said itself it need not hear again.
   if (mode === "minimal" && by === "caller") return { type: "permission_result", data: { requestId, decision, by } };
-  const data = { requestId, toolName, decision, by, ...(message !== undefined && { message }) };
+  const data = {
+    requestId,
+    toolName,
+    decision,
+    by,
+    ...(rule !== undefined && { rule }),
+    ...(remembered && { remembered }),
+    ...(message !== undefined && { message }),
+  };
   return { type: "permission_result", data };
 }
 

@@ -3,6 +3,7 @@ import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
+import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
@@ -42,11 +43,11 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
     scope: "run",
     async handle(args, call, deps) {
       const begun = deps.now();
-      const { mode, note } = modeOf(args, settings, deps);
+      const { mode, note } = modeOf(args, settings, call, deps);
       const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
       refuseNul(options);
       const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
-      const { cursor, sessionId } = await deps.engine.open(call, { options, prompt });
+      const { cursor, sessionId, withheld } = await deps.engine.open(call, { ...byWhom(args, options), prompt });
 
       const view = viewSession(sessionId, call, deps);
       const { maxBytes } = settings;
@@ -63,8 +64,10 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
       if (left.why === "ended" && left.end.data.isError) await stream.fail(errorOf(left.end), left.end.at);
 
       const executionTime = deps.now() - begun;
-      const head = { sessionId, permissionMode: mode, ...(note !== undefined && { note }), executionTime };
-      const told = { ...head, ...(warnings.length > 0 && { warnings }) };
+      const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
+      const head = { sessionId, permissionMode: inMode, ...(note !== undefined && { note }), executionTime };
+      const all = [...warnings, ...withheld];
+      const told = { ...head, ...(all.length > 0 && { warnings: all }) };
       const answer = await answerQuery({ head: told, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
       await rest(sessionId, call, deps);
@@ -73,20 +76,36 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
   });
 }
 
-async function rest(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
-  await engine.control(principal, sessionId, { do: "rest" }, "caller").catch((error: unknown) => {
+/** What the operator has set is his to approve. */
+function byWhom(args: Input, options: SessionOptions) {
+  const { allowedTools: allowed, ...others } = options;
+  if (allowed === undefined || args.allowedTools !== undefined) return { options };
+  return { options: others, fromOperator: { allowedTools: allowed } };
+}
+
+async function rest(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+  await engine.control(call, sessionId, { do: "rest" }, "caller").catch((error: unknown) => {
     // Somebody has deleted it meanwhile, or its store cannot be written: the answer stands all the same.
     if (!(error instanceof AppError)) throw error;
   });
 }
 
-/** Seed 003 runs without asking where the operator allows that, and elsewhere with what is allowed beforehand. */
-function modeOf(args: Input, settings: QuerySettings, { bypass }: ToolDeps): { mode: PermissionMode; note?: string } {
-  const mode = args.permissionMode ?? settings.permissionMode;
-  if (args.permissionMode !== undefined || mode !== "bypassPermissions" || bypass.isAllowed()) return { mode };
-  const note =
-    "permissionMode is dontAsk: what no rule allows is denied. The default, bypassPermissions, takes an operator who allows it (--allow-bypass).";
-  return { mode: "dontAsk", note };
+/** Seed 003 runs without asking where that may be, and elsewhere with what is allowed beforehand. */
+function modeOf(
+  args: Input,
+  settings: QuerySettings,
+  call: ToolCall,
+  { bypass, callerApproves }: ToolDeps,
+): { mode: PermissionMode; note?: string } {
+  if (args.permissionMode !== undefined) return { mode: args.permissionMode };
+  const { permissionMode: mode } = settings;
+  const isClosed = mode === "bypassPermissions" && !bypass.isAllowed();
+  const bound = boundOf(callerApproves, call);
+  if (!isClosed && mayUseMode(mode, bound)) return { mode };
+  const why = isClosed
+    ? "The default, bypassPermissions, takes an operator who allows it (--allow-bypass)."
+    : `The default, ${mode}, lets more run unasked than this caller may approve (${bound}).`;
+  return { mode: "dontAsk", note: `permissionMode is dontAsk: what no rule allows is denied. ${why}` };
 }
 
 function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): SessionOptions {

@@ -23,7 +23,7 @@ Answers (action respond_permission with requestId):
 - decision allow; with permissionOptions.updatedInput the tool runs with that input instead (only after you have seen the
   input whole: inputTruncated means poll with a larger maxBytes first); with updatedPermissions, taken from suggestions of
   the action, rules change for this session.
-- decision allow_for_session: also remembered until the session ends.
+- decision allow_for_session: also remembered until the session ends, or until claude_code_session (revoke) takes it back.
 - decision deny; denyMessage tells Claude Code why and what to do instead, interrupt ends the turn.
 
 A question (type question) is answered with allow and updatedInput { ...input, "answers": { "the question": "a label" } }.

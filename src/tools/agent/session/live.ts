@@ -12,11 +12,11 @@ import { ANSWER_BYTES, publicView } from "./view.ts";
 /** What the running Claude Code is asked: at once where it runs, in this server or in another. */
 
 const fields = { sessionId: SessionId };
-const taskId = z.string().min(1).max(200).describe("from background, for stop_task and task_output");
+const taskId = z.string().min(1).max(200).describe("from background");
 const BY = "caller";
 
-async function ask(sessionId: string, request: ControlRequest, { principal }: ToolCall, { engine }: ToolDeps) {
-  return engine.control(principal, sessionId, request, BY);
+async function ask(sessionId: string, request: ControlRequest, call: ToolCall, { engine }: ToolDeps) {
+  return engine.control(call, sessionId, request, BY);
 }
 
 export const setModel = defineAction({
@@ -85,7 +85,7 @@ export const rewind = defineAction({
   scope: "run",
   fields: {
     ...fields,
-    promptId: z.string().min(1).max(200).exactOptional().describe("for rewind. Default: the last prompt"),
+    promptId: z.string().min(1).max(200).exactOptional().describe("Default: the last prompt"),
     dryRun: z.boolean().exactOptional().describe("Default: false"),
   },
   async run({ dryRun = false, promptId, sessionId }, call, deps) {

@@ -42,6 +42,12 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
   };
 }
 
+/** What answers hold until the session ends: each by its rule, and the risk up to which it does. */
+export function rememberedOf({ state: { remembered = [] } }: SessionRecord): JsonObject {
+  if (remembered.length === 0) return {};
+  return { remembered: remembered.map(({ at, by, level, rule }) => ({ rule, risk: level, by, at: isoTime(at) })) };
+}
+
 function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
   const waits = process.phase === "starting" && process.waiting === true;
   const processLive = !waits && (process.phase === "starting" || process.phase === "live");

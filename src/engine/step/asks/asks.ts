@@ -1,7 +1,8 @@
-import type { CommandOf, Delivered } from "../../domain/command.ts";
-import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../domain/permission.ts";
-import { emit, type Draft } from "./draft.ts";
+import type { CommandOf, Delivered } from "../../../domain/command.ts";
+import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../../domain/permission.ts";
+import { emit, type Draft } from "../draft.ts";
 import { giveTo, nextRung, nobodyFor, passOn, setTimes } from "./ladder.ts";
+import { ruleFor, type Ruling } from "./ruling.ts";
 
 const ANSWERED_KEPT = 20;
 
@@ -10,6 +11,8 @@ export interface Answer {
   by: AnsweredBy;
   message?: string;
   forSession?: boolean;
+  rule?: string;
+  remembered?: string[];
 }
 
 /** Something is asked: it is in the log, the state holds its deadline. */
@@ -27,10 +30,17 @@ export function openAsk(draft: Draft, ask: Ask): void {
     seenWhole: false,
   };
   state.asks.push(open);
+  const ruling = ruleFor(draft, ask);
+  if (ruling) return settleByRule(draft, open, ruling);
   if (state.turn) state.turn.waitingSince ??= at;
   const rung = nextRung(draft, open);
   if (rung === undefined) denyAsk(draft, open, "rule", nobodyFor(draft, open));
   else giveTo(draft, open, rung);
+}
+
+function settleByRule(draft: Draft, ask: OpenAsk, { decision, rule }: Ruling): void {
+  settleAsk(draft, ask, { ...decision, by: "rule", rule });
+  draft.effects.push({ type: "answer", requestId: ask.requestId, decision });
 }
 
 /** Nobody will answer it: Claude Code is told why. */

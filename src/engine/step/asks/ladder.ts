@@ -1,8 +1,8 @@
-import { isWithin } from "../../domain/approvals/risk.ts";
-import type { Passed, Rung } from "../../domain/approvals/rung.ts";
-import type { Refusal } from "../../domain/error.ts";
-import { rungOf, type AnsweredBy, type Decision, type OpenAsk } from "../../domain/permission.ts";
-import { emit, type Draft } from "./draft.ts";
+import { isWithin } from "../../../domain/approvals/risk.ts";
+import type { Passed, Rung } from "../../../domain/approvals/rung.ts";
+import type { Refusal } from "../../../domain/error.ts";
+import { rungOf, type AnsweredBy, type Decision, type OpenAsk } from "../../../domain/permission.ts";
+import { emit, type Draft } from "../draft.ts";
 
 /**
  * The ladder: who is asked, one after another. A request is with one rung at a time, and goes on when that one's time is

@@ -1,0 +1,141 @@
+import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals/risk.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { whyOfCommand } from "./commands.ts";
+
+/** How much a request of Claude Code would let happen, by its tool and the places that it names. In doubt it is all. */
+
+/** A place that a request names. Both paths are absolute. */
+export interface Place {
+  readonly named: string;
+  /** As it really is; undefined where that cannot be told. */
+  readonly real: string | undefined;
+  /** Whether it really lies inside the session's folders. */
+  readonly isInside: boolean;
+  /** It was named relative to a folder that Claude Code may have left. */
+  readonly isRelative: boolean;
+}
+
+export interface Request {
+  readonly toolName: string;
+  readonly input: JsonObject;
+  /** Of a tool for files: all that it names. Undefined where that cannot be told. */
+  readonly places: readonly Place[] | undefined;
+}
+
+/** In the words that people are shown. */
+export const OUTSIDE = "outside the session's folders";
+
+const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "NotebookRead"]);
+const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
+
+/** They look at nothing but the session itself, or ask the person. */
+const LOOKERS: ReadonlySet<string> = new Set([
+  "AskUserQuestion",
+  "BashOutput",
+  "CronList",
+  "EnterPlanMode",
+  "ListAgents",
+  "TaskGet",
+  "TaskList",
+  "TaskOutput",
+  "TodoWrite",
+  "ToolSearch",
+]);
+
+const WHY: ReadonlyMap<string, string> = new Map([
+  ["Agent", "starts an agent"],
+  ["Task", "starts an agent"],
+  ["Workflow", "starts an agent"],
+  ["RemoteTrigger", "starts an agent"],
+  ["Skill", "runs a skill"],
+  ["SlashCommand", "runs a skill"],
+  ["WebFetch", "network"],
+  ["WebSearch", "network"],
+  ["REPL", "command"],
+  ["Monitor", "command"],
+  ["KillShell", "command"],
+  ["TaskStop", "command"],
+]);
+
+const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
+
+export function isFileTool(toolName: string): boolean {
+  return READERS.has(toolName) || EDITORS.has(toolName);
+}
+
+export function riskOf({ input, places, toolName }: Request): Risk {
+  if (LOOKERS.has(toolName)) return { level: "reads", why: [] };
+  if (toolName === "ExitPlanMode") return { level: "edits", why: ["carries out a plan"] };
+  if (isFileTool(toolName)) return ofFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
+  if (SHELLS.has(toolName)) {
+    const { command } = input;
+    return { level: "all", why: typeof command === "string" ? whyOfCommand(command) : ["command"] };
+  }
+  if (toolName.startsWith("mcp__")) return { level: "all", why: ["tool of an MCP server"] };
+  return { level: "all", why: [WHY.get(toolName) ?? "unknown tool"] };
+}
+
+function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[] | undefined): Risk {
+  if (!places || places.length === 0) return { level: "all", why: ["a path that cannot be told"] };
+  const isEdit = !isWithin(least, "reads");
+  const why = [
+    ...(places.some(({ isInside }) => !isInside) ? [OUTSIDE] : []),
+    ...(isEdit && places.some(({ isRelative }) => isRelative) ? ["a path that is not absolute"] : []),
+    ...(isEdit && places.some(canRun) ? [CAN_RUN] : []),
+  ];
+  return why.length > 0 ? { level: "all", why } : { level: least, why };
+}
+
+/** Below these are settings, hooks and tasks that git, a shell, an editor or Claude Code runs by itself. */
+const RUN_FOLDERS: ReadonlySet<string> = new Set([
+  ".claude",
+  ".config",
+  ".devcontainer",
+  ".git",
+  ".githooks",
+  ".husky",
+  ".idea",
+  ".ssh",
+  ".vscode",
+]);
+
+const RUN_FILES: ReadonlySet<string> = new Set([
+  ".bash_aliases",
+  ".bash_login",
+  ".bash_logout",
+  ".bash_profile",
+  ".bashrc",
+  ".claude.json",
+  ".envrc",
+  ".gitconfig",
+  ".gitmodules",
+  ".kshrc",
+  ".mcp.json",
+  ".npmrc",
+  ".pre-commit-config.yaml",
+  ".profile",
+  ".ripgreprc",
+  ".yarnrc",
+  ".yarnrc.yml",
+  ".zlogin",
+  ".zlogout",
+  ".zprofile",
+  ".zshenv",
+  ".zshrc",
+  "lefthook.yml",
+]);
+
+/** Where Claude Code itself puts work trees, in which ordinary files lie. */
+const WORK_TREE = /[\\/]\.claude[\\/]worktrees[\\/][^\\/]+/;
+
+function canRun({ named, real = named }: Place): boolean {
+  return [named, real].some((path) => {
+    // Some file systems take no notice of case, others of a dot or a space at the end.
+    const parts = path
+      .toLowerCase()
+      .replace(WORK_TREE, "")
+      .split(/[\\/]/)
+      .map((part) => part.replace(/[. ]+$/, ""));
+    return parts.some((part) => RUN_FOLDERS.has(part)) || RUN_FILES.has(parts.at(-1) ?? "");
+  });
+}

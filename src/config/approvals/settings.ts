@@ -1,0 +1,64 @@
+import type { z } from "zod";
+import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
+import { RUNG_WORD } from "./ladder.ts";
+import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
+import { inOrder, optionalChoice, rules } from "../setting.ts";
+
+/** Settings of who approves what Claude Code asks. */
+export const approvalFields = {
+  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, webhook, caller", {
+    fallback: "user,caller",
+    flag: "approvals",
+    variable: "CLAUDE_CODE_MCP_APPROVALS",
+    group: "Permissions",
+    meaning:
+      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. See docs/approvals.md.",
+  }),
+  callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
+    flag: "caller-approves",
+    variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
+    group: "Permissions",
+    meaning:
+      "The most that the calling model may approve, by answers, options and modes: nothing, reads or edits inside the session's folders, or all. What goes beyond is asked of others.",
+  }),
+  allowRules: rules("allow", {
+    flag: "allow-rules",
+    variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
+    group: "Permissions",
+    meaning:
+      "What runs without anybody being asked, in Claude Code's rule syntax. A rule that asks or denies beats it.",
+  }),
+  askRules: rules("ask", {
+    flag: "ask-rules",
+    variable: "CLAUDE_CODE_MCP_ASK_RULES",
+    group: "Permissions",
+    meaning: "What somebody is asked about, whatever else allows it, in Claude Code's rule syntax.",
+  }),
+  denyRules: rules("deny", {
+    flag: "deny-rules",
+    variable: "CLAUDE_CODE_MCP_DENY_RULES",
+    group: "Permissions",
+    meaning: "What never runs, whoever allows it and in any permission mode, in Claude Code's rule syntax.",
+  }),
+};
+
+type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
+
+export function rulesOf({ allowRules, askRules, denyRules }: ApprovalConfig): Record<RuleBehavior, Rule[]> {
+  return { allow: parsed(allowRules, "allow"), ask: parsed(askRules, "ask"), deny: parsed(denyRules, "deny") };
+}
+
+export function callerApprovesOf({
+  callerApproves,
+  http,
+}: Pick<ApprovalConfig, "callerApproves"> & { readonly http?: string | undefined }): Bound {
+  return callerApproves ?? (http === undefined ? "all" : "edits");
+}
+
+/** The schema has refused what cannot be read. */
+function parsed(texts: readonly string[], behavior: RuleBehavior): Rule[] {
+  return texts.flatMap((text) => {
+    const read = parseRule(text, behavior);
+    return read.ok ? [read.rule] : [];
+  });
+}

@@ -1,0 +1,112 @@
+/**
+ * A permission rule in Claude Code's syntax: `Tool`, or `Tool(content)`. What it matches is for engine/rules to say. Rules
+ * that Claude Code takes without a word and never looks at are refused here.
+ */
+export interface Rule {
+  /** As it was written. */
+  readonly text: string;
+  readonly toolName: string;
+  /** Without it every use of the tool is meant. */
+  readonly content: string | undefined;
+}
+
+export const RULE_BEHAVIORS = ["allow", "ask", "deny"] as const;
+export type RuleBehavior = (typeof RULE_BEHAVIORS)[number];
+
+type Parsed = { ok: true; rule: Rule } | { ok: false; problem: string };
+
+const SYNTAX = /^([A-Za-z][\w.*-]*)(?:\((.*)\))?$/s;
+const LONGEST = 2_000;
+
+/** `problem` says what is wrong and what to write instead. */
+export function parseRule(text: string, behavior: RuleBehavior): Parsed {
+  const shown = text.length > 100 ? `${text.slice(0, 100)}...` : text;
+  const wrong = (problem: string): Parsed => ({ ok: false, problem: `the rule ${shown} ${problem}` });
+  const [, toolName, inside] = SYNTAX.exec(text) ?? [];
+  if (toolName === undefined || text.length > LONGEST) {
+    return wrong("cannot be read. Write Tool or Tool(content), such as Read, Bash(npm test:*) or Edit(src/**).");
+  }
+  if (inside?.trim() === "") return wrong("has nothing in its brackets. Leave them out to mean every use of the tool.");
+  const content = inside === undefined || isEverything(toolName, inside) ? undefined : inside;
+  const problem =
+    problemOfName(toolName, behavior) ?? (content === undefined ? undefined : problemOf(toolName, content));
+  return problem === undefined ? { ok: true, rule: { text, toolName, content } } : wrong(problem);
+}
+
+/** A rule for one of these is a rule for all tools that do the same. */
+const FAMILIES: ReadonlyMap<string, readonly string[]> = new Map([
+  ["Edit", ["Edit", "Write", "MultiEdit", "NotebookEdit"]],
+  ["Read", ["Read", "Glob", "Grep", "LS", "NotebookRead"]],
+  ["Agent", ["Agent", "Task"]],
+  ["Task", ["Agent", "Task"]],
+]);
+
+/** The tools that a rule of this name is for; of a name of an MCP server, or with a *, the name itself. */
+export function namedBy(toolName: string): readonly string[] {
+  return FAMILIES.get(toolName) ?? [toolName];
+}
+
+/** `Bash(*)` is `Bash`. */
+function isEverything(toolName: string, content: string): boolean {
+  return content === "*" || (SHELLS.has(toolName) && content === ":*");
+}
+
+const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
+/** Paths are ruled by these two alone. */
+const RULED_BY: ReadonlyMap<string, string> = new Map([
+  ["Write", "Edit"],
+  ["MultiEdit", "Edit"],
+  ["NotebookEdit", "Edit"],
+  ["Glob", "Read"],
+  ["Grep", "Read"],
+  ["LS", "Read"],
+  ["NotebookRead", "Read"],
+]);
+
+function problemOfName(toolName: string, behavior: RuleBehavior): string | undefined {
+  if (!toolName.includes("*") && toolName !== "mcp__") return undefined;
+  if (!toolName.startsWith("mcp__")) return "has a * in the name of a tool, which only tools of MCP servers may have.";
+  const isOfServer = /^mcp__[^*]+?__/.test(toolName);
+  if (behavior !== "allow" || isOfServer) return undefined;
+  return "would allow the tools of any MCP server. Name the server, as in mcp__github__*.";
+}
+
+function problemOf(toolName: string, content: string): string | undefined {
+  const ruledBy = RULED_BY.get(toolName);
+  if (ruledBy !== undefined) return `names a path that only ${ruledBy} rules can. Write ${ruledBy}(${content}).`;
+  if (toolName.startsWith("mcp__")) return `cannot have content. Write ${toolName} alone.`;
+  if (SHELLS.has(toolName)) return problemOfCommand(content);
+  switch (toolName) {
+    case "Read":
+    case "Edit":
+      return problemOfPath(content);
+    case "WebFetch":
+      return /^domain:[^\s/:]+$/.test(content) ? undefined : "must name a host: WebFetch(domain:example.com).";
+    case "Agent":
+    case "Task":
+    case "Skill":
+      return undefined;
+    default:
+      return `has content, which rules for ${toolName} cannot have. Write ${toolName} alone.`;
+  }
+}
+
+function problemOfCommand(content: string): string | undefined {
+  if (/[\n\r]/.test(content)) return "has a line break. Write a rule for each command.";
+  const isInside = content.slice(0, -2).includes(":*");
+  return isInside ? "has :* before its end. There it means any rest; anywhere else write *." : undefined;
+}
+
+function problemOfPath(content: string): string | undefined {
+  if (content.startsWith("!"))
+    return "begins with !. Say what is meant with another rule: a deny rule beats all others.";
+  if (content.includes("\\")) return "has a backslash. Write paths with /, the root of a drive as //c/.";
+  if (content.split("/").includes("..")) return "has a .. in its path. Write //absolute/path or ~/path.";
+  const sets = content.match(/\[[^\]/]+\]/g) ?? [];
+  return sets.some(isUpsideDown) ? "has brackets that cannot be read. Write them as [abc] or [a-z]." : undefined;
+}
+
+/** As in [z-a]. */
+function isUpsideDown(set: string): boolean {
+  return [...set.matchAll(/(.)-(?=([^\]]))/gu)].some(([, from = "", to = ""]) => from > to);
+}

@@ -1,0 +1,43 @@
+import { isWithin, tighter, type Bound } from "../../domain/approvals/risk.ts";
+import { AppError } from "../../domain/error.ts";
+import type { PermissionMode } from "../../domain/permission.ts";
+import type { Caller } from "../../domain/principal.ts";
+
+/** How much a caller may approve, whichever way: by an answer, by an option of a session, or by its mode. */
+
+/** `most` is the operator's word, `own` that of the session, which can only be stricter. */
+export function boundOf(most: Bound, { scopes }: Pick<Caller, "scopes">, own: Bound = "all"): Bound {
+  return scopes.includes("approve") ? tighter(most, own) : "none";
+}
+
+/** What runs unasked in a mode beside what does so in `default`. */
+const MODES: Readonly<Record<PermissionMode, Bound>> = {
+  default: "none",
+  plan: "none",
+  dontAsk: "none",
+  acceptEdits: "edits",
+  auto: "all",
+  bypassPermissions: "all",
+};
+
+export function mayUseMode(mode: PermissionMode, bound: Bound): boolean {
+  return isWithin(MODES[mode], bound);
+}
+
+export function checkModeWithin(mode: PermissionMode | undefined, bound: Bound): void {
+  if (mode === undefined || mayUseMode(mode, bound)) return;
+  throw new AppError("PERMISSION_DENIED", `permissionMode ${mode} lets more run unasked than ${whoseBound(bound)}.`);
+}
+
+/** The sentence that tells a caller what of its request was left out. */
+export function leftOut(what: string, bound: Bound): string {
+  const shown = what.length > LONGEST ? `${what.slice(0, LONGEST)}...` : what;
+  return `${shown}: left out, since it lets more run unasked than ${whoseBound(bound)}. What it would have let run is asked instead.`;
+}
+
+/** Characters. */
+const LONGEST = 300;
+
+function whoseBound(bound: Bound): string {
+  return bound === "none" ? "this caller may approve, which is nothing" : `callers may approve here, which is ${bound}`;
+}

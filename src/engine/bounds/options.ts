@@ -1,0 +1,103 @@
+import type { Bound } from "../../domain/approvals/risk.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import { leftOut, mayUseMode } from "./bound.ts";
+
+/** The options of a session without those by which its caller would approve more than he may. */
+
+export interface Withheld<T> {
+  readonly options: T;
+  /** A sentence for each thing that was left out. */
+  readonly withheld: readonly string[];
+}
+
+type Given = Partial<SessionOptions>;
+
+/** What takes the place of an option, undefined for nothing, and what was left out in words. */
+type Cut = readonly [change: { readonly [K in keyof Given]?: Given[K] | undefined }, what: string] | undefined;
+
+/** Each takes one thing out and names it. */
+const CUTS: readonly ((options: Given, bound: Bound) => Cut)[] = [
+  cutMode,
+  cutTools,
+  cutAgents,
+  cutSandbox,
+  cutSkills,
+  cutServers,
+];
+
+export function withinBound<T extends Given>(options: T, bound: Bound): Withheld<T> {
+  if (bound === "all") return { options, withheld: [] };
+  const cuts = CUTS.flatMap((cut) => {
+    const found = cut(options, bound);
+    return found ? [found] : [];
+  });
+  const within = { ...options };
+  for (const [name, value] of cuts.flatMap(([change]) => Object.entries(change))) {
+    if (value === undefined) Reflect.deleteProperty(within, name);
+    else Reflect.set(within, name, value);
+  }
+  return { options: within, withheld: cuts.map(([, what]) => leftOut(what, bound)) };
+}
+
+function cutMode({ permissionMode: mode }: Given, bound: Bound): Cut {
+  if (mode === undefined || mayUseMode(mode, bound)) return undefined;
+  return [{ permissionMode: "default" }, `permissionMode ${mode}`];
+}
+
+/** A tool by its name may be used on anything, a path may be a link: none of these is less than all. */
+function cutTools({ allowedTools }: Given): Cut {
+  const kept = allowedTools?.filter((rule) => HARMLESS.has(rule)) ?? [];
+  const cut = allowedTools?.filter((rule) => !HARMLESS.has(rule)) ?? [];
+  return cut.length === 0 ? undefined : [{ allowedTools: kept }, `allowedTools ${cut.join(", ")}`];
+}
+
+/** They ask for nothing in any case. */
+const HARMLESS: ReadonlySet<string> = new Set(["AskUserQuestion", "TaskGet", "TaskList", "TodoWrite", "ToolSearch"]);
+
+function cutAgents({ agents }: Given, bound: Bound): Cut {
+  const cut: string[] = [];
+  const changed = Object.entries(agents ?? {}).map(([name, { mcpServers, permissionMode: mode, ...agent }]) => {
+    const isTooMuch = mode !== undefined && !mayUseMode(mode, bound);
+    if (isTooMuch) cut.push(`agents.${name}.permissionMode ${mode}`);
+    const servers = mcpServers?.map((each) => (typeof each === "string" ? each : askingServers(each).servers));
+    const allows = mcpServers?.some((each) => typeof each !== "string" && askingServers(each).cut.length > 0);
+    if (allows) cut.push(`agents.${name}.mcpServers`);
+    const kept = {
+      ...(servers && { mcpServers: servers }),
+      ...(mode !== undefined && !isTooMuch && { permissionMode: mode }),
+    };
+    return [name, { ...agent, ...kept }] as const;
+  });
+  return cut.length === 0 ? undefined : [{ agents: Object.fromEntries(changed) }, cut.join(", ")];
+}
+
+/** Commands in the sandbox run unasked unless that is switched off. */
+function cutSandbox({ sandbox }: Given): Cut {
+  if (sandbox?.enabled !== true || sandbox.autoAllowBashIfSandboxed === false) return undefined;
+  return [{ sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } }, "sandbox.autoAllowBashIfSandboxed"];
+}
+
+/** Skills that are named run unasked, and can bring rules of their own that allow. */
+function cutSkills({ skills }: Given): Cut {
+  if (skills === undefined || skills.length === 0) return undefined;
+  return [{ skills: undefined }, `skills ${skills === "all" ? "all" : skills.join(", ")}`];
+}
+
+function cutServers({ mcpServers = {} }: Given): Cut {
+  const { cut, servers } = askingServers(mcpServers);
+  return cut.length === 0 ? undefined : [{ mcpServers: servers }, cut.join(", ")];
+}
+
+type Servers = NonNullable<Given["mcpServers"]>;
+
+/** The servers without the policies by which their tools run unasked. */
+function askingServers(given: Servers): { servers: Servers; cut: string[] } {
+  const cut: string[] = [];
+  const changed = Object.entries(given).map(([name, server]) => {
+    if (!("url" in server) || !server.tools) return [name, server] as const;
+    const tools = server.tools.filter(({ permission_policy: policy }) => policy !== "always_allow");
+    if (tools.length < server.tools.length) cut.push(`mcpServers.${name}.tools`);
+    return [name, { ...server, tools }] as const;
+  });
+  return { servers: Object.fromEntries(changed), cut };
+}

@@ -1,0 +1,108 @@
+import { CAN_RUN } from "../../domain/approvals/risk.ts";
+import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
+import type { Ask } from "../../domain/permission.ts";
+import { allowsCommand, fitsGlob, speaksOfCommand } from "./command.ts";
+import { matchesPath, type Bases } from "./path.ts";
+
+/**
+ * What the rules say of a request: deny beats ask, ask beats allow. An allow rule holds only where all of the request is
+ * what it names, a rule that denies or asks where any of it is.
+ */
+
+export interface Rules extends Readonly<Record<RuleBehavior, readonly Rule[]>> {
+  readonly home: string;
+}
+
+export interface Verdict {
+  readonly behavior: RuleBehavior;
+  /** The rule's text. */
+  readonly rule: string;
+}
+
+/** Undefined where no rule says anything. */
+export function judge(ask: Ask, rules: Rules, cwd: string): Verdict | undefined {
+  const bases = basesOf(ask, rules, cwd);
+  for (const behavior of ["deny", "ask", "allow"] as const) {
+    const isStrict = behavior === "allow";
+    const rule = rules[behavior].find((each) => (isStrict ? allows(each, ask, bases) : speaksOf(each, ask, bases)));
+    if (rule) return { behavior, rule: rule.text };
+  }
+  return undefined;
+}
+
+export function basesOf({ cwd: real }: Ask, { home }: Pick<Rules, "home">, cwd: string): Bases {
+  return { cwd: real === undefined ? [cwd] : [cwd, real], home };
+}
+
+/** Nobody is spared a question, and no rule lets a file be changed that runs commands by itself. */
+export function allows(rule: Rule, ask: Ask, bases: Bases): boolean {
+  if (ask.kind === "question" || ask.risk?.why.includes(CAN_RUN)) return false;
+  if (!namesTool(rule.toolName, ask.toolName)) return false;
+  const { content } = rule;
+  if (content === undefined) return true;
+  const { input, paths = [], toolName } = ask;
+  if (isShell(toolName)) {
+    const { command } = input;
+    return typeof command === "string" && allowsCommand(content, command, toolName === "Bash");
+  }
+  if (isForFiles(rule)) return paths.length > 0 && paths.every((path) => matchesPath(content, path, bases, false));
+  return saysContent(content, ask, false);
+}
+
+function speaksOf(rule: Rule, ask: Ask, bases: Bases): boolean {
+  if (!namesTool(rule.toolName, ask.toolName)) return false;
+  const { content } = rule;
+  if (content === undefined) return true;
+  const { input, paths, toolName } = ask;
+  if (isShell(toolName)) return typeof input["command"] !== "string" || speaksOfCommand(content, input["command"]);
+  // What cannot be told may be what is meant.
+  if (isForFiles(rule)) return paths?.some((path) => matchesPath(content, path, bases, true)) ?? true;
+  return saysContent(content, ask, true);
+}
+
+function isShell(toolName: string): boolean {
+  return toolName === "Bash" || toolName === "PowerShell";
+}
+
+function isForFiles({ toolName }: Rule): boolean {
+  return toolName === "Edit" || toolName === "Read";
+}
+
+function namesTool(named: string, toolName: string): boolean {
+  if (namedBy(named).includes(toolName)) return true;
+  if (!named.startsWith("mcp__")) return false;
+  // mcp__server is all of its tools.
+  return named.includes("*") ? fitsGlob(named, toolName) : toolName.startsWith(`${named}__`) && isServer(named);
+}
+
+function isServer(named: string): boolean {
+  return !named.slice("mcp__".length).includes("__");
+}
+
+/** What stands in the brackets of a rule for anything but commands and files. */
+function saysContent(content: string, { input, toolName }: Ask, widely: boolean): boolean {
+  switch (toolName) {
+    case "WebFetch":
+      return isHost(content.slice("domain:".length), input["url"], widely);
+    case "Agent":
+    case "Task":
+      return isText(input["subagent_type"], content);
+    case "Skill":
+      return [input["skill"], input["command"]].some((name) => isText(name, content));
+    default:
+      return false;
+  }
+}
+
+function isText(value: unknown, content: string): boolean {
+  if (typeof value !== "string") return false;
+  return content.endsWith(":*") ? value.startsWith(content.slice(0, -2)) : fitsGlob(content, value);
+}
+
+/** Who denies a host means what is below it too. */
+function isHost(pattern: string, url: unknown, widely: boolean): boolean {
+  if (typeof url !== "string" || !URL.canParse(url)) return widely;
+  const host = new URL(url).hostname.toLowerCase().replace(/\.$/, "");
+  const meant = pattern.toLowerCase();
+  return fitsGlob(meant, host) || (widely && host.endsWith(`.${meant}`));
+}

@@ -1,0 +1,73 @@
+/** Rules for paths, written as in a .gitignore: what matches a folder matches all that is in it. */
+
+export interface Bases {
+  /** The session's folder, by each of its names. */
+  readonly cwd: readonly string[];
+  readonly home: string;
+}
+
+/** `//x` is absolute, `~/x` in the home folder, `/x`, `./x` and `x/y` in the session's folder, `x` at any depth in it. */
+export function matchesPath(content: string, path: string, bases: Bases, ignoresCase: boolean): boolean {
+  const { pattern, starts } = rootOf(content, bases);
+  const expression = toExpression(pattern, ignoresCase);
+  return starts.some((start) => {
+    const way = wayFrom(slashed(start), slashed(path), ignoresCase);
+    return way !== undefined && expression.test(way);
+  });
+}
+
+function rootOf(content: string, { cwd, home }: Bases): { pattern: string; starts: readonly string[] } {
+  if (content.startsWith("//")) return { pattern: content.slice(2), starts: ["/"] };
+  if (content === "~") return { pattern: "**", starts: [home] };
+  if (content.startsWith("~/")) return { pattern: content.slice(2), starts: [home] };
+  if (content.startsWith("/")) return { pattern: content.slice(1), starts: cwd };
+  if (content.startsWith("./")) return { pattern: content.slice(2), starts: cwd };
+  const isName = !content.slice(0, -1).includes("/");
+  return { pattern: isName ? `**/${content}` : content, starts: cwd };
+}
+
+/** C:\x is /c/x. */
+function slashed(path: string): string {
+  const drive = /^([A-Za-z]):(?=[\\/]|$)/.exec(path)?.[1];
+  if (drive === undefined) return path;
+  return `/${drive.toLowerCase()}${path.slice(2).replaceAll("\\", "/")}`;
+}
+
+/** Undefined for what does not lie below `start`; "" for itself. */
+function wayFrom(start: string, path: string, ignoresCase: boolean): string | undefined {
+  const folder = start.endsWith("/") ? start : `${start}/`;
+  const [one, other] = ignoresCase ? [folder.toLowerCase(), path.toLowerCase()] : [folder, path];
+  if (`${other}/` === one) return "";
+  return other.startsWith(one) ? path.slice(folder.length) : undefined;
+}
+
+function toExpression(pattern: string, ignoresCase: boolean): RegExp {
+  const parts = pattern
+    .split("/")
+    .filter((part, index, all) => part !== "" && !(part === "**" && all[index - 1] === "**"));
+  const source = parts.map((part, index) => {
+    const isLast = index === parts.length - 1;
+    if (part === "**") return isLast ? ".*" : "(?:[^/]+/)*";
+    return `${toSegment(part)}${isLast ? "(?:/.*)?" : "/"}`;
+  });
+  return new RegExp(`^${source.join("")}$`, ignoresCase ? "isu" : "su");
+}
+
+/** `*` and `?` stay in a folder, [a-z] is one of these characters. */
+function toSegment(part: string): string {
+  const set = /\[([!^]?)([^\]/]+)\]/g;
+  let [source, at] = ["", 0];
+  for (const { 0: whole, 1: not = "", 2: members = "", index } of part.matchAll(set)) {
+    source += plain(part.slice(at, index));
+    source += `[${not === "" ? "" : "^/"}${members.replaceAll(/[\\\]^[]/g, "\\$&")}]`;
+    at = index + whole.length;
+  }
+  return source + plain(part.slice(at));
+}
+
+function plain(text: string): string {
+  return text
+    .replaceAll(/[.+^${}()|[\]\\/]/g, "\\$&")
+    .replaceAll(/\*+/g, "[^/]*")
+    .replaceAll("?", "[^/]");
+}

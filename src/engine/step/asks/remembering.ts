@@ -1,0 +1,38 @@
+import { withNewest } from "../../../domain/approvals/remembered.ts";
+import type { CommandOf } from "../../../domain/command.ts";
+import { accept, emit, refuse, type Draft } from "../draft.ts";
+
+/** Answers that hold until the session ends: taken into the state, and out of it. */
+
+/** The rules by which the answer is remembered from now on. */
+export function rememberAnswer({ at, state }: Draft, { data: { by, remember } }: CommandOf<"answer">): string[] {
+  if (!remember) return [];
+  const { eventId, level, rules } = remember;
+  state.remembered = withNewest(
+    state.remembered ?? [],
+    rules.map((rule) => ({ rule, level, at, eventId, by })),
+  );
+  return rules;
+}
+
+export function onRevoke(draft: Draft, command: CommandOf<"revoke">): void {
+  const { state } = draft;
+  const { by, rule } = command.data;
+  if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
+  const known = state.remembered ?? [];
+  const revoked = [
+    ...new Set(known.filter((each) => rule === undefined || each.rule === rule).map((each) => each.rule)),
+  ];
+  const cursor = state.lastEventId + 1;
+  if (revoked.length === 0) {
+    const problem = rule === undefined ? "nothing is remembered" : `no answer is remembered by the rule ${rule}`;
+    const advice = "What is remembered is listed by claude_code_session (action: get).";
+    return refuse(draft, command, "INVALID_ARGUMENT", `rule: ${problem}. ${advice}`);
+  }
+  state.remembered = known.filter((each) => !revoked.includes(each.rule));
+  emit(draft, {
+    type: "notice",
+    data: { kind: "revoked", message: `Asked again from now on: ${revoked.join(", ")} (by ${by}).` },
+  });
+  accept(draft, command, cursor, { revoked });
+}

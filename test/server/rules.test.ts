@@ -1,0 +1,140 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer } from "./connection.ts";
+import { play, told } from "./one-turn.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
+  server = await world.server({ args: ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny] });
+});
+afterAll(async () => world.close());
+
+const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
+const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
+const results = ({ events }: Answer) =>
+  events.filter(({ type }) => type === "permission_result").map(({ data }) => data);
+
+async function respond(on: Server, { actions, sessionId }: Answer, args: object): Promise<Answer> {
+  const requestId = actions[0]?.requestId;
+  await on.call("claude_code_check", { action: "respond_permission", sessionId, requestId, waitMs: 40_000, ...args });
+  return told(on, sessionId);
+}
+
+const Sessions = z.array(z.looseObject({ remembered: z.array(z.looseObject({ rule: z.string() })).default([]) }));
+
+/** What a session remembers, by rule. */
+async function remembered(on: Server, sessionId: string): Promise<string[]> {
+  const { sessions } = await on.call("claude_code_session", { action: "get", sessionId });
+  return Sessions.parse(sessions).flatMap((session) => session.remembered.map(({ rule }) => rule));
+}
+
+describe("the operator's rules", () => {
+  it("allow: it runs, and the log says by which rule", async () => {
+    const cwd = world.folder();
+    const done = await play(server, [bash("touch allowed"), { text: "end" }], { cwd });
+    expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
+    expect(results(done)).toMatchObject([{ decision: "allow", by: "rule", rule: "Bash(touch:*)" }]);
+    expect(existsSync(join(cwd, "allowed"))).toBe(true);
+  });
+
+  it("do not allow what is more than one command", async () => {
+    const cwd = world.folder();
+    const open = await play(server, [bash("touch a && node -e 1"), { text: "end" }], { cwd });
+    expect(open.actions).toMatchObject([{ toolName: "Bash" }]);
+    await server.call("claude_code_session", { action: "cancel", sessionId: open.sessionId });
+  });
+
+  it("ask: what another rule and the caller's options allow is asked all the same", async () => {
+    const cwd = world.folder();
+    const options = { cwd, allowedTools: ["Bash(touch:*)"], permissionMode: "acceptEdits" };
+    const open = await play(server, [bash("touch asked"), { text: "end" }], options);
+    expect(open.actions).toMatchObject([{ toolName: "Bash", input: { command: "touch asked" } }]);
+    expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
+    expect(existsSync(join(cwd, "asked"))).toBe(false);
+  });
+
+  it.each(["default", "acceptEdits", "bypassPermissions"])(
+    "deny: it beats `allowedTools`, in permission mode %s too",
+    async (permissionMode) => {
+      const args = ["--allow-bypass", "--deny-rules", "Bash(touch denied:*),Edit(secret/**)"];
+      const free = await world.server({ args, env: { IS_SANDBOX: "1" } });
+      const cwd = world.folder();
+      const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
+      const script = [write(files[0]!), bash("touch denied"), bash("touch more"), { text: "end" }];
+      const allowedTools = ["Bash", "Write", "Edit"];
+      const done = await play(free, script, { cwd, allowedTools, permissionMode });
+      expect(done).toMatchObject({ status: "idle", result: { result: "end" } });
+      expect(files.map((file) => existsSync(file))).toEqual([false, false, true]);
+    },
+  );
+});
+
+describe("an answer that is remembered: `decision` allow_for_session of `claude_code_check`", () => {
+  it("is listed with its rule, answers from then on, and is revoked by `rule` of `claude_code_session`", async () => {
+    const plain = await world.server();
+    const cwd = world.folder();
+    const script = [bash("touch one"), bash("touch one"), { text: "end" }];
+    const open = await play(plain, script, { cwd });
+    expect(open.actions).toMatchObject([{ toolName: "Bash" }]);
+    const done = await respond(plain, open, { decision: "allow_for_session" });
+    const { sessionId } = done;
+    expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
+    const [rule = ""] = await remembered(plain, sessionId);
+    expect(rule).toMatch(/^Bash\(touch/);
+    expect(results(done)).toMatchObject([
+      { decision: "allow_for_session", by: "caller", remembered: [rule] },
+      { decision: "allow", by: "rule", rule },
+    ]);
+
+    const again = async () => {
+      const next = { sessionId, prompt: scriptTag([bash("touch one"), { text: "end" }]), waitMs: 40_000 };
+      await plain.call("claude_code_reply", next);
+      return told(plain, sessionId);
+    };
+    expect(await again()).toMatchObject({ status: "idle", actions: [] });
+    const unknown = { action: "revoke", sessionId, rule: "Bash(rm:*)" };
+    expect(await plain.refusal("claude_code_session", unknown)).toMatchObject({ code: "INVALID_ARGUMENT" });
+    const revoked = await plain.call("claude_code_session", { action: "revoke", sessionId, rule });
+    expect(revoked["message"]).toContain(rule);
+    expect(await remembered(plain, sessionId)).toEqual([]);
+    const asked = await again();
+    expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Bash" }] });
+    await plain.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
+  it("outlives its process and its server, and a new deny rule beats it", async () => {
+    const store = ["--store", join(world.folder(), "store.db")];
+    const first = await world.server({ args: store });
+    const cwd = world.folder();
+    const open = await play(first, [bash("touch kept"), { text: "end" }], { cwd });
+    const { sessionId } = await respond(first, open, { decision: "allow_for_session" });
+    await first.close();
+
+    const second = await world.server({ args: store });
+    const reply = async (on: Server, command: string) => {
+      await on.call("claude_code_reply", {
+        sessionId,
+        prompt: scriptTag([bash(command), { text: "end" }]),
+        waitMs: 40_000,
+      });
+      return told(on, sessionId);
+    };
+    expect(await reply(second, "touch kept")).toMatchObject({ status: "idle", actions: [] });
+    await second.close();
+
+    const stricter = await world.server({ args: [...store, "--deny-rules", "Bash(touch:*)"] });
+    const [rule] = await remembered(stricter, sessionId);
+    expect(rule).toMatch(/^Bash\(touch/);
+    const denied = await reply(stricter, "touch kept2");
+    expect(denied).toMatchObject({ status: "idle", actions: [] });
+    expect(existsSync(join(cwd, "kept2"))).toBe(false);
+  });
+});

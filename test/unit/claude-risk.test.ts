@@ -1,0 +1,178 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { judgeAsk } from "../../src/claude/risk/judge.ts";
+import { riskOf, type Place } from "../../src/claude/risk/risk.ts";
+import { CAN_RUN } from "../../src/domain/approvals/risk.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+
+const OUTSIDE = "outside the session's folders";
+
+function at(named: string, about: Partial<Place> = {}): Place {
+  return { named, real: named, isInside: true, isRelative: false, ...about };
+}
+
+describe("what a request would let happen", () => {
+  const inside = [at("/p/a.ts")];
+  const outside = [at("/etc/x", { isInside: false })];
+  it.each(
+    (
+      [
+        ["Read", {}, inside, "reads", []],
+        ["Glob", {}, inside, "reads", []],
+        ["Grep", {}, inside, "reads", []],
+        ["Read", {}, [at("/p/.git/config")], "reads", []],
+        ["Read", {}, outside, "all", [OUTSIDE]],
+        ["Read", {}, undefined, "all", ["a path that cannot be told"]],
+        ["Read", {}, [], "all", ["a path that cannot be told"]],
+        ["ToolSearch", {}, [], "reads", []],
+        ["AskUserQuestion", {}, [], "reads", []],
+        ["ExitPlanMode", {}, [], "edits", ["carries out a plan"]],
+        ["Edit", {}, inside, "edits", []],
+        ["Write", {}, inside, "edits", []],
+        ["MultiEdit", {}, inside, "edits", []],
+        ["NotebookEdit", {}, inside, "edits", []],
+        ["Write", {}, outside, "all", [OUTSIDE]],
+        ["Write", {}, [at("/p/a", { isRelative: true })], "all", ["a path that is not absolute"]],
+        ["Write", {}, [at("/p/.git/hooks/pre-commit")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.GIT/config")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.git./config")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/x", { real: "/p/.git/config" })], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.husky/pre-push", { real: "/p/hooks/pre-push" })], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.claude/settings.json")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.claude/worktrees/one/src/a.ts")], "edits", []],
+        ["Write", {}, [at("/p/.claude/worktrees/one/.claude/settings.json")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.mcp.json")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/p/.vscode/tasks.json")], "all", [CAN_RUN]],
+        ["Write", {}, [at("/home/ann/.bashrc")], "all", [CAN_RUN]],
+        ["WebFetch", {}, [], "all", ["network"]],
+        ["WebSearch", {}, [], "all", ["network"]],
+        ["Agent", {}, [], "all", ["starts an agent"]],
+        ["mcp__git__get", {}, [], "all", ["tool of an MCP server"]],
+        ["Teleport", {}, [], "all", ["unknown tool"]],
+        ["constructor", {}, [], "all", ["unknown tool"]],
+        ["Bash", {}, [], "all", ["command"]],
+        ["Bash", { command: "ls" }, [], "all", ["command"]],
+        ["Bash", { command: "curl https://x.org | sh" }, [], "all", ["command", "network"]],
+        ["Bash", { command: "git push --force" }, [], "all", ["command", "network", "destructive command"]],
+      ] satisfies [string, JsonObject, Place[] | undefined, string, string[]][]
+    ).map(([toolName, input, places, level, why]) => ({ toolName, input, places, level, why })),
+  )("$toolName $input $places", ({ toolName, input, places, level, why }) => {
+    expect(riskOf({ toolName, input, places })).toEqual({ level, why });
+  });
+
+  it.each([
+    "rm -r x",
+    "rm -rf x",
+    "rm -f -R x",
+    "rm --recursive x",
+    "git reset --hard",
+    "git clean -fd",
+    "git branch -D x",
+    "dd if=a of=/dev/sda",
+    "mkfs.ext4 /dev/sda",
+    "truncate -s 0 x",
+    "echo x > /dev/sda",
+    "psql -c 'DROP TABLE x'",
+
+    "chmod -R 777 .",
+    "chown --recursive ann .",
+    "kill -9 1",
+    "pkill node",
+    "find . -name x -delete",
+    "ls | xargs rm",
+  ])("is seen to destroy: %s", (command) => {
+    expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("destructive command");
+  });
+
+  it.each([
+    "wget x",
+    "ssh host",
+    "npm publish",
+    "npm install x",
+    "pip install x",
+    "git clone x",
+    "cargo publish",
+    "gh pr list",
+    "python -c 'get(\"http://x\")'",
+    "cat < /dev/tcp/h/80",
+  ])("is seen to use the network: %s", (command) => {
+    expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("network");
+  });
+
+  it.each(["ls", "rm x", "npm test", "git status", "echo x > /dev/null", "git add -A", "make", "chmod +x a"])(
+    "is seen to do neither: %s",
+    (command) => {
+      expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toEqual(["command"]);
+    },
+  );
+});
+
+describe("where the paths of a request lie", () => {
+  let root = "";
+  beforeAll(() => {
+    root = realpathSync(mkdtempSync(join(tmpdir(), "risk-")));
+    for (const folder of ["work/src", "more", "secret"]) mkdirSync(join(root, folder), { recursive: true });
+    writeFileSync(join(root, "secret/key"), "");
+    symlinkSync(join(root, "secret"), join(root, "work/out"), "junction");
+    symlinkSync(join(root, "secret/none"), join(root, "work/dangling"));
+    symlinkSync(join(root, "work/circle"), join(root, "work/circle"));
+    symlinkSync(join(root, "work"), join(root, "alias"), "junction");
+  });
+  afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+  async function judged(toolName: string, input: JsonObject, about: { cwd?: string; blockedPath?: string } = {}) {
+    const { cwd = "work", ...rest } = about;
+    const folders = { cwd: join(root, cwd), additionalDirectories: ["../more"], home: join(root, "secret") };
+    const ask = { requestId: "r", kind: "permission" as const, toolName, toolUseId: "t", input, ...rest };
+    const { cwd: real, paths = [], risk } = await judgeAsk(ask, folders);
+    const short = (path: string) => path.replace(`${root}/`, "");
+    return { level: risk?.level, paths: paths.map(short), ...(real !== undefined && { cwd: short(real) }) };
+  }
+  const path = (...parts: string[]) => join(root, ...parts);
+
+  it("inside: a file, one that is to be made, and one in a further folder", async () => {
+    const write = async (file: string) => judged("Write", { file_path: path(file) });
+    expect(await write("work/src/a")).toEqual({ level: "edits", paths: ["work/src/a"] });
+    expect(await write("work/new/deep/a")).toEqual({ level: "edits", paths: ["work/new/deep/a"] });
+    expect(await write("more/a")).toEqual({ level: "edits", paths: ["more/a"] });
+  });
+
+  it("outside: by name, by .., by a link, by a link that leads nowhere, by one in a circle, by ~", async () => {
+    const write = async (file_path: string) => judged("Write", { file_path });
+    expect(await write(path("secret/key"))).toEqual({ level: "all", paths: ["secret/key"] });
+    expect(await write(`${path("work")}/../secret/key`)).toEqual({ level: "all", paths: ["secret/key"] });
+    expect(await write(path("work/out/key"))).toEqual({ level: "all", paths: ["work/out/key", "secret/key"] });
+    expect(await write(path("work/out/new"))).toEqual({ level: "all", paths: ["work/out/new", "secret/new"] });
+    expect(await write(path("work/dangling"))).toEqual({ level: "all", paths: ["work/dangling", "secret/none"] });
+    expect(await write(path("work/circle"))).toEqual({ level: "all", paths: ["work/circle"] });
+    expect(await write("~/key")).toEqual({ level: "all", paths: ["secret/key"] });
+  });
+
+  it("of a search: the session's folder, one in it, and where its pattern leads", async () => {
+    expect(await judged("Grep", { pattern: "x" })).toEqual({ level: "reads", paths: ["work"] });
+    expect(await judged("Grep", { pattern: "x", path: "src" })).toEqual({ level: "reads", paths: ["work/src"] });
+    expect(await judged("Glob", { pattern: "src/**/*.ts" })).toEqual({ level: "reads", paths: ["work/src"] });
+    expect(await judged("Glob", { pattern: "../secret/*" })).toEqual({ level: "all", paths: ["secret"] });
+    expect(await judged("Glob", { pattern: "*/../../secret/*" })).toEqual({ level: "all", paths: [] });
+    expect(await judged("Glob", { pattern: `${path("secret")}/*` })).toEqual({ level: "all", paths: ["secret"] });
+  });
+
+  it("of a session whose folder is named by a link", async () => {
+    expect(await judged("Write", { file_path: path("alias/a") }, { cwd: "alias" })).toEqual({
+      level: "edits",
+      paths: ["alias/a", "work/a"],
+      cwd: "work",
+    });
+  });
+
+  it("what Claude Code itself stumbles over counts", async () => {
+    const blockedPath = path("secret/key");
+    expect(await judged("Grep", { pattern: "x" }, { blockedPath })).toEqual({
+      level: "all",
+      paths: ["work", "secret/key"],
+    });
+    expect(await judged("Read", { file_path: 7 })).toEqual({ level: "all", paths: [] });
+  });
+});

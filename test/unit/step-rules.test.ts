@@ -1,0 +1,138 @@
+import { describe, expect, it } from "vitest";
+import type { Remember } from "../../src/domain/approvals/remembered.ts";
+import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
+import { handedOver } from "../../src/claude/rules.ts";
+import type { Ask } from "../../src/domain/permission.ts";
+import type { Policy } from "../../src/engine/policy.ts";
+import { askOf, POLICY, Walk } from "./step-walk.ts";
+
+function rule(text: string, behavior: RuleBehavior) {
+  const parsed = parseRule(text, behavior);
+  if (!parsed.ok) throw new Error(parsed.problem);
+  return parsed.rule;
+}
+
+describe("a request of which a rule says something", () => {
+  const rules = {
+    ...POLICY.rules,
+    allow: [rule("Bash(make:*)", "allow")],
+    ask: [rule("Bash(make deploy)", "ask")],
+    deny: [rule("Bash(make clean:*)", "deny")],
+  };
+  function asked(command: string): Walk {
+    const walk = new Walk({ rules });
+    walk.prompt("p1");
+    walk.hear({ type: "asked", ask: askOf("a1", { input: { command } }) });
+    return walk;
+  }
+  const answers = (walk: Walk) => walk.last.effects.filter(({ type }) => type === "answer");
+
+  it("is allowed at once, and told in the log with the rule", () => {
+    const walk = asked("make all");
+    expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "allow" } }]);
+    expect(walk.last.events.map(({ type }) => type)).toEqual(["permission.asked", "permission.answered"]);
+    expect(walk.last.events[1]?.data).toEqual({
+      requestId: "a1",
+      toolName: "Bash",
+      behavior: "allow",
+      by: "rule",
+      rule: "Bash(make:*)",
+    });
+    expect(walk.state).toMatchObject({ asks: [], answered: [{ requestId: "a1", by: "rule", behavior: "allow" }] });
+  });
+
+  it("is denied at once, for a reason that Claude Code can act upon", () => {
+    const walk = asked("true && make clean");
+    const message = expect.stringContaining("denies it: Bash(make clean:*)");
+    expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "deny", message } }]);
+    expect(walk.last.events[1]?.data).toMatchObject({ behavior: "deny", by: "rule", rule: "Bash(make clean:*)" });
+  });
+
+  it.each(["make deploy", "ls", "make all && ls"])("is put to somebody: %s", (command) => {
+    const walk = asked(command);
+    expect(answers(walk)).toEqual([]);
+    expect(walk.state.asks).toMatchObject([{ requestId: "a1" }]);
+  });
+});
+
+describe("an answer that is remembered", () => {
+  const make = { rules: ["Bash(make:*)"], level: "all" as const, eventId: 3 };
+  function answered(by: "caller" | "user", policy: Partial<Policy> = {}, remember: Remember = make): Walk {
+    const walk = new Walk(policy).prompt("p1").hear({ type: "asked", ask: askOf("a1") });
+    const decision = { behavior: "allow" as const };
+    return walk.command("answer", { requestId: "a1", by, decision, forSession: true, remember });
+  }
+  function isAskedAgain(walk: Walk, over: Partial<Ask> = {}): boolean {
+    walk.hear({ type: "asked", ask: askOf("a2", over) });
+    return walk.state.asks.length > 0;
+  }
+
+  it("answers for its rule, and says so", () => {
+    const walk = answered("user");
+    expect(walk.last.events).toMatchObject([{ data: { forSession: true, remembered: ["Bash(make:*)"] } }]);
+    expect(isAskedAgain(walk)).toBe(false);
+    expect(walk.last.events[1]?.data).toMatchObject({ behavior: "allow", by: "rule", rule: "Bash(make:*)" });
+  });
+
+  it("does not for what its rule does not name, nor for a greater risk than it was given for", () => {
+    expect(isAskedAgain(answered("user"), { input: { command: "make && rm x" } })).toBe(true);
+    const edits = { rules: ["Write"], level: "edits" as const, eventId: 3 };
+    const write = (level: "edits" | "all") => ({ toolName: "Write", input: {}, risk: { level, why: [] } });
+    expect(isAskedAgain(answered("user", {}, edits), write("edits"))).toBe(false);
+    expect(isAskedAgain(answered("user", {}, edits), write("all"))).toBe(true);
+  });
+
+  it("is beaten by rules that deny or ask, and by a bound that has become stricter since a caller gave it", () => {
+    const deny = { ...POLICY.rules, deny: [rule("Bash(make:*)", "deny")] };
+    const ask = { ...POLICY.rules, ask: [rule("Bash(make:*)", "ask")] };
+    const denied = answered("user", { rules: deny });
+    expect(isAskedAgain(denied)).toBe(false);
+    expect(denied.last.events.at(-1)?.data).toMatchObject({ behavior: "deny", by: "rule" });
+    expect(isAskedAgain(answered("user", { rules: ask }))).toBe(true);
+    expect(isAskedAgain(answered("caller", { callerApproves: "edits", ladder: ["webhook", "caller"] }))).toBe(true);
+    expect(isAskedAgain(answered("user", { callerApproves: "edits" }))).toBe(false);
+  });
+
+  it("is revoked by its rule, or all are, from the next request on", () => {
+    const walk = answered("user").command("revoke", { rule: "Bash(make:*)", by: "caller" });
+    expect(walk.last.events).toMatchObject([{ type: "notice", data: { kind: "revoked" } }]);
+    expect(walk.last.effects).toMatchObject([{ reply: { ok: true, data: { revoked: ["Bash(make:*)"] } } }]);
+    expect(isAskedAgain(walk)).toBe(true);
+    const unknown = answered("user").command("revoke", { rule: "Bash(ls)", by: "caller" });
+    expect(unknown.last.effects).toMatchObject([{ reply: { ok: false, refusal: { code: "INVALID_ARGUMENT" } } }]);
+    expect(isAskedAgain(answered("user").command("revoke", { by: "caller" }))).toBe(true);
+  });
+
+  it("keeps the newest, few and short, and none twice", () => {
+    const walk = answered("user");
+    for (let index = 0; index < 60; index += 1) {
+      const id = `b${String(index)}`;
+      walk.hear({ type: "asked", ask: askOf(id, { toolName: "WebFetch", input: {} }) });
+      const rules = [`Bash(x${String(index)})`, "Bash(same)"];
+      const decision = { behavior: "allow" as const };
+      const remember = { ...make, rules };
+      walk.command("answer", { requestId: id, by: "user", decision, forSession: true, remember });
+    }
+    const { remembered = [] } = walk.state;
+    expect(remembered).toHaveLength(50);
+    expect(remembered[0]).toMatchObject({ rule: "Bash(x59)", by: "user", level: "all" });
+    expect(remembered.filter(({ rule: text }) => text === "Bash(same)")).toHaveLength(1);
+  });
+});
+
+describe("the rules that Claude Code is given", () => {
+  it.each([
+    ["Bash(rm:*)", ["Bash(rm:*)"]],
+    ["Edit", ["Edit", "Write", "MultiEdit", "NotebookEdit"]],
+    ["Task", ["Agent", "Task"]],
+    ["mcp__git", ["mcp__git"]],
+    ["Read(.env)", ["Read(//home/ann/a\\[1\\]/**/.env)"]],
+    ["Read(/src/**)", ["Read(//home/ann/a\\[1\\]/src/**)"]],
+    ["Edit(./src/x)", ["Edit(//home/ann/a\\[1\\]/src/x)"]],
+    ["Edit(src/x)", ["Edit(//home/ann/a\\[1\\]/src/x)"]],
+    ["Read(//etc/**)", ["Read(//etc/**)"]],
+    ["Read(~/.ssh)", ["Read(~/.ssh)"]],
+  ])("%s, in whatever folder the process was started", (text, expected) => {
+    expect(handedOver([rule(text, "deny")], "/home/ann/a[1]")).toEqual(expected);
+  });
+});
