@@ -114,7 +114,7 @@ export async function prepare(
   };
 }
 
-function foldersOf({ additionalDirectories = [], cwd }: SessionOptions, env: Record<string, string>): Folders {
+export function foldersOf({ additionalDirectories = [], cwd }: SessionOptions, env: Record<string, string>): Folders {
   return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir() };
 }
 

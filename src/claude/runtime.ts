@@ -11,7 +11,8 @@ import { childEnvironment, configFolder } from "./environment.ts";
 import { workTreeOf } from "./git.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { identify } from "./identity.ts";
-import { prepare, recipeFor } from "./prepare.ts";
+import { foldersOf, prepare, recipeFor } from "./prepare.ts";
+import { judgeAsk } from "./risk/judge.ts";
 import { confinementOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import { Spares } from "./spares/spares.ts";
@@ -32,6 +33,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   return {
     spares,
     check: async (principal, options) => check(principal, options, config),
+    judge: async (principal, options, ask) =>
+      judgeAsk(ask, foldersOf(options, plainEnvironment(principal, options, config))),
     attach: async (principal, sources, { cwd }) => readImages(sources, cwd, confinementOf(config, principal).allowDirs),
     async find(principal, sessionId, options) {
       const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));

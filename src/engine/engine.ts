@@ -19,20 +19,10 @@ import type {
 } from "./api.ts";
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
-import { decisionOf, rememberable, withinPlaces } from "./verbs/decision.ts";
+import { answerCommand } from "./verbs/answering.ts";
 import { boundOf, checkModeWithin } from "./bounds/bound.ts";
 import { withinBound, type Withheld } from "./bounds/options.ts";
-import { decisionWithin } from "./bounds/updates.ts";
-import {
-  checkAnswers,
-  checkDecision,
-  checkGiven,
-  checkMode,
-  checkOptions,
-  isBarred,
-  startsWork,
-  type Gate,
-} from "./gate.ts";
+import { checkGiven, checkMode, checkOptions, isBarred, startsWork, type Gate } from "./gate.ts";
 import { checkIdentity, checkPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
@@ -198,20 +188,9 @@ class Node implements Engine {
   }
 
   async answer(caller: Caller, sessionId: string, request: AnswerRequest) {
-    const { principal } = caller;
-    checkAnswers(caller, request);
-    const record = await this.get(principal, sessionId);
-    const { by, requestId } = request;
-    const meant = decisionOf(request);
-    checkDecision(this.#options.gate, meant);
-    // People decide for themselves; a model decides what it may.
-    const bound = by === "caller" ? this.#boundOf(caller, record.spec) : "all";
-    const { decision: bounded, withheld } = decisionWithin(meant, bound);
-    const decision = await withinPlaces(this.#options.runtime, record, bounded);
-    const forSession = request.decision === "allow_for_session";
-    const remember = forSession ? await rememberable(this.#options.backend, record, requestId) : undefined;
-    const data = { requestId, decision, by, forSession, ...(remember && { remember }) };
-    const { cursor } = await this.#command({ id: randomUUID(), principal, kind: "answer", data }, record);
+    const record = await this.get(caller.principal, sessionId);
+    const { command, withheld } = await answerCommand(this.#options, caller, record, request);
+    const { cursor } = await this.#command(command, record);
     return { cursor, withheld };
   }
 

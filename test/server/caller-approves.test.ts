@@ -36,18 +36,17 @@ function deeds() {
   return { cwd, files, script: [write(files.Write), program(files.Bash), { text: "end" }] };
 }
 
-/** What is asked, one after the other, when each is denied. */
-async function askedOf(on: Pick<Connection, "call">, from: Answer): Promise<string[]> {
-  const asked: string[] = [];
-  let answer = from;
+/** What is asked, one after the other: what is open is denied, and what nobody may allow is denied by the server. */
+async function askedOf(on: Pick<Connection, "call">, sessionId: string): Promise<string[]> {
+  const wait = { action: "poll", sessionId, waitMs: 40_000 };
+  let answer = await on.call("claude_code_check", wait);
   while (answer.actions[0]) {
-    const [{ requestId, toolName }] = answer.actions as [Answer["actions"][number]];
-    asked.push(toolName);
-    const { sessionId } = answer;
+    const [{ requestId }] = answer.actions as [Answer["actions"][number]];
     const denial = { action: "respond_permission", sessionId, requestId, decision: "deny", waitMs: 40_000 };
     answer = await on.call("claude_code_check", denial);
   }
-  return asked;
+  const { events } = await told(on, sessionId);
+  return events.flatMap(({ data, type }) => (type === "permission_request" ? [String(data["toolName"])] : []));
 }
 
 describe("options of a start, with `callerApproves` of `claude_code` or --caller-approves", () => {
@@ -65,7 +64,7 @@ describe("options of a start, with `callerApproves` of `claude_code` or --caller
     const begun = await on().call("claude_code", start);
     for (const what of leftOut) expect(warned(begun)).toContain(`${what}: left out`);
     expect(warned(begun).split("\n")).toHaveLength(leftOut.length);
-    expect(await askedOf(on(), await told(on(), begun.sessionId))).toEqual(asked);
+    expect(await askedOf(on(), begun.sessionId)).toEqual(asked);
     expect(existsSync(files.Write)).toBe(!asked.includes("Write"));
     expect(existsSync(files.Bash)).toBe(false);
   });
@@ -96,7 +95,7 @@ describe("other ways to begin", () => {
     expect(warned(open)).toContain("permissionMode acceptEdits: left out");
     expect(warned(open)).toContain("allowedTools Bash: left out");
     const { sessionId } = open;
-    expect(await askedOf(none, await told(none, String(sessionId)))).toEqual(["Write", "Bash"]);
+    expect(await askedOf(none, String(sessionId))).toEqual(["Write", "Bash"]);
 
     const generous = await world.server({
       args: ["--toolsets", "all", "--caller-approves", "edits", "--allow-bypass", "--query-allowed-tools", "Bash"],
@@ -149,7 +148,7 @@ describe("other ways to begin", () => {
     const diskResumeConfig = { cwd, permissionMode: "acceptEdits", allowedTools: ["Write"] };
     const resumed = await none.call("claude_code_reply", { sessionId, prompt, diskResumeConfig, waitMs: 40_000 });
     expect(warned(resumed)).toContain("permissionMode acceptEdits: left out");
-    expect(await askedOf(none, await told(none, sessionId))).toEqual(["Write"]);
+    expect(await askedOf(none, sessionId)).toEqual(["Write"]);
   });
 });
 
@@ -188,8 +187,26 @@ describe("changes on the way", () => {
     });
     expect(warned(answer)).toContain("updatedPermissions addRules allow Bash: left out");
     expect(warned(answer)).not.toContain("setMode");
-    expect(await askedOf(edits, answer)).toEqual(["Bash"]);
+    expect(await askedOf(edits, answer.sessionId)).toEqual(["Write", "Bash"]);
     expect([existsSync(files.Bash), existsSync(second)]).toEqual([false, true]);
+  });
+});
+
+describe("another input", () => {
+  it("is another request: a caller allows with it only what he may", async () => {
+    const { cwd, files } = deeds();
+    const { actions, sessionId } = await play(edits, [write(files.Write), { text: "end" }], { cwd });
+    expect(actions).toMatchObject([{ risk: { level: "edits" } }]);
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    const elsewhere = join(world.folder(), "elsewhere.txt");
+    const changed = { ...answer, permissionOptions: { updatedInput: { file_path: elsewhere, content: "x" } } };
+    expect(await edits.refusal("claude_code_check", changed)).toMatchObject({
+      code: "PERMISSION_DENIED",
+      text: expect.stringContaining("Write with it (all) is more than a caller may approve here (edits)"),
+    });
+    const within = { file_path: join(cwd, "within.txt"), content: "x" };
+    await edits.call("claude_code_check", { ...answer, permissionOptions: { updatedInput: within }, waitMs: 40_000 });
+    expect([elsewhere, files.Write, within.file_path].map((file) => existsSync(file))).toEqual([false, false, true]);
   });
 });
 

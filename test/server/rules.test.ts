@@ -61,6 +61,22 @@ describe("the operator's rules", () => {
     expect(existsSync(join(cwd, "asked"))).toBe(false);
   });
 
+  it("deny: nobody allows with another input what they deny", async () => {
+    const cwd = world.folder();
+    const { actions, sessionId } = await play(server, [write(join(cwd, "a")), { text: "end" }], { cwd });
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    const secret = { file_path: join(cwd, "secret", "a"), content: "x" };
+    const refused = await server.refusal("claude_code_check", {
+      ...answer,
+      permissionOptions: { updatedInput: secret },
+    });
+    expect(refused).toMatchObject({
+      code: "PERMISSION_DENIED",
+      text: expect.stringContaining("a rule of the operator denies it: Edit(secret/**)"),
+    });
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+
   it.each(["default", "acceptEdits", "bypassPermissions"])(
     "deny: it beats `allowedTools`, in permission mode %s too",
     async (permissionMode) => {

@@ -4,10 +4,9 @@ import { delimiter, join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 
 import { ConfigError } from "../../src/config/error.ts";
-import { loadConfig, readDepth, unknownVariables } from "../../src/config/load.ts";
+import { loadConfig, readDepth } from "../../src/config/load.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { nearest } from "../../src/domain/suggest.ts";
 
 interface Sources {
   argv?: string[];
@@ -276,30 +275,5 @@ describe("the depth", () => {
 
   it.each(["-1", "one", "1.5", "1e3"])("of %j is refused: it might be deep", (value) => {
     expect(() => readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toThrow(ConfigError);
-  });
-});
-
-describe("near matches", () => {
-  it.each<[string, string | undefined]>([
-    ["serv", "serve"],
-    ["srve", "serve"],
-    ["serve", "serve"],
-    ["hlep", "help"],
-    ["start", undefined],
-    ["", undefined],
-  ])("of %j is %j", (word, expected) => {
-    expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
-  });
-
-  it("are given for a misspelt variable, which would silently have no effect", () => {
-    const env = {
-      CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
-      CLAUDE_CODE_MCP_DEPTH: "1",
-      CLAUDE_CODE_MCP_REAPER: "auto",
-      PATH: "",
-    };
-    expect(unknownVariables(env)).toEqual([
-      "CLAUDE_CODE_MCP_ALLOW_DIR is no setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
-    ]);
   });
 });

@@ -111,6 +111,7 @@ export class ScriptedRuntime implements AgentRuntime {
     return Promise.resolve(options);
   };
   openIn = async () => Promise.resolve(undefined);
+  judge = async () => Promise.resolve({});
   workTree = async () => Promise.resolve(undefined);
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));

@@ -119,6 +119,8 @@ export interface AgentRuntime {
    * Resolves with the options; where the principal is confined to folders, their paths as they really are.
    */
   check(principal: Principal, options: SessionOptions): Promise<SessionOptions>;
+  /** What a request of a session with these options would let happen, and where: before anybody decides it. */
+  judge(principal: Principal, options: SessionOptions, ask: Ask): Promise<Pick<Ask, "cwd" | "paths" | "risk">>;
   /** The id that a new session will have, known before its process starts (a spare process owns its id). */
   reserve(principal: Principal, options: SessionOptions): Promise<string>;
   readonly spares: Spares;

@@ -118,15 +118,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   const { state } = draft;
   const { requestId, decision, by, forSession } = command.data;
   const ask = state.asks.find((open) => open.requestId === requestId);
-  if (!ask) {
-    const first = state.answered.find((answer) => answer.requestId === requestId);
-    // A command that was sent again, because nobody had said in time that it was done.
-    if (first?.commandId === command.id) return accept(draft, command, state.lastEventId + 1);
-    const problem = first
-      ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
-      : `There is no open request ${requestId}. The open ones are listed in actions[] of claude_code_check.`;
-    return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
-  }
+  if (!ask) return answerAgain(draft, command);
   const objection = whyNotBy(draft, ask, command.data);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   if (decision.behavior === "allow" && decision.updatedInput && !ask.seenWhole) {
@@ -144,6 +136,19 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     holdQueue(draft);
   }
   accept(draft, command, state.lastEventId);
+}
+
+/** It was answered before, or there never was such a request. */
+function answerAgain(draft: Draft, command: CommandOf<"answer">): void {
+  const { state } = draft;
+  const { requestId } = command.data;
+  const first = state.answered.find((answer) => answer.requestId === requestId);
+  // A command that was sent again, because nobody had said in time that it was done.
+  if (first?.commandId === command.id) return accept(draft, command, state.lastEventId + 1);
+  const problem = first
+    ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
+    : `There is no open request ${requestId}. The open ones are listed in actions[] of claude_code_check.`;
+  return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
 }
 
 /** Nobody waits for it any more. */

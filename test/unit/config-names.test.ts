@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { unknownVariables } from "../../src/config/load.ts";
+import { nearest } from "../../src/domain/suggest.ts";
+
+describe("near matches", () => {
+  it.each<[string, string | undefined]>([
+    ["serv", "serve"],
+    ["srve", "serve"],
+    ["serve", "serve"],
+    ["hlep", "help"],
+    ["start", undefined],
+    ["", undefined],
+  ])("of %j is %j", (word, expected) => {
+    expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
+  });
+
+  it("are given for a misspelt variable, which would silently have no effect", () => {
+    const env = {
+      CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
+      CLAUDE_CODE_MCP_DEPTH: "1",
+      CLAUDE_CODE_MCP_REAPER: "auto",
+      PATH: "",
+    };
+    expect(unknownVariables(env)).toEqual([
+      "CLAUDE_CODE_MCP_ALLOW_DIR is no setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
+    ]);
+  });
+});
