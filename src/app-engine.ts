@@ -8,8 +8,10 @@ import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import { systemClock } from "./engine/clock.ts";
 import { createEngine, type EngineOptions } from "./engine/engine.ts";
+import type { JsonObject } from "./domain/json.ts";
 import type { Logger, SessionBackend, Spares } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
+import { requestEntry } from "./log/requests.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
 import type { Outcome } from "./notify/outbox.ts";
 import type { Notifier } from "./notify/notifier.ts";
@@ -69,7 +71,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
   const notifier = await notifierOf(settings, means, () => engine);
-  const store = followedBy(means.backend, [http, notifier]);
+  const store = followedBy(means.backend, [http, notifier, auditorOf(means)]);
   const runtime = claudeRuntime({
     environment,
     depth,
@@ -108,6 +110,22 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     },
   });
   return { engine, store, spares: runtime.spares, notifier };
+}
+
+/** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */
+function auditorOf({ audit, backend, log }: Means): { readonly onAppended: OnAppended } | undefined {
+  if (!audit) return undefined;
+  const write = async (sessionId: string, entries: readonly JsonObject[]) => {
+    const principal = (await backend.principalOf(sessionId)) ?? "";
+    for (const entry of entries) audit({ principal, tool: "request", sessionId, outcome: "ok", ...entry });
+  };
+  return {
+    onAppended: (sessionId, { events }) => {
+      const entries = events.map((event) => requestEntry(event)).filter((entry) => entry !== undefined);
+      if (entries.length === 0) return;
+      write(sessionId, entries).catch((error: unknown) => log.warn("audit", { sessionId, error: String(error) }));
+    },
+  };
 }
 
 function followedBy(

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -10,10 +10,14 @@ import { createWorld, type World } from "./world.ts";
 
 let world: World;
 let server: Server;
+let auditLog: string;
 beforeAll(async () => {
   world = await createWorld();
+  auditLog = join(world.folder(), "audit.jsonl");
   const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
-  server = await world.server({ args: ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny] });
+  server = await world.server({
+    args: ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny, "--audit-log", auditLog],
+  });
 });
 afterAll(async () => world.close());
 
@@ -43,6 +47,16 @@ describe("the operator's rules", () => {
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
     expect(results(done)).toMatchObject([{ decision: "allow", by: "rule", rule: "Bash(touch:*)" }]);
     expect(existsSync(join(cwd, "allowed"))).toBe(true);
+    const audited = () => {
+      const lines = readFileSync(auditLog, "utf8").trim().split("\n");
+      const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+      return entries.filter(({ sessionId, tool }) => tool === "request" && sessionId === done.sessionId);
+    };
+    const about = { principal: "local", toolName: "Bash", outcome: "ok" };
+    await expect.poll(audited).toMatchObject([
+      { ...about, action: "asked", risk: "all" },
+      { ...about, action: "answered", decision: "allow", by: "rule", rule: "Bash(touch:*)" },
+    ]);
   });
 
   it("do not allow what is more than one command", async () => {
