@@ -103,6 +103,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     places: placesOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
+      callersAnswer: means.callersAnswer,
       callerApproves: callerApprovesOf(config),
       depth,
       maxDepth: config.maxDepth,
@@ -151,7 +152,7 @@ async function notifierOf(
 }
 
 function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {
-  const { rungMs, rungs } = ladderOf(config.approvals, callersAnswer);
+  const { rungMs, rungs } = ladderOf(config.approvals);
   return {
     ladder: rungs,
     rungMs,

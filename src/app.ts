@@ -158,7 +158,7 @@ function toolSettings(
 > {
   return {
     callersAnswer,
-    ladder: ladderOf(config.approvals, callersAnswer).rungs,
+    ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },
     limits: { maxWaitMs: config.maxWaitMs },

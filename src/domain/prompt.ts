@@ -16,6 +16,8 @@ export const TurnLimits = z.object({
   askMs: z.number().exactOptional(),
   /** Its client can show no form: what is asked is not for the user. Holds until the next prompt. */
   noDialog: z.boolean().exactOptional(),
+  /** Its caller has no tool to answer with. Holds as long. */
+  noCaller: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 

@@ -139,6 +139,8 @@ export const SessionState = z.object({
   }),
   /** The client of the last prompt can show no form. */
   noDialog: z.boolean().exactOptional(),
+  /** The caller of the last prompt has no tool to answer with. */
+  noCaller: z.boolean().exactOptional(),
   /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
   idleSince: z.number(),
 });

@@ -124,8 +124,7 @@ class Node implements Engine {
 
   async #begin(principal: Principal, beginning: Beginning, prompt: PromptRequest) {
     // What is wrong with the prompt is told before there is a session.
-    const { runtime } = this.#options;
-    const command = await promptCommand(runtime, principal, beginning, prompt);
+    const command = await promptCommand(this.#options, principal, beginning, prompt);
     const { created, record } = await createSession(this.#options, principal, beginning, prompt.idempotencyKey);
     // Somebody else has made a session of Claude Code his own before.
     if (record.principal !== principal) throw sessionNotFound(record.id);
@@ -138,10 +137,7 @@ class Node implements Engine {
 
   async prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }> {
     const record = await this.get(principal, sessionId);
-    const { cursor } = await this.#command(
-      await promptCommand(this.#options.runtime, principal, record, request),
-      record,
-    );
+    const { cursor } = await this.#command(await promptCommand(this.#options, principal, record, request), record);
     return { cursor };
   }
 

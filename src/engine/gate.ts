@@ -15,6 +15,8 @@ export interface Gate {
   /** The most that any caller may approve. */
   readonly callerApproves: Bound;
   /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
+  /** Whoever calls here has a tool to answer requests with. */
+  readonly callersAnswer: boolean;
   readonly depth: number;
   readonly maxDepth: number;
   /** Whether the principal may use what is for the operator, whatever his scopes. */

@@ -29,7 +29,8 @@ export interface Step {
  *            A turn of origin `prompt` cannot end while Claude Code still owes its prompt (`awaiting`), one of origin
  *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
  *            does; a process that dies in it ends it as lost.
- *   asks     only inside a turn. Each is answered once, by whoever is first: caller, time, interrupt, end of the turn.
+ *   asks     only inside a turn. Rules first; then each is with one rung of the ladder at a time (asks/ladder.ts), and goes on when
+ *            that one's time is over or it gives up. Answered once, by whoever is first: people, caller, time, interrupt, end of the turn.
  *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless it says that it waits or joins
  *            the turn (`whenBusy`); during one of origin `self` it waits. An interrupt, a shutdown or a loss holds what
  *            waits (`held`) until the caller releases or drops it; a new prompt does not wait for what is held.

@@ -232,7 +232,7 @@ describe("what ada has", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-    const about = entries.filter(({ sessionId }) => sessionId === waiting!.id);
+    const about = entries.filter(({ sessionId, tool }) => sessionId === waiting!.id && tool !== "request");
     expect(about[0]).toMatchObject({ principal: "ada", tool: "claude_code", outcome: "ok" });
     const refused = { action: "respond_permission", outcome: "SESSION_NOT_FOUND" };
     for (const principal of ["bob", "local"]) {

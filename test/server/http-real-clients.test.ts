@@ -62,7 +62,8 @@ async function expectStory(client: Caller): Promise<string> {
 
 describe("the main job over HTTP", () => {
   it("through claude -p, whose model calls our tools", async () => {
-    const server = await world.http();
+    // Driven by a program, Claude Code hands a form to that program, and this one shows none.
+    const server = await world.http({ args: ["--approvals", "caller"] });
     const claude = await startOuterClaude(world.folder(), server);
     await expectStory(claude);
     const offered = claude.tools().filter((name) => name.startsWith("mcp__"));

@@ -35,6 +35,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "LICENSE",
       "README.md",
       "SECURITY.md",
+      "docs/approvals.md",
       "docs/architecture.md",
       "docs/benchmarks.md",
       "docs/clients.md",

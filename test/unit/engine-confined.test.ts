@@ -58,6 +58,7 @@ describe.each(OPERATORS)("the option %s, which is for the operator", (name, opti
   it("is for a caller with the scope admin, and for whom the operator names", () => {
     const gate = {
       callerApproves: "all" as const,
+      callersAnswer: true,
       allowsBypass: () => false,
       depth: 0,
       maxDepth: 1,

@@ -170,6 +170,7 @@ export class TestNode {
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: {
         callerApproves: "all" as const,
+        callersAnswer: true,
         allowsBypass: () => bypass,
         depth: 0,
         maxDepth: 1,

@@ -17,8 +17,8 @@ const LEAST_MS = 1_000;
 /** A rung, and ms where its time is said. */
 export const RUNG_WORD = /^(user|console|webhook|caller)(?::(\d{1,12}))?$/;
 
-/** Without the tool for it a caller cannot answer. Throws ConfigError. */
-export function ladderOf(words: readonly string[], callersAnswer: boolean): Ladder {
+/** Throws ConfigError. */
+export function ladderOf(words: readonly string[]): Ladder {
   const rungs: Rung[] = [];
   const rungMs = { ...USUAL_MS };
   for (const word of words) {
@@ -28,7 +28,7 @@ export function ladderOf(words: readonly string[], callersAnswer: boolean): Ladd
     rungs.push(rung);
     if (digits !== undefined) setTime(rungMs, rung, Number(digits));
   }
-  return { rungs: rungs.filter((rung) => rung !== "caller" || callersAnswer), rungMs };
+  return { rungs, rungMs };
 }
 
 function setTime(rungMs: Record<Exclude<Rung, "caller">, number>, rung: Rung, ms: number): void {

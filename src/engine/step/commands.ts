@@ -1,6 +1,7 @@
 import type { Command, CommandOf } from "../../domain/command.ts";
 import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
+import type { TurnLimits } from "../../domain/prompt.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import { giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
@@ -65,8 +66,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
   if (state.restingFor !== "barred") stayAwake(state);
   const { limits, resumeAt } = command.data;
-  if (limits?.noDialog) state.noDialog = true;
-  else delete state.noDialog;
+  noteReach(state, limits);
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
   if (whenBusy === "steer" && canSteer(state)) {
     // Claude Code reads it at the next tool boundary, or right after its answer; the turn ends when it is done with both.
@@ -76,6 +76,14 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
     runNext(draft);
   }
   accept(draft, command, eventId);
+}
+
+/** Whom its requests cannot reach is known from the prompt, and holds until the next one. */
+function noteReach(state: SessionState, { noCaller, noDialog }: TurnLimits = {}): void {
+  if (noDialog) state.noDialog = true;
+  else delete state.noDialog;
+  if (noCaller) state.noCaller = true;
+  else delete state.noCaller;
 }
 
 /** What there is against a prompt in an open session. */

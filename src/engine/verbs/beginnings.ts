@@ -5,6 +5,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
+import type { Gate } from "../gate.ts";
 import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
@@ -94,12 +95,14 @@ export async function createSession(
 
 /** A prompt as the command that gives it. */
 export async function promptCommand(
-  runtime: AgentRuntime,
+  { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
   principal: Principal,
   { spec }: Pick<SessionRecord, "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
 ): Promise<Command> {
   const attachments = await runtime.attach(principal, sources, spec);
   const images = attachments.length === 0 ? {} : { attachments };
-  return { id: randomUUID(), principal, kind: "prompt", data: { promptId: randomUUID(), ...request, ...images } };
+  const limits = gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
+  const data = { promptId: randomUUID(), ...request, ...limits, ...images };
+  return { id: randomUUID(), principal, kind: "prompt", data };
 }

@@ -16,7 +16,10 @@ What decides about a tool call, the first that applies:
 4. permissionMode: default asks for everything that changes or leaves the folder; acceptEdits lets files in the folder be
    edited; plan only reads and makes a plan; dontAsk denies what would be asked; auto lets Claude Code judge; bypassPermissions
    asks nothing and needs the operator's leave (--allow-bypass).
-5. Otherwise you are asked: the status is waiting_permission and the request is in actions[] of claude_code_check.
+5. The operator's rules: what they allow runs, what they deny does not.
+6. Otherwise somebody is asked, in the operator's order: the status is waiting_permission and the request is in actions[] of
+   claude_code_check. waitsFor says whom it is with, until waitsUntil; without it, you are asked. You may deny at any time, and allow
+   what is not more than you may approve (risk) once it is with you.
 
 Answers (action respond_permission with requestId):
 

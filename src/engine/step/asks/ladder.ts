@@ -20,7 +20,7 @@ export function nextRung(draft: Draft, ask: Asked, after?: Rung): Rung | undefin
 
 function canTake(draft: Draft, ask: Asked, rung: Rung): boolean {
   if (rung === "user") return draft.state.noDialog !== true;
-  return rung !== "caller" || mayCallerApprove(draft, ask);
+  return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask));
 }
 
 /** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
