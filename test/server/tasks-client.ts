@@ -35,7 +35,7 @@ export type Task = z.infer<typeof Task>;
 
 const Answer = z.looseObject({
   result: z.looseObject({}).optional(),
-  error: z.looseObject({ code: z.number(), message: z.string(), data: z.unknown() }).optional(),
+  error: z.looseObject({ code: z.number(), message: z.string(), data: z.unknown().optional() }).optional(),
 });
 type Answer = z.infer<typeof Answer>;
 

@@ -9,7 +9,7 @@ export interface TaskId {
   readonly promptId: string;
 }
 
-const FORM = /^([\w-]{1,100})\.(\d{1,15})\.([\w-]{1,100})$/;
+const FORM = /^([\w-]{1,100})\.([1-9]\d{0,14})\.([\w-]{1,100})$/;
 
 export function writeTaskId({ eventId, promptId, sessionId }: TaskId): string {
   return `${sessionId}.${String(eventId)}.${promptId}`;

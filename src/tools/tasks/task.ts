@@ -77,7 +77,7 @@ async function formsOf(view: SessionView, { asks }: SessionState, reading: Readi
 }
 
 const HELD =
-  "Held: the turn before it was stopped or lost. It is run, or dropped, with claude_code_session (release or drop).";
+  "Held: the turn before it was stopped or lost. It is run, or dropped, with claude_code_session (release_queue, drop_queue).";
 
 function tellQueued(found: Found, { queue }: SessionState): Task {
   const { promptId } = found.prompt.data;
