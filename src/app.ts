@@ -112,7 +112,9 @@ export function createApp(settings: AppSettings): App {
     const { version } = settings.info;
     // What else is served has sessions of its own, if any.
     const { following } = serverOptions;
-    const served = given ? { factory: given } : { factory: () => createMcpServer(serverOptions), following };
+    const served = given
+      ? { factory: given }
+      : { factory: ((context) => createMcpServer(serverOptions, context)) satisfies ServerFactory, following };
     const parts = { config, environment, version, audit, log, scopeMissing, start };
     const serving = await serveOverHttp({ ...parts, ...served });
     reported?.onChange(() => serving.notify.toolsChanged());
@@ -144,9 +146,12 @@ function serverOptionsOf(
     info,
     limits: config,
     states: createStates(),
+    tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
     logs: given.toolNames.some((name) => tells(name)),
   };
 }
+
+const DAY_MS = 86_400_000;
 
 /** What tools learn of the configuration. */
 function toolSettings(
@@ -154,10 +159,20 @@ function toolSettings(
   callersAnswer: boolean,
 ): Pick<
   ToolDeps,
-  "allows" | "callerApproves" | "callersAnswer" | "defaults" | "diskResume" | "folders" | "ladder" | "limits" | "now"
+  | "allows"
+  | "callerApproves"
+  | "callersAnswer"
+  | "defaults"
+  | "diskResume"
+  | "folders"
+  | "ladder"
+  | "limits"
+  | "now"
+  | "offersTasks"
 > {
   return {
     callersAnswer,
+    offersTasks: config.tasks === "auto",
     ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
     defaults: { cwd: process.cwd() },

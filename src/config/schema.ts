@@ -203,6 +203,13 @@ const fields = {
     group: "Server",
     meaning: "Which tools are listed.",
   }),
+  tasks: choice(["auto", "off"], "auto", {
+    flag: "tasks",
+    variable: "CLAUDE_CODE_MCP_TASKS",
+    group: "Server",
+    meaning:
+      "Clients that know the Tasks extension of the protocol get what claude_code and claude_code_reply begin as a task. With off nobody does.",
+  }),
   dynamicDescription: toggle({
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",

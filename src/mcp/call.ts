@@ -3,10 +3,10 @@ import { CLIENT_CAPABILITIES_META_KEY, inputResponse, type ServerContext } from 
 import { callerOf } from "./caller.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
+import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
 
-const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 /** In the modern era a client says with each request whether it takes logs, and which; before, they go to every client. */
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
@@ -91,7 +91,7 @@ export function openCall(
     signal: mcpReq.signal,
     client: {
       elicitation: takesForms(at(client, "elicitation")) && (isLegacy(context) ? "during" : "between"),
-      tasks: at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
+      tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
       ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),

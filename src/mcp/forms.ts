@@ -55,6 +55,6 @@ async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal
   }
 }
 
-function paramsOf({ message, schema }: Form) {
+export function paramsOf({ message, schema }: Form) {
   return { mode: "form" as const, message, requestedSchema: { ...schema, properties: { ...schema.properties } } };
 }

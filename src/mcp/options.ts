@@ -16,6 +16,11 @@ export interface Offer {
   readonly prompts: readonly Prompt[];
 }
 
+export interface TaskOptions {
+  /** So long what came of a task can be read at least, ms. */
+  readonly keptMs: number;
+}
+
 export interface ServerOptions {
   /** What will be listed. */
   readonly toolNames: readonly ToolName[];
@@ -28,6 +33,8 @@ export interface ServerOptions {
   readonly states: States;
   /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;
+  /** Given where what is begun is a task for clients that know such. */
+  readonly tasks: TaskOptions | undefined;
   /** Resolved by the first tool call: listing tools must not wait for what runs them. */
   readonly deps: () => Promise<ToolDeps>;
   /** Resolved by the first request to follow a resource; one for all connections. */

@@ -1,8 +1,10 @@
-import { McpServer } from "@modelcontextprotocol/server";
+import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
 import { instructionsFor } from "../tools/instructions.ts";
 import { hasPrompts, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import { onceReady, type ServerOptions } from "./options.ts";
+import { TASKS_EXTENSION } from "./tasks/extension.ts";
+import { serveTasks } from "./tasks/serve.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
@@ -13,8 +15,9 @@ import type { Subscriptions } from "./watch/subscriptions.ts";
 const TITLE = "Claude Code as a background agent";
 
 /** A server for one connection, or for one request. Side-effect free: a client may probe with one and use another. */
-export function createMcpServer(options: ServerOptions): McpServer {
+export function createMcpServer(options: ServerOptions, { era }: Pick<McpRequestContext, "era">): McpServer {
   const { info, logs, reported, toolNames } = options;
+  const hasTasks = options.tasks !== undefined && era === "modern";
   const { name, version } = info;
   const server = new McpServer(
     { name, title: TITLE, version },
@@ -25,6 +28,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
         completions: {},
         ...(hasPrompts(toolNames) && { prompts: { listChanged: false } }),
         ...(logs && { logging: {} }),
+        ...(hasTasks && { extensions: { [TASKS_EXTENSION]: {} } }),
       },
       instructions: instructionsFor(toolNames),
       requestState: { verify: async (state, context) => options.states.verify(state, context) },
@@ -37,6 +41,7 @@ export function createMcpServer(options: ServerOptions): McpServer {
   };
   answerLater(server, options);
   promptLater(server, options);
+  if (hasTasks) serveTasks(server, options);
   // A client asks for the tools next: they are loaded while the answer to its first message is on its way.
   setImmediate(() => void options.offer().catch(() => undefined));
   return server;

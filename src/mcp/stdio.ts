@@ -44,7 +44,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   let isListening = false;
   const make = ({ era }: Pick<McpRequestContext, "era">) => {
     isListening = era === "modern";
-    return (serving = createMcpServer(options));
+    return (serving = createMcpServer(options, { era }));
   };
   const handle = serveStdio(make, { transport, onerror: onError });
   const update = (uri: string) => {

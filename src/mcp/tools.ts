@@ -17,6 +17,7 @@ import { isLegacy, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { askDuring, sendAway } from "./forms.ts";
 import type { ServerOptions } from "./options.ts";
+import { timesOf } from "./tasks/extension.ts";
 
 interface ToolAnswers {
   list(context: ServerContext): ListToolsResult;
@@ -40,7 +41,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
         const { call, settled } = openCall(context, saidByClient(), round, told);
         const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
         await settled();
-        if (!("needsInput" in reply)) return resultOf(reply);
+        if (!("needsInput" in reply)) return { ...resultOf(reply), ...taskOf(reply, options) };
         if (!isLegacy(context)) return sendAway(reply.needsInput, context, options.states);
         round = await askDuring(reply.needsInput, context);
       }
@@ -48,7 +49,12 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
   };
 }
 
-function resultOf({ isError, more = [], structured, text }: ToolReply): CallToolResult {
+/** What a client is told that goes on by itself, beside what there was when it began. */
+function taskOf({ task }: ToolReply, { tasks }: ServerOptions): object {
+  return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks) } : {};
+}
+
+export function resultOf({ isError, more = [], structured, text }: ToolReply): CallToolResult {
   const content = [text, ...more].map((block) => ({ type: "text" as const, text: block }));
   return { content, structuredContent: structured, ...(isError && { isError }) };
 }

@@ -13,6 +13,7 @@ import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
 import { requireScope, scopeOf, type ToolScope } from "./scope.ts";
+import type { TaskHead } from "./tasks/task-id.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
 export interface Annotations {
@@ -54,6 +55,8 @@ export interface ToolDeps {
   readonly ladder: readonly Rung[];
   /** claude_code_check is listed: whoever calls can answer what is asked. */
   readonly callersAnswer: boolean;
+  /** What is begun is a task for clients that know such. */
+  readonly offersTasks: boolean;
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Takes down who did what; undefined where nobody wants to know. */
@@ -91,6 +94,8 @@ export type ToolOutcome = Answered | { readonly needsInput: NeedsInput };
 
 export interface Answered {
   readonly answer: JsonObject;
+  /** What was begun goes on as a task that the client follows; the answer says what there was then. */
+  readonly task?: TaskHead;
   /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
   readonly words?: readonly [string, ...string[]];
 }

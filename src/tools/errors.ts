@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AppError } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { cutText } from "./present/size.ts";
+import type { TaskHead } from "./tasks/task-id.ts";
 
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
 export interface ToolReply {
@@ -10,6 +11,8 @@ export interface ToolReply {
   readonly more?: readonly string[];
   readonly structured: JsonObject;
   readonly isError: boolean;
+  /** Given where it goes on as a task. */
+  readonly task?: TaskHead;
 }
 
 /** Tells the operator of a fault of ours, under the id that the caller is given. */
@@ -17,13 +20,15 @@ export type ReportFault = (id: string, error: unknown) => void;
 
 export function replyWith({
   answer,
+  task,
   words,
 }: {
   answer: JsonObject;
+  task?: TaskHead;
   words?: readonly [string, ...string[]];
 }): ToolReply {
   const [text, ...more] = words ?? [JSON.stringify(answer)];
-  return { text, ...(more.length > 0 && { more }), structured: answer, isError: false };
+  return { text, ...(more.length > 0 && { more }), structured: answer, isError: false, ...(task && { task }) };
 }
 
 /**

@@ -2,11 +2,11 @@ import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
 import type { Asking } from "./asking/asking.ts";
-import type { ToolCall, ToolOutcome } from "./define.ts";
+import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
 import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
-import { resumeToken, type DiskResume } from "./resume-token.ts";
-import { readResult, type SessionView } from "./session-view.ts";
+import { resumeToken } from "./resume-token.ts";
+import { readEnd, readResult, type EndOfTurn, type SessionView } from "./session-view.ts";
 import { waitFor } from "./waiting.ts";
 
 /** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
@@ -26,10 +26,13 @@ export type Begun = z.infer<typeof Begun>;
 
 export async function answerTurn(
   view: SessionView,
-  { cursor, warnings }: Begun,
+  begun: Begun,
   asking: Asking,
-  { call, diskResume }: { call: ToolCall; diskResume: DiskResume },
+  { call, deps }: Answering,
 ): Promise<ToolOutcome> {
+  const { cursor } = begun;
+  // Its client waits by itself.
+  if (call.client.tasks && deps.offersTasks) return beginTask(view, begun, { call, deps });
   const waited = await asking.wait({
     targets: [{ view, cursor }],
     until: "news",
@@ -37,21 +40,48 @@ export async function answerTurn(
   });
   if ("needsInput" in waited) return waited;
   const { state } = await view.record();
-  const status = statusOf(state);
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
   const result = ended ? await readResult(view, state) : undefined;
-  const nextCursor = result ? state.lastEventId + 1 : cursor;
-  const token = resumeToken(diskResume, call.principal, view.id);
-  const answer = {
+  const answer = answerBegun(view, state, begun, { call, deps });
+  return { answer: result ? withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result) : answer };
+}
+
+interface Answering {
+  readonly call: ToolCall;
+  readonly deps: Pick<ToolDeps, "diskResume" | "offersTasks">;
+}
+
+function answerBegun(view: SessionView, state: SessionState, { cursor, warnings }: Begun, by: Answering): JsonObject {
+  const status = statusOf(state);
+  return {
     sessionId: view.id,
     status,
-    nextCursor,
+    nextCursor: cursor,
     ...pollInterval(status),
     ...placeOf(state, cursor),
-    ...(token !== undefined && { resumeToken: token }),
+    ...tokenFor(view, by),
     ...(warnings.length > 0 && { warnings }),
   };
-  return { answer: result ? withResult(answer, result) : answer };
+}
+
+async function beginTask(view: SessionView, begun: Begun, by: Answering): Promise<Answered> {
+  const { startTask } = await import("./tasks/start.ts");
+  const task = await startTask(view, begun);
+  const { state } = await view.record();
+  return { answer: answerBegun(view, state, begun, by), ...(task && { task }) };
+}
+
+/** The same when a turn has ended, whatever came behind it: it says each time what it said the first. */
+export async function answerEnd(view: SessionView, end: EndOfTurn, by: Answering): Promise<Answered> {
+  const { outcome } = end.data;
+  const status: SessionStatus = outcome === "failed" || outcome === "lost" ? "error" : "idle";
+  const answer = { sessionId: view.id, status, nextCursor: end.id + 1, ...tokenFor(view, by) };
+  return { answer: withResult(answer, await readEnd(view, end)) };
+}
+
+function tokenFor({ id }: SessionView, { call, deps }: Answering): { resumeToken?: string } {
+  const token = resumeToken(deps.diskResume, call.principal, id);
+  return token === undefined ? {} : { resumeToken: token };
 }
 
 /** A prompt that waits for its turn: how many are before it, counted from 1. */

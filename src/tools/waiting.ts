@@ -99,7 +99,7 @@ function movedOn(
 }
 
 /** The last of what is new that can be said in a line, and where the next begins. */
-async function newsOf(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
+export async function newsOf(view: SessionView, cursor: number): Promise<{ end: number; line: string | undefined }> {
   const { state } = await view.record();
   const recent = await view.read(Math.max(cursor, state.lastEventId - RECENT + 1), RECENT);
   const shown = recent.map((event) => presentEvent(event, "delta_compact")).findLast((event) => event !== undefined);

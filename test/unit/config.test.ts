@@ -53,6 +53,7 @@ describe("the settings", () => {
       denyRules: [],
       allowDiskResume: false,
       allowSensitiveSessionDetails: false,
+      tasks: "auto",
       dynamicDescription: false,
       allowDirs: [],
       trustDirs: [],

@@ -204,7 +204,8 @@ describe("what a client can take", () => {
     await answerTo(recent, 4);
     const [during, between] = (["during", "between"] as const).map((way) => client.elicitation && way);
     expect(seen).toEqual([
-      { ...client, elicitation: during, log: true, news: false },
+      // The extension is of the later era.
+      { ...client, tasks: false, elicitation: during, log: true, news: false },
       { ...client, elicitation: between, log: false, news: false },
       { ...client, elicitation: between, log: true, news: true },
     ]);

@@ -64,6 +64,7 @@ export class Wire {
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
       states: createStates(),
+      tasks: undefined,
       info: { name: "claude-code-mcp", version: "1.2.3" },
       onClose: () => {
         this.closes += 1;

@@ -217,6 +217,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     bypass: { isAllowed: () => false, set: () => undefined },
     ladder: ["caller"],
     callersAnswer: true,
+    offersTasks: true,
     audit: undefined,
     mask: (fields) => fields,
     reported: undefined,

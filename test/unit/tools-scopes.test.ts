@@ -124,6 +124,7 @@ describe("what a caller cannot use", () => {
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
     states: createStates(),
+    tasks: undefined,
     callerApproves: "all",
     reported: undefined,
     deps: async () => Promise.resolve(deps),

@@ -66,8 +66,7 @@ export const claudeCodeReply = defineTool({
       asking.begin({ ...sent, warnings }, waitMs);
     }
     const begun = Begun.parse(asking.work);
-    const { diskResume } = deps;
-    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, diskResume });
+    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, deps });
   },
 });
 

@@ -58,8 +58,7 @@ export const claudeCode = defineTool({
     const asking = new Asking(NAME, { call, deps });
     if (!asking.work) asking.begin(await begin(args, call, deps), waitMs);
     const begun = Begun.parse(asking.work);
-    const { diskResume } = deps;
-    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, diskResume });
+    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, deps });
   },
 });
 

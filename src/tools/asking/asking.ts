@@ -109,7 +109,7 @@ export class Asking {
   async #take(targets: readonly Awaited[], { shown }: Round): Promise<void> {
     const { eventId, requestId, sessionId } = shown;
     const view = targets.find((each) => each.view.id === sessionId)?.view;
-    const answer = this.#call.inputResponses[keyOf(requestId)];
+    const answer = this.#call.inputResponses[requestKey(requestId)];
     // A client that sends none has not shown it.
     if (!view || !answer || !this.#asks) return;
     const taken = await takeForm(view, shown, answer, { call: this.#call, deps: this.#deps });
@@ -146,7 +146,7 @@ export class Asking {
       const shown = { sessionId: view.id, requestId, eventId, again };
       return {
         needsInput: {
-          requests: { [keyOf(requestId)]: form },
+          requests: { [requestKey(requestId)]: form },
           state: { ...this.#round, work: this.#work ?? {}, forms: this.#round.forms + 1, shown } satisfies Round,
           sessionId: view.id,
           withinMs: Math.max(0, this.#round.until - this.#deps.now()),
@@ -158,7 +158,8 @@ export class Asking {
   }
 }
 
-function keyOf(requestId: string): string {
+/** Under which the form for a request is shown, and its answer comes back. */
+export function requestKey(requestId: string): string {
   return `perm_${requestId}`;
 }
 

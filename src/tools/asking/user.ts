@@ -50,7 +50,10 @@ export async function showForm(
   const { spec, title = spec.title } = await view.record();
   const { requestId } = open;
   // Answers are put into the input of a question, and take nothing of it away: how much of it was read is no matter.
-  await deps.engine.delivered(call.principal, view.id, [{ requestId, whole: open.kind === "question", rung: "user" }]);
+  const whole = open.kind === "question";
+  // Whoever polls is shown it each time.
+  const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
+  if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, rung: "user" }]);
   return formOf(asked.ask, { cwd: spec.cwd, title }, again);
 }
 

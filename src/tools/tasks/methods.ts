@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Scope } from "../../domain/principal.ts";
+import { requestKey } from "../asking/asking.ts";
+import { takeForm } from "../asking/user.ts";
+import { entryOf } from "../audit.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import { requireScope } from "../scope.ts";
+import { viewSession } from "../session-view.ts";
+import { readTaskId } from "./task-id.ts";
+import { isRunning, tellTask, type Found, type Task } from "./task.ts";
+
+/** What a client does with a task that it was given. */
+
+export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
+
+const SCOPE: Readonly<Record<TaskMethod, Scope>> = {
+  "tasks/get": "read",
+  "tasks/update": "approve",
+  "tasks/cancel": "run",
+};
+
+const Params = z.object({ taskId: z.string() });
+
+/** Throws AppError. What was done is taken down like a call of a tool. */
+export async function runTaskMethod(
+  method: TaskMethod,
+  params: unknown,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<Task | undefined> {
+  const scope = SCOPE[method];
+  const note = (structured: JsonObject, isError: boolean) => {
+    const about = { principal: call.principal, raw: {}, tool: method, scope };
+    const entry = entryOf(about, { isError, structured });
+    if (entry) deps.audit?.(entry);
+  };
+  try {
+    requireScope(call, scope, method);
+    const found = await find(params, call, deps);
+    const task = await METHODS[method](found, call, deps);
+    note({ sessionId: found.view.id }, false);
+    return task;
+  } catch (error) {
+    note({ code: error instanceof AppError ? error.code : "INTERNAL" }, true);
+    throw error;
+  }
+}
+
+type Method = (found: Found, call: ToolCall, deps: ToolDeps) => Promise<Task | undefined>;
+
+const METHODS: Readonly<Record<TaskMethod, Method>> = {
+  "tasks/get": async (found, call, deps) => tellTask(found, { call, deps }),
+  "tasks/update": update,
+  "tasks/cancel": async ({ prompt, view }, { principal }, { engine }) => {
+    await engine.interrupt(principal, view.id, "caller", prompt.data.promptId);
+    return undefined;
+  },
+};
+
+/** Answers to what is not asked, or not any more, are passed over: others may have been quicker. */
+async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): Promise<undefined> {
+  const { state } = await view.record();
+  if (!isRunning(state, prompt)) return undefined;
+  const unclear: string[] = [];
+  for (const { requestId } of state.asks) {
+    const key = requestKey(requestId);
+    const answer = call.inputResponses[key];
+    if (!answer) continue;
+    const taken = await takeForm(view, { requestId, again: false }, answer, { call, deps });
+    if (taken === "unclear") unclear.push(key);
+  }
+  if (unclear.length === 0) return undefined;
+  // The form is still open: a task has each of its keys for one request.
+  throw invalidArgument(`inputResponses.${unclear.join(", ")}`, "is not a complete answer to the form. Send it again.");
+}
+
+/** What is another's is not told apart from what is not there. */
+async function find(params: unknown, call: ToolCall, deps: ToolDeps): Promise<Found> {
+  const { taskId = "" } = Params.safeParse(params).data ?? {};
+  const id = readTaskId(taskId);
+  if (!id) throw noSuchTask();
+  const view = viewSession(id.sessionId, call, deps);
+  const [prompt] = await view.read(id.eventId, 1).catch(unlessUnknown);
+  if (prompt?.type !== "prompt.queued" || prompt.id !== id.eventId || prompt.data.promptId !== id.promptId) {
+    throw noSuchTask();
+  }
+  return { taskId, view, prompt };
+}
+
+function unlessUnknown(error: unknown): never {
+  throw error instanceof AppError && error.code === "SESSION_NOT_FOUND" ? noSuchTask() : error;
+}
+
+function noSuchTask(): AppError {
+  return invalidArgument("taskId", "there is no such task. It may be another's, or its session was deleted.");
+}

@@ -1,0 +1,166 @@
+import type { StoredEvent } from "../../domain/event.ts";
+import { promptsOf, type SessionState } from "../../domain/session.ts";
+import { requestKey } from "../asking/asking.ts";
+import type { Form } from "../asking/needs-input.ts";
+import { forUser, reachesUser, showForm } from "../asking/user.ts";
+import type { ToolCall, ToolDeps } from "../define.ts";
+import { replyWith, type ToolReply } from "../errors.ts";
+import { oneLine } from "../present/size.ts";
+import type { EndOfTurn, SessionView } from "../session-view.ts";
+import { answerEnd } from "../turn-answer.ts";
+import { newsOf } from "../waiting.ts";
+import type { TaskHead } from "./task-id.ts";
+
+/** A prompt and what comes of it, as the Tasks extension tells it. All of it is read off the log. */
+
+export type PromptEvent = Extract<StoredEvent, { type: "prompt.queued" }>;
+
+export interface Task extends TaskHead {
+  /** What its person is asked, by keys that no other request of the task has. */
+  readonly forms?: Readonly<Record<string, Form>>;
+  /** What the tool answers, of a task that is completed. */
+  readonly reply?: ToolReply;
+}
+
+export interface Found {
+  readonly taskId: string;
+  readonly view: SessionView;
+  readonly prompt: PromptEvent;
+}
+
+interface Reading {
+  readonly call: ToolCall;
+  readonly deps: ToolDeps;
+}
+
+export async function tellTask(found: Found, reading: Reading): Promise<Task> {
+  const { prompt, view } = found;
+  const { state } = await view.record();
+  if (isRunning(state, prompt)) return tellRunning(found, state, reading);
+  if (!state.closed && isQueued(state, prompt)) return tellQueued(found, state);
+  const end = await endOf(view, prompt, state);
+  return end?.type === "turn.ended" ? tellEnd(found, end, reading) : tellNeverRun(found, end);
+}
+
+export function isRunning(state: SessionState, { data }: PromptEvent): boolean {
+  return promptsOf(state).some(({ promptId }) => promptId === data.promptId);
+}
+
+function isQueued({ queue }: SessionState, { data }: PromptEvent): boolean {
+  return queue.some(({ promptId }) => promptId === data.promptId);
+}
+
+const at = (time: number): string => new Date(time).toISOString();
+
+function headOf({ prompt, taskId }: Found, lastAt: number): Pick<TaskHead, "createdAt" | "lastUpdatedAt" | "taskId"> {
+  return { taskId, createdAt: at(prompt.at), lastUpdatedAt: at(lastAt) };
+}
+
+async function tellRunning(found: Found, state: SessionState, reading: Reading): Promise<Task> {
+  const { prompt, view } = found;
+  const forms = await formsOf(view, state, reading);
+  const [last] = await view.read(state.lastEventId, 1);
+  const { line = "Claude Code is at work" } = await newsOf(view, prompt.id);
+  const head = { ...headOf(found, last?.at ?? prompt.at), statusMessage: line };
+  return Object.keys(forms).length > 0 ? { ...head, status: "input_required", forms } : { ...head, status: "working" };
+}
+
+/** Of what is open, that which is with the person at this client now. As it is told here it counts as shown. */
+async function formsOf(view: SessionView, { asks }: SessionState, reading: Reading): Promise<Record<string, Form>> {
+  const forms: Record<string, Form> = {};
+  if (!reachesUser(reading)) return forms;
+  for (const open of asks.filter(forUser)) {
+    const form = await showForm(view, open, false, reading);
+    if (form) forms[requestKey(open.requestId)] = form;
+  }
+  return forms;
+}
+
+const HELD =
+  "Held: the turn before it was stopped or lost. It is run, or dropped, with claude_code_session (release_queue, drop_queue).";
+
+function tellQueued(found: Found, { queue }: SessionState): Task {
+  const { promptId } = found.prompt.data;
+  const place = queue.findIndex((each) => each.promptId === promptId);
+  const isHeld = queue[place]?.held === true;
+  const before = place === 0 ? "the turn that runs" : `the turn that runs and ${String(place)} more`;
+  const statusMessage = isHeld ? HELD : `Waits for ${before}.`;
+  return { ...headOf(found, found.prompt.at), status: "working", statusMessage };
+}
+
+async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): Promise<Task> {
+  const head = headOf(found, end.at);
+  const { errorSubtype, message, outcome } = end.data;
+  // Somebody wanted no more of it. What the server or time has ended has a result that says so.
+  if (outcome === "cancelled" || errorSubtype === "interrupted") {
+    return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", STATUS_MOST) };
+  }
+  const reply = replyWith(await answerEnd(found.view, end, { call, deps }));
+  const statusMessage = outcome === "done" ? "Done" : oneLine(message ?? `It ended: ${outcome}.`, STATUS_MOST);
+  return { ...head, status: "completed", statusMessage, reply };
+}
+
+const STATUS_MOST = 200;
+
+function tellNeverRun(found: Found, why: Exclude<Over, EndOfTurn> | undefined): Task {
+  const reason =
+    why?.type === "session.closed" ? `the session was ${why.data.reason}` : (why?.data.reason ?? "dropped");
+  const statusMessage = `The prompt was not run: ${reason}.`;
+  return { ...headOf(found, why?.at ?? found.prompt.at), status: "cancelled", statusMessage };
+}
+
+type Over = EndOfTurn | Extract<StoredEvent, { type: "prompt.dropped" | "session.closed" }>;
+
+const PAGE = 256;
+
+/** What a prompt that neither runs nor waits has come to. */
+async function endOf(view: SessionView, prompt: PromptEvent, state: SessionState): Promise<Over | undefined> {
+  const { promptId } = prompt.data;
+  // Whoever looks mostly does so right after the last turn, which has the id of the prompt that began it.
+  const [last] = state.lastTurnEventId === null ? [] : await view.read(state.lastTurnEventId, 1);
+  if (last?.type === "turn.ended" && last.data.turnId === promptId) return last;
+  const search = new Search(promptId);
+  for (let next = prompt.id; ;) {
+    const page = await view.read(next, PAGE);
+    for (const event of page) if (search.isOver(event)) return search.over;
+    const read = page.at(-1);
+    if (!read || page.length < PAGE) return search.over;
+    next = read.id + 1;
+  }
+}
+
+/** Told the events from the prompt on, one after the other. */
+class Search {
+  over: Over | undefined;
+  readonly #promptId: string;
+  #runs = false;
+
+  constructor(promptId: string) {
+    this.#promptId = promptId;
+  }
+
+  /** Whether nothing more is to be seen. One turn runs at a time, so the next end is that of the prompt's turn. */
+  isOver(event: StoredEvent): boolean {
+    const begins = this.#isBeginning(event);
+    if (begins) {
+      this.#runs = true;
+      // A turn that was lost and is run on begins right behind its end.
+      this.over = undefined;
+    }
+    if (this.over) return true;
+    if (event.type === "turn.ended" && this.#runs) this.over = event;
+    const isDropped = event.type === "prompt.dropped" && event.data.promptId === this.#promptId;
+    if (isDropped || (event.type === "session.closed" && !this.#runs)) this.over = event;
+    return false;
+  }
+
+  #isBeginning({ data, type }: StoredEvent): boolean {
+    if (type === "turn.started") return data.promptIds.includes(this.#promptId) || this.#isRerun(data.turnId);
+    return type === "prompt.steered" && data.promptId === this.#promptId;
+  }
+
+  /** Of the turn that the prompt had joined. */
+  #isRerun(turnId: string): boolean {
+    return this.over?.type === "turn.ended" && turnId === `${this.over.data.turnId}.rerun`;
+  }
+}

@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { HttpServer } from "./http-server.ts";
+import { calling, writing } from "./somebody.ts";
+import { overHttp, overStdio, type TaskClient } from "./tasks-client.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** What is begun as a task: followed, answered and cancelled by the Tasks extension alone. */
+
+let world: World;
+let shared: HttpServer;
+beforeAll(async () => {
+  world = await createWorld();
+  shared = await world.http();
+});
+afterAll(async () => world.close());
+
+const WAYS = {
+  http: () => Promise.resolve(overHttp(shared)),
+  stdio: async () => overStdio(await world.server({ client: "2026-07-28" })),
+};
+
+const accept = (content: object) => ({ action: "accept", content });
+
+describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
+  let client: TaskClient;
+  beforeAll(async () => {
+    client = await WAYS[way]();
+  });
+
+  it("is there at once, asks its person, takes the answer and is completed with what the tool answers", async () => {
+    const cwd = world.folder();
+    const files = ["a", "b"].map((name) => join(cwd, name));
+    const prompt = calling(files.map(writing));
+    // Whatever it would wait: the client does that.
+    const { sessionId, task } = await client.begin("claude_code", { prompt, cwd, waitMs: 45_000 });
+    expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000 });
+    expect(task.ttlMs).toBe(30 * 86_400_000);
+    const keys: string[] = [];
+    for (const content of [{ decision: "allow" }, { decision: "deny", message: "Not there, please." }]) {
+      const asked = await client.until(task, "input_required");
+      expect(asked).toMatchObject({ resultType: "complete", statusMessage: expect.stringContaining("waiting for a") });
+      const [[key, form] = ["", undefined]] = Object.entries(asked.inputRequests ?? {});
+      expect(form?.params.message).toContain("write a file (Write)");
+      keys.push(key);
+      const inputResponses = { [key]: accept(content) };
+      const taken = await client.result("tasks/update", { taskId: task.taskId, inputResponses });
+      expect(Object.keys(taken).filter((name) => name !== "_meta")).toEqual(["resultType"]);
+    }
+    const done = await client.until(task, "completed");
+    expect(done.createdAt).toBe(task.createdAt);
+    expect(done.result?.structuredContent).toMatchObject({ sessionId, status: "idle", result: { result: "Over." } });
+    expect(JSON.parse(done.result?.content[0]?.text ?? "")).toEqual(done.result?.structuredContent);
+    expect(files.map((file) => existsSync(file))).toEqual([true, false]);
+    expect(readFileSync(files[0]!, "utf8")).toBe("hello");
+    expect(new Set(keys).size).toBe(2);
+    expect(keys.every((key) => /^perm_./.test(key))).toBe(true);
+    const whole = { action: "poll", sessionId, responseMode: "delta_compact", maxBytes: 262_144 };
+    const told = JSON.stringify(await client.call("claude_code_check", whole));
+    expect(told).toContain("Not there, please.");
+    expect(told.match(/"by":"user"/g)).toHaveLength(2);
+  });
+
+  it("is cancelled: the turn ends, the session stays, and a reply is the next task; the first one is still told", async () => {
+    const cwd = world.folder();
+    const begun = await client.begin("claude_code", { prompt: calling([writing(join(cwd, "a"))]), cwd });
+    await client.until(begun.task, "input_required");
+    const { taskId } = begun.task;
+    await client.result("tasks/cancel", { taskId });
+    const cancelled = await client.until(begun.task, "cancelled");
+    expect(cancelled.statusMessage).toContain("interrupted by caller");
+    expect(cancelled.result).toBeUndefined();
+    const reply = { sessionId: begun.sessionId, prompt: scriptTag([{ text: "Back again." }]) };
+    const { task } = await client.begin("claude_code_reply", reply);
+    const done = await client.until(task, "completed");
+    expect(done.result?.structuredContent).toMatchObject({ sessionId: begun.sessionId, result: { isError: false } });
+    // What is over stays as it was, whatever is done to it.
+    for (const method of ["tasks/cancel", "tasks/update"]) {
+      await client.result(method, { taskId, inputResponses: { perm_x: accept({ decision: "allow" }) } });
+      await client.result(method, { taskId: task.taskId, inputResponses: {} });
+    }
+    expect(await client.get(begun.task)).toMatchObject({ ...cancelled, _meta: expect.anything() });
+    expect((await client.get(task)).result).toEqual(done.result);
+  });
+
+  it("is completed with the result of a turn that failed", async () => {
+    const prompt = scriptTag([{ error: { status: 400, message: "No such thing.", times: 9 } }]);
+    const { task } = await client.begin("claude_code", { prompt, cwd: world.folder() });
+    const { result } = await client.until(task, "completed");
+    expect(result?.structuredContent).toMatchObject({ status: "error", result: { isError: true } });
+    expect(result?.structuredContent.result?.result).toContain("No such thing.");
+  });
+
+  it("is none where nothing was begun, and for tools that only look", async () => {
+    const refused = await client.call("claude_code", { prompt: "x", cwd: "/there/is/no/such/folder" });
+    expect(refused).toMatchObject({ isError: true, resultType: "complete" });
+    expect(refused["taskId"]).toBeUndefined();
+    expect(await client.call("claude_code_session", { action: "list" })).toMatchObject({ resultType: "complete" });
+  });
+});
