@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CLIENT_CAPABILITIES_META_KEY, inputResponse, type ServerContext } from "@modelcontextprotocol/server";
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  inputResponse,
+  PROTOCOL_VERSION_META_KEY,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
@@ -47,7 +52,8 @@ export function formAnswer(responses: Record<string, unknown>, key: string): For
 
 /** Before 2026-07-28 what a client can do is known from its initialize, and forms are requests to it. */
 export function isLegacy({ mcpReq }: ServerContext): boolean {
-  return mcpReq.envelope === undefined;
+  // Single keys of the later era's envelope may come from any client.
+  return at(mcpReq.envelope, PROTOCOL_VERSION_META_KEY) === undefined;
 }
 
 /** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */

@@ -1,38 +1,24 @@
 import { z } from "zod";
-import { invalidArgument } from "../../domain/error.ts";
-import { JsonObject } from "../../domain/json.ts";
 import type { SessionState } from "../../domain/session.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import { nothingRuns } from "../../engine/verbs/waiting.ts";
-import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
-import { forUser, isAlone, passOn, reachesUser, showForm, takeForm, untilSettled } from "./user.ts";
+import { endWithForm, FORMS_MOST, resumed, Round, takeShown } from "./rounds.ts";
+import { forUser, reachesUser, type Asker } from "./user.ts";
 
-/**
- * A call that waits and asks the person at its client meanwhile: it ends with a form, and comes back with what was filled
- * in. What it has to know then it takes along in its state, so that any server instance can go on with it.
- */
+/** A call that waits for news, as long as it was told to, and asks the person at its client meanwhile. */
 
-/** Clients give a call up after so many rounds as it takes to look like a loop (ten, and less before 2026-07-28). */
-const FORMS_MOST = 7;
-
-const Shown = z.object({ sessionId: z.string(), requestId: z.string(), eventId: z.int(), again: z.boolean() });
-
-const Round = z.object({
-  tool: z.string(),
-  /** What the tool has done so far. */
-  work: JsonObject,
+const Waited = Round.extend({
   /** ms that it still waits; the time in which a form is looked at does not count. */
   left: z.number(),
   /** When a call that runs while its form is shown must be over, ms since the epoch. */
   until: z.number(),
-  forms: z.int(),
   /** Where the news of a session begins, once a request in it was dealt with. */
   from: z.record(z.string(), z.int()),
-  shown: Shown,
 });
-type Round = z.infer<typeof Round>;
+type Waited = z.infer<typeof Waited>;
 
 export interface Awaited {
   readonly view: SessionView;
@@ -46,28 +32,25 @@ interface Waiting {
   readonly plainly: (targets: readonly Awaited[], until: WaitUntil, ms: number) => Promise<string | undefined>;
 }
 
-export type Waited = { readonly woke: string | undefined } | { readonly needsInput: NeedsInput };
+export type Outcome = { readonly woke: string | undefined } | { readonly needsInput: NeedsInput };
 
 export class Asking {
-  readonly #round: Omit<Round, "shown" | "work">;
+  readonly #round: Omit<Waited, "shown" | "work">;
   #work: JsonObject | undefined;
-  readonly #call: ToolCall;
-  readonly #deps: ToolDeps;
-  readonly #resumed: Round | undefined;
+  readonly #asker: Asker;
+  readonly #resumed: Waited | undefined;
   /** Of a request whose form came back unclear. */
   #again: string | undefined;
   #asks: boolean;
-  #passes: boolean;
 
-  constructor(tool: string, { call, deps }: { call: ToolCall; deps: ToolDeps }) {
-    this.#call = call;
-    this.#deps = deps;
-    this.#resumed = resumed(tool, call);
+  constructor(tool: string, asker: Asker) {
+    const { call, deps } = asker;
+    this.#asker = asker;
+    this.#resumed = resumed(Waited, tool, call);
     const until = deps.now() + deps.limits.maxWaitMs;
     this.#round = this.#resumed ?? { tool, left: 0, until, forms: 0, from: {} };
     this.#work = this.#resumed?.work;
-    this.#asks = reachesUser({ call, deps });
-    this.#passes = !this.#asks && isAlone({ call, deps });
+    this.#asks = reachesUser(asker);
   }
 
   /** What the tool has done; undefined until it begins, unless the call comes back. */
@@ -80,20 +63,19 @@ export class Asking {
     this.#work = work;
     this.#round.left = left;
     this.#asks &&= waitMs > 0;
-    this.#passes &&= waitMs > 0;
   }
 
   /** Waits for what the caller is after; a request that is the user's to answer comes before. */
-  async wait({ plainly, targets, until }: Waiting): Promise<Waited> {
+  async wait({ plainly, targets, until }: Waiting): Promise<Outcome> {
     if (this.#resumed) await this.#take(targets, this.#resumed);
     let waiting = targets.map(({ cursor, view }) => ({ view, cursor: this.#round.from[view.id] ?? cursor }));
     for (;;) {
       const asked = await this.#ask(waiting);
       if (asked) return asked;
-      const began = this.#deps.now();
+      const began = this.#now();
       // Whoever waits for the end alone is not woken by a request.
       const woke = await plainly(waiting, this.#asks && until === "end" ? "news" : until, this.#round.left);
-      this.#round.left = Math.max(0, this.#round.left - (this.#deps.now() - began));
+      this.#round.left = Math.max(0, this.#round.left - (this.#now() - began));
       const now = await this.#ask(waiting);
       if (now) return now;
       const target = waiting.find(({ view }) => view.id === woke);
@@ -106,18 +88,16 @@ export class Asking {
     }
   }
 
-  async #take(targets: readonly Awaited[], { shown }: Round): Promise<void> {
+  async #take(targets: readonly Awaited[], { shown }: Waited): Promise<void> {
     const { eventId, requestId, sessionId } = shown;
     const view = targets.find((each) => each.view.id === sessionId)?.view;
-    const answer = this.#call.inputResponses[requestKey(requestId)];
-    // A client that sends none has not shown it.
-    if (!view || !answer || !this.#asks) return;
-    const taken = await takeForm(view, shown, answer, { call: this.#call, deps: this.#deps });
+    const taken = view && this.#asks ? await takeShown(view, shown, this.#asker) : undefined;
+    if (taken === undefined) return;
     if (taken === "late") return this.#stop();
     // It is for somebody else to answer then: the call tells of it at once.
     this.#round.from[sessionId] = taken === "dismissed" ? eventId : eventId + 1;
     if (taken === "unclear") this.#again = requestId;
-    if (this.#call.client.elicitation === "during") this.#hurry();
+    if (this.#asker.call.client.elicitation === "during") this.#hurry();
   }
 
   /** Nobody has answered in the time that the call has. */
@@ -127,48 +107,31 @@ export class Asking {
   }
 
   #hurry(): void {
-    const { left, until } = this.#round;
-    this.#round.left = Math.min(left, Math.max(0, until - this.#deps.now()));
+    this.#round.left = Math.min(this.#round.left, this.#withinMs());
   }
 
-  async #ask(targets: readonly Awaited[]): Promise<Waited | undefined> {
-    if (this.#passes) await passOn(targets, { call: this.#call, deps: this.#deps });
+  #withinMs(): number {
+    return Math.max(0, this.#round.until - this.#now());
+  }
+
+  #now(): number {
+    return this.#asker.deps.now();
+  }
+
+  async #ask(targets: readonly Awaited[]): Promise<Outcome | undefined> {
     if (!this.#asks) return undefined;
     for (const { view } of targets) {
       const { state } = await view.record();
       const open = state.asks.find(forUser);
       if (!open) continue;
       if (this.#round.forms === FORMS_MOST) return { woke: view.id };
-      const again = open.requestId === this.#again;
-      const form = await showForm(view, open, again, { call: this.#call, deps: this.#deps });
-      if (!form) continue;
-      const { eventId, requestId } = open;
-      const shown = { sessionId: view.id, requestId, eventId, again };
-      return {
-        needsInput: {
-          requests: { [requestKey(requestId)]: form },
-          state: { ...this.#round, work: this.#work ?? {}, forms: this.#round.forms + 1, shown } satisfies Round,
-          sessionId: view.id,
-          withinMs: Math.max(0, this.#round.until - this.#deps.now()),
-          settled: async (signal) => untilSettled(view, requestId, signal, { call: this.#call, deps: this.#deps }),
-        },
-      };
+      const round = { ...this.#round, work: this.#work ?? {} };
+      const showing = { again: this.#again, round, withinMs: this.#withinMs() };
+      const needsInput = await endWithForm<Waited>(view, open, showing, this.#asker);
+      if (needsInput) return { needsInput };
     }
     return undefined;
   }
-}
-
-/** Under which the form for a request is shown, and its answer comes back. */
-export function requestKey(requestId: string): string {
-  return `perm_${requestId}`;
-}
-
-/** The state is ours, but a client can send it with another call. */
-function resumed(tool: string, { resumeState }: ToolCall): Round | undefined {
-  if (resumeState === undefined) return undefined;
-  const round = Round.safeParse(resumeState).data;
-  if (round?.tool === tool) return round;
-  throw invalidArgument("requestState", "is of another call. Send the call without it.");
 }
 
 function isAwaited(state: SessionState, from: number, until: WaitUntil): boolean {

@@ -8,13 +8,13 @@ import type { Form, FormAnswer } from "./needs-input.ts";
 
 /** The person at the client as one of those who answer: a form is shown to them, and what they say is their answer. */
 
-interface Call {
+export interface Asker {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
 }
 
 /** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
-export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Call): boolean {
+export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Asker): boolean {
   return client.elicitation !== false && scopes.includes("approve") && ladder.includes("user");
 }
 
@@ -23,27 +23,12 @@ export function forUser(open: OpenAsk): boolean {
   return rungOf(open) === "user";
 }
 
-/** Whether whoever calls could answer, and has nobody at his side who could be shown a form. */
-export function isAlone({ call: { client, scopes }, deps: { ladder } }: Call): boolean {
-  return client.elicitation === false && scopes.includes("approve") && ladder.includes("user");
-}
-
-/** What waits for a person at the client that waits, and shows no forms, goes on to whoever is next. */
-export async function passOn(targets: readonly { readonly view: SessionView }[], { call, deps }: Call): Promise<void> {
-  for (const { view } of targets) {
-    const { state } = await view.record();
-    for (const { requestId } of state.asks.filter(forUser)) {
-      await deps.engine.pass(call.principal, view.id, { requestId, from: "user", why: "unreachable" });
-    }
-  }
-}
-
 /** Undefined where the request is gone from the log. */
 export async function showForm(
   view: SessionView,
   open: OpenAsk,
   again: boolean,
-  { call, deps }: Call,
+  { call, deps }: Asker,
 ): Promise<Form | undefined> {
   const asked = await readAsked(view, open);
   if (!asked) return undefined;
@@ -61,13 +46,13 @@ export async function showForm(
  * `settled`: answered, by this form or by somebody who was quicker. `dismissed`: it has gone on to whoever is next.
  * `unclear`: to be asked once more. `late`: not answered yet.
  */
-type Taken = "settled" | "dismissed" | "unclear" | "late";
+export type Taken = "settled" | "dismissed" | "unclear" | "late";
 
 export async function takeForm(
   view: SessionView,
   { requestId, again }: { readonly requestId: string; readonly again: boolean },
   answer: FormAnswer,
-  { call, deps }: Call,
+  { call, deps }: Asker,
 ): Promise<Taken> {
   const { state } = await view.record();
   const open = state.asks.find((each) => each.requestId === requestId);
@@ -96,7 +81,7 @@ export async function untilSettled(
   view: SessionView,
   requestId: string,
   signal: AbortSignal,
-  { call, deps }: Call,
+  { call, deps }: Asker,
 ): Promise<void> {
   while (!signal.aborted) {
     const { state } = await view.record();

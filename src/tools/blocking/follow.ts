@@ -1,15 +1,22 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
+import { rungOf, type OpenAsk } from "../../domain/permission.ts";
+import type { NeedsInput } from "../asking/needs-input.ts";
+import { forUser } from "../asking/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
+import type { Dialog } from "./dialog.ts";
 
 /** Calls that block until their turn has ended: they read the log as it grows, like everybody else. */
 
 export interface Following {
   /** Where the events of the prompt begin. */
   readonly cursor: number;
+  readonly dialog: Dialog;
   /** Told each event in order, and waited for: a slow client slows the reading, and nothing piles up. */
   readonly tell: (event: StoredEvent) => Promise<void>;
+  /** The same for what was told before a form: once more, for the answer alone. */
+  readonly recall: (event: StoredEvent) => void;
   /** Nothing has happened for some seconds; counts from 1. */
   readonly onSilence: (beat: number) => void;
 }
@@ -22,37 +29,62 @@ export type Left =
   /** The caller no longer waits, or the prompt never came to its turn: what there was of it is over, or about to be. */
   | { readonly why: "cancelled"; readonly because: string };
 
+/** The person at the client is to answer, and the call comes back with what he says. */
+export interface Paused {
+  readonly why: "form";
+  readonly needsInput: NeedsInput;
+}
+
 const PAGE = 64;
 const BEAT_MS = 5_000;
 
 /** Follows the turn that the prompt at `cursor` begins. A call that is cancelled interrupts it; the session stays. */
 export async function followTurn(
   view: SessionView,
-  { cursor, onSilence, tell }: Following,
+  following: Following,
   call: ToolCall,
   deps: ToolDeps,
-): Promise<Left> {
-  const turn = new Turn(await promptAt(view, cursor));
-  // What was asked before, in a turn that the prompt waits for, would keep it waiting.
-  const asked = await reactToOpenAsks(view, cursor, { call, deps });
-  if (asked) return asked;
+): Promise<Left | Paused> {
+  const { cursor, dialog, onSilence, tell } = following;
+  const { next: resumeAt = cursor, promptId = await promptAt(view, cursor) } = dialog.place ?? {};
+  const turn = new Turn(promptId);
+  const reacting = { call, deps, dialog, onSilence };
+  await recallTo(resumeAt, turn, view, following);
+  await dialog.take(view);
   // A function, because the compiler takes a property that it has seen false for false ever after.
   const gone = (): boolean => call.signal.aborted;
-  let next = cursor;
+  let next = resumeAt;
+  // What was asked before, in a turn that the prompt waits for, would keep it waiting; and what the last form was about.
+  const before = gone() ? undefined : await reactToAsks(next, turn, view, reacting);
+  if (before) return before;
   let silent = 0;
   while (!gone()) {
     const page = await view.read(next, PAGE);
     for (const event of page) {
       next = event.id + 1;
       await tell(event);
-      const left = await reactTo(event, turn, view, { call, deps });
-      if (left || gone()) return left ?? cancel(view, turn.promptId, call, deps);
+      const left = await reactTo(event, turn, view, reacting);
+      if (left || gone()) return left ?? cancel(view, promptId, call, deps);
     }
     silent = page.length > 0 ? 0 : silent + 1;
     if (silent > 1) onSilence(silent - 1);
     if (page.length < PAGE) await view.wait({ cursor: next, until: "event", timeoutMs: BEAT_MS });
   }
-  return cancel(view, turn.promptId, call, deps);
+  return cancel(view, promptId, call, deps);
+}
+
+async function recallTo(end: number, turn: Turn, view: SessionView, { cursor, recall }: Following): Promise<void> {
+  let next = cursor;
+  while (next < end) {
+    const page = await view.read(next, Math.min(PAGE, end - next));
+    for (const event of page) {
+      recall(event);
+      turn.see(event);
+    }
+    const last = page.at(-1);
+    if (!last) return;
+    next = last.id + 1;
+  }
 }
 
 /** Knows the turn of the prompt among others: those that Claude Code begins by itself, and one that goes on with it. */
@@ -103,51 +135,65 @@ async function promptAt(view: SessionView, cursor: number): Promise<string> {
 interface Reacting {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
+  readonly dialog: Dialog;
+  readonly onSilence: (beat: number) => void;
 }
+
+/** After these somebody else may have to answer. */
+const ABOUT_ASKS = new Set<StoredEvent["type"]>(["permission.asked", "question.asked", "request.passed"]);
 
 async function reactTo(
   event: StoredEvent,
   turn: Turn,
   view: SessionView,
-  { call, deps }: Reacting,
-): Promise<Left | undefined> {
+  reacting: Reacting,
+): Promise<Left | Paused | undefined> {
   turn.see(event);
   if (turn.isEnd(event)) return (await turn.goesOn(view, event)) ? undefined : { why: "ended", end: event };
   const because = await turn.whyOver(event, view);
   if (because !== undefined) {
     // One that is held would be run by whoever releases the queue.
-    await cancel(view, turn.promptId, call, deps);
+    await cancel(view, turn.promptId, reacting.call, reacting.deps);
     return { why: "cancelled", because };
   }
-  if (event.type !== "permission.asked" && event.type !== "question.asked") return undefined;
-  const { requestId } = event.data;
+  return ABOUT_ASKS.has(event.type) ? reactToAsks(event.id + 1, turn, view, reacting) : undefined;
+}
+
+/** What is asked is the user's to answer, or the caller's, or it is waited for: whom it is with can change meanwhile. */
+async function reactToAsks(
+  next: number,
+  turn: Turn,
+  view: SessionView,
+  { call, deps, dialog, onSilence }: Reacting,
+): Promise<Left | Paused | undefined> {
   const { state } = await view.record();
-  if (!state.asks.some((ask) => ask.requestId === requestId)) return undefined;
-  if (deps.callersAnswer) return { why: "asked", nextCursor: event.id + 1 };
-  await denyAtOnce(view, requestId, { call, deps });
+  // What comes behind is told in its place.
+  const asks = state.asks.filter(({ eventId }) => eventId < next);
+  const isWithUser = (open: OpenAsk): boolean => dialog.isPossible && forUser(open);
+  for (const open of dialog.isOver ? [] : asks.filter(isWithUser)) {
+    const needsInput = await dialog.show(view, open, { promptId: turn.promptId, next });
+    if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
+  }
+  const unanswered = asks.filter((open) => isWithUser(open) || rungOf(open) === "caller");
+  if (unanswered.length === 0) return undefined;
+  if (deps.callersAnswer) return { why: "asked", nextCursor: next };
+  for (const open of unanswered) await giveUp(view, open, call, deps);
   return undefined;
 }
 
-async function reactToOpenAsks(view: SessionView, cursor: number, reacting: Reacting): Promise<Left | undefined> {
-  const { state } = await view.record();
-  // What the prompt itself has brought about is told in its place.
-  const before = state.asks.filter(({ eventId }) => eventId < cursor);
-  if (before.length === 0) return undefined;
-  if (reacting.deps.callersAnswer) return { why: "asked", nextCursor: cursor };
-  for (const { requestId } of before) await denyAtOnce(view, requestId, reacting);
-  return undefined;
+/** Where the form is shown while the call runs, its client counts on a sign of life all the same. */
+function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void): NeedsInput["settled"] {
+  return async (signal) => {
+    let beat = 0;
+    const timer = setInterval(() => onSilence((beat += 1)), BEAT_MS);
+    await settled(signal).finally(() => clearInterval(timer));
+  };
 }
 
-const NOBODY_ANSWERS =
-  "Nobody can answer a request here: the caller has no tool for it. Do it in a way that is allowed, or say what you could not do. (An operator lets callers answer with --toolsets agent and this one.)";
-
-/** A request must not hang where nobody can answer it. */
-async function denyAtOnce(view: SessionView, requestId: string, { call, deps }: Reacting): Promise<void> {
-  const denial = { requestId, decision: "deny", by: "rule", denyMessage: NOBODY_ANSWERS } as const;
-  await deps.engine.answer(call, view.id, denial).catch((error: unknown) => {
-    // Claude Code has taken it back meanwhile, or a second server was quicker.
-    if (!(error instanceof AppError)) throw error;
-  });
+/** Here is nobody who could answer it: it must not hang as long as somebody elsewhere might. */
+async function giveUp(view: SessionView, open: OpenAsk, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+  const { requestId } = open;
+  await engine.pass(call.principal, view.id, { requestId, from: rungOf(open), why: "unreachable" });
 }
 
 /** Ends what came of the prompt and nothing else: by now another turn may run. */

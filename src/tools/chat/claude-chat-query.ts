@@ -1,9 +1,10 @@
 import { z } from "zod";
+import { Dialog } from "../blocking/dialog.ts";
 import { defineTool } from "../define.ts";
 import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { BY, ofSession, saying } from "./fields.ts";
-import { talk } from "./talk.ts";
+import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_chat_query";
 
@@ -23,9 +24,15 @@ export const claudeChatQuery = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: "run",
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
-    const { cursor } = await deps.engine.prompt(call.principal, sessionId, { text, via: NAME, limits: formsOf(call) });
-    const view = viewSession(sessionId, call, deps);
-    const close = async () => deps.engine.close(call.principal, sessionId, BY);
-    return talk(view, { cursor, text, includeThinking, ...(closeAfter && { close }) }, call, deps);
+    const dialog = new Dialog(NAME, { call, deps });
+    if (!dialog.work) {
+      const prompt = { text, via: NAME, limits: formsOf(call) };
+      const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+      dialog.begin({ sessionId, cursor, warnings: [] });
+    }
+    const { sessionId: id, ...sent } = Sent.parse(dialog.work);
+    const close = async () => deps.engine.close(call.principal, id, BY);
+    const view = viewSession(id, call, deps);
+    return talk(view, { ...sent, dialog, text, includeThinking, ...(closeAfter && { close }) }, call, deps);
   },
 });

@@ -1,10 +1,11 @@
 import { z } from "zod";
+import { Dialog } from "../blocking/dialog.ts";
 import { defineTool } from "../define.ts";
 import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { conversationOptions } from "./begin.ts";
 import { beginning, BY, saying } from "./fields.ts";
-import { talk } from "./talk.ts";
+import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_direct_query";
 
@@ -17,10 +18,15 @@ export const claudeDirectQuery = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: "run",
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
-    const options = conversationOptions(chosen, deps);
-    const prompt = { text, via: NAME, limits: formsOf(call) };
-    const { cursor, sessionId, withheld: warnings } = await deps.engine.open(call, { options, prompt });
+    const dialog = new Dialog(NAME, { call, deps });
+    if (!dialog.work) {
+      const options = conversationOptions(chosen, deps);
+      const prompt = { text, via: NAME, limits: formsOf(call) };
+      const { cursor, sessionId, withheld } = await deps.engine.open(call, { options, prompt });
+      dialog.begin({ sessionId, cursor, warnings: [...withheld] });
+    }
+    const { sessionId, ...sent } = Sent.parse(dialog.work);
     const close = async () => deps.engine.close(call.principal, sessionId, BY);
-    return talk(viewSession(sessionId, call, deps), { cursor, text, includeThinking, close, warnings }, call, deps);
+    return talk(viewSession(sessionId, call, deps), { ...sent, dialog, text, includeThinking, close }, call, deps);
   },
 });

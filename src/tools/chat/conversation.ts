@@ -18,6 +18,12 @@ interface Invocation {
   readonly error?: string;
 }
 
+interface Telling {
+  readonly level: LogLevel;
+  readonly data: unknown;
+  readonly line: string;
+}
+
 /** One turn of a conversation as its caller hears it: told while it happens, and kept for the answer. */
 export class Conversation {
   readonly #sessionId: string;
@@ -35,10 +41,12 @@ export class Conversation {
   }
 
   async hear(message: JsonObject): Promise<void> {
-    const { byAgent, parts } = partsOf(message);
-    for (const part of parts) {
-      if (!byAgent || part.kind === "call" || part.kind === "outcome") await this.#hearPart(part);
-    }
+    for (const part of heardIn(message)) await this.#tell(this.#keep(part));
+  }
+
+  /** What was told before: for the answer alone. */
+  recall(message: JsonObject): void {
+    for (const part of heardIn(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }
 
   /** Nothing has come for a while: whoever counts silence hears that it goes on. */
@@ -68,22 +76,23 @@ export class Conversation {
     return [...this.#invocations.values()];
   }
 
-  async #hearPart(part: Part): Promise<void> {
+  /** What is to be told of it. */
+  #keep(part: Part): Telling | undefined {
     switch (part.kind) {
       case "text":
         this.#lastText = part.text;
-        return this.#tell("info", part.text, part.text);
+        return { level: "info", data: part.text, line: part.text };
       case "thinking":
-        if (!this.#withThinking) return;
+        if (!this.#withThinking) return undefined;
         keep(this.#thinking, part.thinking);
-        return this.#tell("info", { thinking: part.thinking }, part.thinking);
+        return { level: "info", data: { thinking: part.thinking }, line: part.thinking };
       case "call": {
         const { id: toolUseId, name } = part;
         const input = fit(part.input, INPUT_BYTES).value;
         this.#invocations.set(toolUseId, { toolUseId, name, input });
         const [oldest] = this.#invocations.keys();
         if (this.#invocations.size > KEPT && oldest !== undefined) this.#invocations.delete(oldest);
-        return this.#tell("debug", { tool: name, toolUseId, input }, name);
+        return { level: "debug", data: { tool: name, toolUseId, input }, line: name };
       }
       case "outcome": {
         const call = this.#invocations.get(part.id);
@@ -91,17 +100,16 @@ export class Conversation {
         const outcome = { success: part.success, ...(part.success ? { output } : { error: output }) };
         if (call) this.#invocations.set(part.id, { ...call, ...outcome });
         const tool = call?.name ?? "unknown";
-        return this.#tell(
-          "debug",
-          { tool, toolUseId: part.id, ...outcome },
-          `${tool} ${part.success ? "ok" : "failed"}`,
-        );
+        const line = `${tool} ${part.success ? "ok" : "failed"}`;
+        return { level: "debug", data: { tool, toolUseId: part.id, ...outcome }, line };
       }
     }
   }
 
   /** Where a client takes no log notifications, progress has the text itself. */
-  async #tell(level: LogLevel, data: unknown, line: string): Promise<void> {
+  async #tell(telling: Telling | undefined): Promise<void> {
+    if (!telling) return;
+    const { data, level, line } = telling;
     this.#last = oneLine(line, LINE);
     this.#advance(this.#client.log ? this.#last : cutText(line, OUTPUT_BYTES));
     await this.#log(level, data);
@@ -114,6 +122,12 @@ export class Conversation {
   async #log(level: LogLevel, data: unknown): Promise<void> {
     await this.#client.log?.(level, data, this.#sessionId);
   }
+}
+
+/** Of a subagent only what it does. */
+function heardIn(message: JsonObject): readonly Part[] {
+  const { byAgent, parts } = partsOf(message);
+  return parts.filter(({ kind }) => !byAgent || kind === "call" || kind === "outcome");
 }
 
 function keep(list: string[], text: string): void {

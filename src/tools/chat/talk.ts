@@ -1,22 +1,28 @@
+import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
+import type { Dialog } from "../blocking/dialog.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../present/size.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 import { Conversation } from "./conversation.ts";
 
+/** What is known of a prompt once it is sent. */
+export const Sent = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
+
 /** One prompt of a conversation, from the moment it was sent to its answer. */
 
 export interface Talk {
+  readonly dialog: Dialog;
   /** Where its events begin. */
   readonly cursor: number;
   readonly text: string;
   readonly includeThinking: boolean;
   /** What of the request was left out, a sentence each. */
-  readonly warnings?: readonly string[];
+  readonly warnings: readonly string[];
   /** What is done once it is answered. */
   readonly close?: () => Promise<void>;
 }
@@ -37,14 +43,19 @@ export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: 
   const conversation = new Conversation(view.id, call, said.includeThinking);
   const following = {
     cursor: said.cursor,
+    dialog: said.dialog,
     tell: async (event: StoredEvent) => {
       if (event.type === "message") await conversation.hear(event.data.message);
+    },
+    recall: (event: StoredEvent) => {
+      if (event.type === "message") conversation.recall(event.data.message);
     },
     onSilence: () => conversation.beat(),
   };
   let reply: Reply;
   try {
     const left = await followTurn(view, following, call, deps);
+    if (left.why === "form") return left;
     if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { said, call, deps });
     reply = await replyOf(view, left, conversation, said);
   } catch (error) {
@@ -99,7 +110,7 @@ async function replyOf(
   return { finalText, about: { ...value, ...((cut || finalText !== text) && { truncated: true }) } };
 }
 
-function warned({ warnings = [] }: Talk): { warnings?: readonly string[] } {
+function warned({ warnings }: Talk): { warnings?: readonly string[] } {
   return warnings.length > 0 ? { warnings } : {};
 }
 

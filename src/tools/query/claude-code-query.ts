@@ -1,10 +1,12 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
 import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { Dialog } from "../blocking/dialog.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
@@ -42,38 +44,69 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     scope: "run",
     async handle(args, call, deps) {
-      const begun = deps.now();
-      const { mode, note } = modeOf(args, settings, call, deps);
-      const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
-      refuseNul(options);
-      const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
-      const { cursor, sessionId, withheld } = await deps.engine.open(call, { ...byWhom(args, options), prompt });
+      const dialog = new Dialog(NAME, { call, deps });
+      if (!dialog.work) dialog.begin(await begin(args, settings, call, deps));
+      const { begun, cursor, ...known } = Begun.parse(dialog.work);
 
-      const view = viewSession(sessionId, call, deps);
+      const view = viewSession(known.sessionId, call, deps);
       const { maxBytes } = settings;
       const most = args.maxMessages ?? settings.maxMessages;
       const bundle = new Bundle(most, maxBytes - Math.floor(maxBytes / REST_SHARE));
-      const stream = new MessageStream(sessionId, call);
+      const stream = new MessageStream(known.sessionId, call);
       const withSystem = args.includeSystemMessages ?? settings.includeSystemMessages;
-      const tell = async (event: StoredEvent): Promise<void> => {
-        if (event.type !== "message" || (!withSystem && event.data.message["type"] === "system")) return;
+      const take = (event: StoredEvent): JsonObject | undefined => {
+        if (event.type !== "message" || (!withSystem && event.data.message["type"] === "system")) return undefined;
         bundle.add(event.data.message);
-        await stream.send(event.data.message, event.at);
+        return event.data.message;
       };
-      const left = await followTurn(view, { cursor, tell, onSilence: () => stream.beat() }, call, deps);
+      const tell = async (event: StoredEvent): Promise<void> => {
+        const message = take(event);
+        if (message) await stream.send(message, event.at);
+      };
+      const recall = (event: StoredEvent): void => {
+        const message = take(event);
+        if (message) stream.recall(message, event.at);
+      };
+      const following = { cursor, dialog, tell, recall, onSilence: () => stream.beat() };
+      const left = await followTurn(view, following, call, deps);
+      if (left.why === "form") return left;
       if (left.why === "ended" && left.end.data.isError) await stream.fail(errorOf(left.end), left.end.at);
 
-      const executionTime = deps.now() - begun;
-      const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
-      const head = { sessionId, permissionMode: inMode, ...(note !== undefined && { note }), executionTime };
-      const all = [...warnings, ...withheld];
-      const told = { ...head, ...(all.length > 0 && { warnings: all }) };
-      const answer = await answerQuery({ head: told, bundle, left, cursor, maxBytes }, view, call, deps);
+      const head = { ...known, executionTime: deps.now() - begun };
+      const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
-      await rest(sessionId, call, deps);
+      await rest(known.sessionId, call, deps);
       return { answer };
     },
   });
+}
+
+/** What is known once the prompt is under way, and stands in the answer but for the first two. */
+const Begun = z.object({
+  begun: z.number(),
+  cursor: z.int(),
+  sessionId: z.string(),
+  permissionMode: z.string(),
+  note: z.string().exactOptional(),
+  warnings: z.array(z.string()).exactOptional(),
+});
+
+async function begin(
+  args: Input,
+  settings: QuerySettings,
+  call: ToolCall,
+  deps: ToolDeps,
+): Promise<z.infer<typeof Begun>> {
+  const begun = deps.now();
+  const { mode, note } = modeOf(args, settings, call, deps);
+  const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
+  refuseNul(options);
+  const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
+  const { cursor, sessionId, withheld } = await deps.engine.open(call, { ...byWhom(args, options), prompt });
+  const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
+  const all = [...warnings, ...withheld];
+  const told = { ...(note !== undefined && { note }), ...(all.length > 0 && { warnings: all }) };
+  return { begun, cursor, sessionId, permissionMode: inMode, ...told };
 }
 
 /** What the operator has set is his to approve. */

@@ -15,10 +15,15 @@ export class MessageStream {
   }
 
   async send(message: JsonObject, at: number): Promise<void> {
-    const shown = presentEvent({ id: 1, at, type: "message", data: { message } }, "delta_compact");
-    if (shown) this.#last = headline(shown);
+    this.#keep(message, at);
     this.#advance();
     await this.#log("info", { type: "claude_code_message", message }, at);
+  }
+
+  /** It was sent before. */
+  recall(message: JsonObject, at: number): void {
+    this.#keep(message, at);
+    this.#sequence += 1;
   }
 
   /** Nothing has come for a while: whoever counts silence hears that it goes on. */
@@ -28,6 +33,11 @@ export class MessageStream {
 
   async fail(error: string, at: number): Promise<void> {
     await this.#log("error", { type: "claude_code_error", error }, at);
+  }
+
+  #keep(message: JsonObject, at: number): void {
+    const shown = presentEvent({ id: 1, at, type: "message", data: { message } }, "delta_compact");
+    if (shown) this.#last = headline(shown);
   }
 
   #advance(): void {

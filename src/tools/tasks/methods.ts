@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Scope } from "../../domain/principal.ts";
-import { requestKey } from "../asking/asking.ts";
+import { requestKey } from "../asking/rounds.ts";
 import { takeForm } from "../asking/user.ts";
 import { entryOf } from "../audit.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";

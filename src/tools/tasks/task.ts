@@ -1,6 +1,6 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { requestKey } from "../asking/asking.ts";
+import { requestKey } from "../asking/rounds.ts";
 import type { Form } from "../asking/needs-input.ts";
 import { forUser, reachesUser, showForm } from "../asking/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";

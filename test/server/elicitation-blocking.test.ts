@@ -1,0 +1,246 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+
+import { CLIENT_KINDS, type ClientKind } from "./connection.ts";
+import { told } from "./one-turn.ts";
+import { startReceiver, WITH_SECRET, type Delivery } from "./receiver.ts";
+import type { Server } from "./server.ts";
+import { calling, decisions, filled, Somebody, writing } from "./somebody.ts";
+import { stream, type Log, type Streamed } from "./streaming.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** A person at a client answers while a call of the toolsets query and chat waits for its turn. */
+
+let world: World;
+let watcher: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  watcher = await world.server();
+});
+afterAll(async () => world.close());
+
+const QUERY = "claude_code_query";
+const DIRECT = "claude_direct_query";
+const QUESTION = {
+  question: "Which library?",
+  header: "Library",
+  multiSelect: false,
+  options: ["Fast", "Small"].map((label) => ({ label, description: `${label}!` })),
+};
+
+const decided = async ({ data }: Pick<Streamed, "data">) => decisions(await told(watcher, String(data["sessionId"])));
+/** A query asks, whatever the operator's default is. */
+const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
+
+/** Nothing is told twice, and the answer has all of what was told. */
+function isWhole(tool: string, answer: Streamed): void {
+  const { answered, told: said } = tool === QUERY ? messagesOf(answer) : toolsOf(answer);
+  expect(said).toEqual(answered);
+  expect(new Set(answer.logs.map(({ data }) => JSON.stringify(data))).size).toBe(answer.logs.length);
+}
+
+function messagesOf({ data, logs }: Streamed) {
+  const messages = data["messages"] as object[];
+  const said = logs.map((log) => JSON.parse(String(log.data)) as { sequence: number; message: object });
+  const answered = messages.map((message, index) => ({ sequence: index + 1, message }));
+  return { told: said.map(({ message, sequence }) => ({ sequence, message })), answered };
+}
+
+function toolsOf({ data, logs }: Streamed) {
+  const invocations = data["toolInvocations"] as { toolUseId: string }[];
+  const said = logs.flatMap((log) => (isOutcome(log.data) ? [log.data.toolUseId] : []));
+  return { told: said, answered: invocations.map(({ toolUseId }) => toolUseId) };
+}
+
+function isOutcome(said: Log["data"]): said is { toolUseId: string; success: boolean } {
+  return typeof said === "object" && said !== null && "success" in said;
+}
+
+const ROWS = CLIENT_KINDS.flatMap((kind) => [QUERY, DIRECT].map((tool) => [tool, kind] as const));
+
+describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
+  const somebody = new Somebody();
+  let server: Server;
+  beforeAll(async () => {
+    const args = ["--toolsets", "query,chat", "--approvals", "user:60000,caller"];
+    server = await world.server({ client: kind, args, person: somebody.person });
+  });
+  beforeEach(() => void (somebody.seen.length = 0));
+  afterAll(async () => server.close());
+
+  it("allows, denies and answers a question in one call, which tells everything once and answers with all of it", async () => {
+    const cwd = world.folder();
+    const [allowed, refused] = ["a", "b"].map((name) => join(cwd, name)) as [string, string];
+    const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
+    const answers = [{ decision: "allow" }, { decision: "deny", message: "Not there." }, { answer1: "Small" }];
+    somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
+    const prompt = calling([writing(allowed), writing(refused), question]);
+    const answer = await stream(server, tool, { prompt, cwd, ...asks(tool) });
+    expect(answer.data).toMatchObject({ status: "done" });
+    expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
+    expect(somebody.seen).toHaveLength(3);
+    expect(somebody.seen[0]?.message).toContain(allowed);
+    expect(JSON.stringify(answer.logs)).toContain("Not there.");
+    isWhole(tool, answer);
+    expect(await decided(answer)).toEqual([
+      ["allow", "user"],
+      ["deny", "user"],
+      ["allow", "user"],
+    ]);
+    const sessions = world.model.requests.filter((request) => request.told.includes(allowed));
+    expect(new Set(sessions.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
+  });
+
+  it("closes the form: with nobody left to ask it is denied, and the call goes on to its end", async () => {
+    const cwd = world.folder();
+    const file = join(cwd, "a");
+    somebody.does = () => ({ action: "cancel" });
+    const answer = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+    expect(answer.data).toMatchObject({ status: "done" });
+    expect(JSON.stringify(answer.logs)).toContain("Nobody can answer a request here.");
+    isWhole(tool, answer);
+    expect(existsSync(file)).toBe(false);
+    expect(somebody.seen).toHaveLength(1);
+    expect(await decided(answer)).toEqual([["deny", "rule"]]);
+  });
+});
+
+async function withForms(somebody: Somebody, args: string[], client: ClientKind = "modern"): Promise<Server> {
+  return world.server({ client, args, person: somebody.person, env: WITH_SECRET });
+}
+
+describe.each(["modern", "legacy"] as const)("where the caller can answer too, a %s client", (client) => {
+  it.each([QUERY, DIRECT])("%s returns with what is asked once the form is closed", async (tool) => {
+    const somebody = new Somebody();
+    const server = await withForms(somebody, ["--toolsets", "all"], client);
+    const cwd = world.folder();
+    const file = join(cwd, "a");
+    const { data } = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+    expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
+    expect(somebody.seen).toHaveLength(1);
+    const { actions, nextCursor: cursor, sessionId } = data as { actions: { requestId: string }[] } & typeof data;
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    const rest = await server.call("claude_code_check", { ...answer, cursor, until: "end", waitMs: 40_000 });
+    expect(rest).toMatchObject({ result: { result: "Over." } });
+    expect(existsSync(file)).toBe(true);
+    expect(await decided({ data })).toEqual([["allow", "caller"]]);
+    await server.close();
+  });
+});
+
+describe("a form in a call that blocks", () => {
+  it.each(["modern", "legacy", "v1"] as const)(
+    "goes on in a session that is known: claude_chat_query, %s client",
+    async (kind) => {
+      const somebody = new Somebody();
+      somebody.does = filled({ decision: "allow" });
+      const server = await withForms(somebody, ["--toolsets", "chat"], kind);
+      const cwd = world.folder();
+      const files = ["a", "b"].map((name) => join(cwd, name));
+      const { data: opened } = await stream(server, "claude_session_create", { cwd });
+      const { sessionId } = opened;
+      for (const file of files) {
+        const answer = await stream(server, "claude_chat_query", { sessionId, prompt: calling([writing(file)]) });
+        expect(answer.data).toMatchObject({ finalText: "Over.", sessionId });
+        expect(answer.logs.filter(({ data }) => data === "Over.")).toHaveLength(1);
+        expect(existsSync(file)).toBe(true);
+      }
+      expect(somebody.seen).toHaveLength(2);
+      await server.close();
+    },
+  );
+
+  it.each(["legacy", "v1"] as const)(
+    "is taken back when its call is cancelled, and the turn interrupted: %s client",
+    async (kind) => {
+      const somebody = new Somebody();
+      const server = await withForms(somebody, ["--toolsets", "query"], kind);
+      const cwd = world.folder();
+      const controller = new AbortController();
+      let takenBack = false;
+      somebody.does = async (_, signal) => {
+        const isTakenBack = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        controller.abort();
+        await isTakenBack;
+        takenBack = true;
+        return { action: "accept", content: { decision: "allow" } };
+      };
+      let sessionId = "";
+      const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
+      const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
+      await expect(stream(server, QUERY, args, { signal: controller.signal, onLog })).rejects.toThrow("abort");
+      // The client of version 1 takes no request back whose id is 0.
+      await expect.poll(() => takenBack).toBe(kind === "legacy");
+      expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
+      expect(existsSync(join(cwd, "a"))).toBe(false);
+      expect(somebody.seen).toHaveLength(1);
+      await server.close();
+    },
+  );
+
+  it("that a client of 2026-07-28 never answers is over in time, and so is its turn", async () => {
+    const somebody = new Somebody();
+    const server = await withForms(somebody, ["--toolsets", "query", "--approvals", "user:1500"]);
+    let opened = () => undefined as void;
+    const isOpen = new Promise<void>((resolve) => (opened = resolve));
+    somebody.does = async () => {
+      opened();
+      return new Promise(() => undefined);
+    };
+    let sessionId = "";
+    const onLog = ({ data }: Log) => ({ sessionId } = JSON.parse(String(data)) as { sessionId: string });
+    const cwd = world.folder();
+    const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
+    void stream(server, QUERY, args, { onLog }).catch(() => undefined);
+    await isOpen;
+    expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { result: "Over." } });
+    expect(decisions(await told(watcher, sessionId))).toEqual([["deny", "timeout"]]);
+    await server.close();
+  });
+
+  it("is the last of seven: what is asked then is denied where only the person could answer", async () => {
+    const somebody = new Somebody();
+    somebody.does = filled({ decision: "allow" });
+    const server = await withForms(somebody, ["--toolsets", "query"]);
+    const cwd = world.folder();
+    const files = Array.from({ length: 8 }, (_, index) => join(cwd, String(index)));
+    const answer = await stream(server, QUERY, { prompt: calling(files.map(writing)), cwd, ...asks(QUERY) });
+    expect(answer.data).toMatchObject({ status: "done" });
+    isWhole(QUERY, answer);
+    expect(somebody.seen).toHaveLength(7);
+    expect(files.map((file) => existsSync(file))).toEqual([...Array.from({ length: 7 }, () => true), false]);
+    await server.close();
+  });
+});
+
+describe("what is asked of the webhook", () => {
+  it.each([
+    ["query", "webhook", QUERY],
+    ["query", "user,webhook", QUERY],
+    ["all", "webhook,caller", DIRECT],
+  ])("is waited for, toolsets %s, --approvals %s: %s", async (toolsets, approvals, tool) => {
+    const users = { token: "" };
+    const answer = ({ payload, response }: Delivery) => {
+      response.end();
+      if (payload.type !== "permission.asked") return;
+      const headers = { "content-type": "application/json", authorization: `Bearer ${users.token}` };
+      void fetch(payload.answerUrl, { method: "POST", headers, body: JSON.stringify({ decision: "allow" }) });
+    };
+    const receiver = await startReceiver(answer);
+    const args = ["--notify-url", receiver.url, "--toolsets", toolsets, "--approvals", approvals];
+    const http = await world.http({ args, env: WITH_SECRET });
+    users.token = http.token;
+    const somebody = new Somebody();
+    const client = await http.connect("modern", http.token, somebody.person);
+    const cwd = world.folder();
+    const file = join(cwd, "a");
+    const { data } = await stream(client, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
+    expect(data).toMatchObject({ status: "done" });
+    expect(existsSync(file)).toBe(true);
+    expect(somebody.seen).toHaveLength(approvals.startsWith("user") ? 1 : 0);
+    await client.close();
+    await http.close();
+    await receiver.close();
+  });
+});
