@@ -1,0 +1,156 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { calling, decisions, Somebody, writing } from "./somebody.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "./receiver.ts";
+import { stream } from "./streaming.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** The whole ladder at once: whoever is to answer does, or it goes on to the next in time; and nobody else can. */
+
+const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
+const LADDER = "user,webhook,caller";
+
+let world: World;
+let receiver: ReceiverServer;
+let http: HttpServer;
+let auditLog: string;
+beforeAll(async () => {
+  world = await createWorld();
+  auditLog = join(world.folder(), "audit.jsonl");
+  receiver = await startReceiver(receive);
+  http = await start(LADDER);
+});
+afterAll(async () => {
+  await world.close();
+  await receiver.close();
+});
+
+async function start(approvals: string): Promise<HttpServer> {
+  const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--audit-log", auditLog];
+  const rules = ["--allow-rules", "Bash(touch:*)", "--toolsets", "all"];
+  return world.http({ args: [...users.args, ...told, ...rules, "--approvals", approvals], env: WITH_SECRET });
+}
+
+/** Allows what is written to a file of this name, and cannot take the rest. */
+function receive({ payload, response }: Delivery): void {
+  const { request } = payload;
+  const isMine = String(request?.input["file_path"]).endsWith("/for-the-webhook");
+  response.writeHead(request && !isMine ? 500 : 200).end();
+  if (!request || !isMine) return;
+  const headers = { authorization: `Bearer ${users.tokens.ann}` };
+  void fetch(payload.answerUrl, post({ decision: "allow" }, headers));
+}
+
+/** What became of the requests of a session, as the audit log has it. */
+function audited(sessionId: string, action: "answered" | "passed"): Record<string, unknown>[] {
+  const lines = readFileSync(auditLog, "utf8").trim().split("\n");
+  const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  return entries.filter((entry) => entry["sessionId"] === sessionId && entry["action"] === action);
+}
+
+it("four requests of one turn are answered by rule, in a form, by the webhook's receiver and by the caller; none twice", async () => {
+  const somebody = new Somebody();
+  const client = await http.connect("modern", users.tokens.ann, somebody.person);
+  const cwd = world.folder();
+  const names = ["for-the-user", "for-the-webhook", "for-the-caller"];
+  somebody.does = ({ message }) =>
+    message.includes("for-the-user") ? { action: "accept", content: { decision: "allow" } } : { action: "cancel" };
+  const ruled = { name: "Bash", input: { command: "touch by-rule" } };
+  const prompt = calling([ruled, ...names.map((name) => writing(join(cwd, name)))]);
+  let { nextCursor, sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  const isWithCaller = () => audited(sessionId, "passed").some(({ to }) => to === "caller");
+  while (!isWithCaller()) ({ nextCursor } = await client.news(sessionId, nextCursor));
+  const { actions } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+  expect(actions).toMatchObject([{ toolName: "Write", input: { file_path: join(cwd, "for-the-caller") } }]);
+  const answer = { action: "respond_permission", sessionId, decision: "allow" };
+  const { requestId } = actions[0]!;
+  const done = await client.call("claude_code_check", { ...answer, requestId, until: "end", waitMs: 40_000 });
+  expect(done).toMatchObject({ status: "idle", result: { result: "Over." } });
+  for (const name of ["by-rule", ...names]) expect(existsSync(join(cwd, name))).toBe(true);
+  expect(somebody.seen).toHaveLength(3);
+
+  const by = ["rule", "user", "webhook", "caller"];
+  const whole = { action: "poll", sessionId, waitMs: 0, responseMode: "full", maxBytes: 262_144 };
+  const told = await client.call("claude_code_check", whole);
+  expect(decisions(told)).toEqual(by.map((rung) => ["allow", rung]));
+  await expect.poll(() => audited(sessionId, "answered").map((entry) => entry["by"])).toEqual(by);
+  const passed = audited(sessionId, "passed").map(({ from, to, why }) => [from, to, why]);
+  expect(passed).toEqual([
+    ["user", "webhook", "dismissed"],
+    ["user", "webhook", "dismissed"],
+    ["webhook", "caller", "unreachable"],
+  ]);
+  for (const [index, entry] of audited(sessionId, "answered").entries()) {
+    const again = await client.refusal("claude_code_check", { ...answer, requestId: entry["requestId"] });
+    expect(again.text).toContain(`was already answered: allow, by ${by[index]!}.`);
+  }
+  await client.close();
+});
+
+describe("a person who never answers", () => {
+  it.each(["modern", "legacy"] as const)("is passed over in time, at a %s client", async (kind) => {
+    const short = await start("user:1500,caller");
+    const somebody = new Somebody();
+    const asking = await short.connect(kind, users.tokens.ann, somebody.person);
+    const caller = await short.connect("modern", users.tokens.ann);
+    let shown = (): void => undefined;
+    const isShown = new Promise<void>((resolve) => (shown = resolve));
+    somebody.does = async () => {
+      shown();
+      return new Promise(() => undefined);
+    };
+    const cwd = world.folder();
+    const file = join(cwd, "a");
+    const begun = await asking.call("claude_code", { prompt: calling([writing(file)]), cwd });
+    const { sessionId } = begun;
+    void asking.news(sessionId).catch(() => undefined);
+    await isShown;
+    await expect.poll(() => audited(sessionId, "passed")).toMatchObject([{ from: "user", to: "caller", why: "time" }]);
+    const { actions } = await caller.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    await caller.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
+    expect(existsSync(file)).toBe(true);
+    await short.close();
+  });
+});
+
+it("who may not approve does so by no road: options, forms, answers of any kind, the endpoint", async () => {
+  const somebody = new Somebody();
+  somebody.does = () => ({ action: "accept", content: { decision: "allow" } });
+  const eve = await http.connect("modern", users.tokens.eve, somebody.person);
+  const cwd = world.folder();
+  const file = join(cwd, "a");
+  const prompt = calling([writing(file)]);
+  const options = { cwd, permissionMode: "acceptEdits", allowedTools: ["Write"] };
+  const begun = await eve.call("claude_code", { prompt, ...options, waitMs: 40_000 });
+  const { sessionId } = begun;
+  expect(begun["warnings"]).toHaveLength(2);
+  await expect.poll(() => audited(sessionId, "passed").map(({ to }) => to)).toEqual(["caller"]);
+  const { actions } = await eve.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+  const requestId = actions[0]?.requestId;
+  const setMode = { type: "setMode", mode: "acceptEdits", destination: "session" };
+  for (const how of [
+    { decision: "allow" },
+    { decision: "allow_for_session" },
+    { decision: "allow", permissionOptions: { updatedPermissions: [setMode] } },
+  ]) {
+    const answer = { action: "respond_permission", sessionId, requestId, ...how };
+    expect(await eve.refusal("claude_code_check", answer)).toMatchObject({ code: "PERMISSION_DENIED" });
+  }
+  const headers = { authorization: `Bearer ${users.tokens.eve}` };
+  const path = `/requests/${sessionId}/${requestId ?? ""}`;
+  expect((await http.fetch(path, post({ decision: "allow" }, headers))).status).toBe(403);
+  const direct = await stream(eve, "claude_direct_query", { prompt, cwd, permissionMode: "acceptEdits" });
+  expect(direct.data).toMatchObject({ status: "waiting_permission" });
+  expect(somebody.seen).toEqual([]);
+  expect(existsSync(file)).toBe(false);
+  for (const id of [sessionId, direct.data["sessionId"]]) {
+    await eve.call("claude_code_session", { action: "cancel", sessionId: id });
+  }
+  await expect.poll(() => audited(sessionId, "answered")).toMatchObject([{ decision: "deny", by: "cancel" }]);
+  await eve.close();
+});
