@@ -26,13 +26,15 @@ const REST_MS = 20_000;
 
 /** More than these clients ask for: what is refused is to be seen as refused. */
 const LIMITS = ["--rate-limit", "1000000", "--max-streams", "1000"];
+/** Those who drive the sessions answer what is asked, commands as well. */
+const APPROVING = ["--caller-approves", "all"];
 
 /**
  * `clients` of which one for each of `sessions` drives it and the others follow them, for `forMs`; the turns that run
  * then are interrupted. Resolves with what there is to judge; a client that met with something it cannot go on after is in `counts.failed`.
  */
 export async function load({ clients, forMs, maxLive, progress, sessions, world }) {
-  const flags = ["--max-live", String(maxLive), "--idle-process-ms", "2000", ...LIMITS];
+  const flags = ["--max-live", String(maxLive), "--idle-process-ms", "2000", ...LIMITS, ...APPROVING];
   const server = await startOverHttp(world, flags);
   await oneTurn(world, server);
   await atRest(server);

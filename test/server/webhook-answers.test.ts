@@ -109,7 +109,8 @@ describe("a request whose turn it is to be answered by the webhook", () => {
 
   it("is told when it comes to the webhook from somebody before it, and not before; with nobody behind it is denied", async () => {
     receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
-    const { client } = await telling(receiver.url, "console:1000,webhook", ["--notify-attempts", "2"]);
+    const { http } = await telling(receiver.url, "user:1000,webhook", ["--notify-attempts", "2"]);
+    const client = await http.connect("modern", undefined, () => ({ action: "cancel" }));
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
     const first = await receiver.next();
