@@ -50,9 +50,15 @@ describe.each([
   });
 
   it("delegate says how to hand the task over, with what was given and no more", async () => {
-    const text = await textOf("delegate", { task: "Fix <it>", cwd: "/work", model: "haiku", agent: "", skill: "tidy" });
+    const text = await textOf("delegate", {
+      task: "Fix <it>",
+      cwd: "/home/ann/p",
+      model: "haiku",
+      agent: "",
+      skill: "tidy",
+    });
     expect(text).toContain("<task>\nFix <it>\n</task>");
-    expect(text).toContain('claude_code {"prompt":"...","cwd":"/work","model":"haiku","waitMs":30000}');
+    expect(text).toContain('claude_code {"prompt":"...","cwd":"/home/ann/p","model":"haiku","waitMs":30000}');
     expect(text).toContain('the skill "tidy"');
     expect(wire.depsMade).toBe(0);
   });
@@ -63,7 +69,7 @@ describe.each([
     expect(await textOf("review", { sessionId: "s1" })).toMatch(
       /session s1[^]*running[^]*"action":"diff","sessionId":"s1"/,
     );
-    expect(await textOf("review", { cwd: "/work" })).toMatch(
+    expect(await textOf("review", { cwd: "/home/ann/p" })).toMatch(
       /claude_code \{[^\n]*"cwd":"\/work"[^\n]*"disallowedTools":/,
     );
     expect(await refusalOf("review", {})).toContain("INVALID_ARGUMENT]: sessionId: is required, or cwd");
@@ -161,13 +167,16 @@ describe("completion", () => {
   });
 
   it("names folders of sessions, and those below what is typed", async () => {
-    add("one", undefined, "/work/one");
-    add("two", undefined, "/work/two");
-    add("three", undefined, "/work/one");
+    add("one", undefined, "/home/ann/one");
+    add("two", undefined, "/home/ann/two");
+    add("three", undefined, "/home/ann/one");
     const folders = async (principal: string, typed: string) =>
-      Promise.resolve(["/work/one", `${typed}ther-of-${principal}`]);
+      Promise.resolve(["/home/ann/one", `${typed}ther-of-${principal}`]);
     Object.assign(wire.deps, { folders });
-    expect((await complete(delegate, "cwd", "/work/o")).values).toEqual(["/work/one", "/work/other-of-local"]);
+    expect((await complete(delegate, "cwd", "/home/ann/o")).values).toEqual([
+      "/home/ann/one",
+      "/home/ann/other-of-local",
+    ]);
   });
 
   it.each([
