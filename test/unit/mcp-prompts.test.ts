@@ -70,7 +70,7 @@ describe.each([
       /session s1[^]*running[^]*"action":"diff","sessionId":"s1"/,
     );
     expect(await textOf("review", { cwd: "/home/ann/p" })).toMatch(
-      /claude_code \{[^\n]*"cwd":"\/work"[^\n]*"disallowedTools":/,
+      /claude_code \{[^\n]*"cwd":"\/home\/ann\/p"[^\n]*"disallowedTools":/,
     );
     expect(await refusalOf("review", {})).toContain("INVALID_ARGUMENT]: sessionId: is required, or cwd");
     expect(await refusalOf("review", { sessionId: "s1", cwd: "/" })).toContain("cwd: goes without sessionId");
