@@ -33,9 +33,6 @@ export interface EngineSettings {
   readonly info: { readonly version: string };
 }
 
-/** Without such a tool only a call that waits denies what is asked; a turn that Claude Code begins by itself has none, ms. */
-const UNATTENDED_MS = 5_000;
-
 /** An engine and what it runs on. */
 export interface Running {
   readonly engine: Engine;
@@ -94,7 +91,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     log,
     mask: (event) => masker.event(event),
     initMs: INIT_MS,
-    limits: limitsOf(config, means),
+    limits: limitsOf(config),
     retention: {
       maxAgeMs: config.retentionDays * DAY_MS,
       maxBytes: config.retentionMegabytes * 1_000_000,
@@ -151,7 +148,7 @@ async function notifierOf(
   return startNotifier({ config, secret, version: info.version, store, engine, publicUrl, count, ...means });
 }
 
-function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limits"] {
+function limitsOf(config: Config): EngineOptions["limits"] {
   const { rungMs, rungs } = ladderOf(config.approvals);
   return {
     ladder: rungs,
@@ -160,7 +157,7 @@ function limitsOf(config: Config, { callersAnswer }: Means): EngineOptions["limi
     callerApproves: callerApprovesOf(config),
     askDeliveredMs: config.permissionTimeoutMs,
     askMaxMs: config.permissionMaxMs,
-    askUnseenMs: callersAnswer ? config.permissionMaxMs : Math.min(UNATTENDED_MS, config.permissionMaxMs),
+    askUnseenMs: config.permissionMaxMs,
     turnMaxMs: config.turnMaxMs,
     inactivityMs: config.inactivityMs,
     idleProcessMs: config.idleProcessMs,

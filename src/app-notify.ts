@@ -1,5 +1,6 @@
 import type { Config } from "./config/schema.ts";
-import { isOnLadder, NOTICES } from "./config/notify/settings.ts";
+import { ladderOf } from "./config/approvals/ladder.ts";
+import { NOTICES } from "./config/notify/settings.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
@@ -39,7 +40,7 @@ export function startNotifier(parts: NotifyParts): Notifier {
     mask: (fields) => masker.fields(fields),
     store,
     rung:
-      publicUrl !== undefined && isOnLadder(config.approvals)
+      publicUrl !== undefined && ladderOf(config.approvals).rungs.includes("webhook")
         ? { engine, answerUrl: answerUrlBelow(publicUrl) }
         : undefined,
     onSettled: ({ outcome, principal, requestId, sessionId, type: action }) => {

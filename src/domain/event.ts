@@ -127,3 +127,8 @@ export type EventType = SessionEvent["type"];
 
 /** An event as the log hands it out. */
 export type StoredEvent = SessionEvent & { readonly id: number; readonly at: number };
+
+/** The request that an event opens. */
+export function askOf(stored: StoredEvent | undefined): Ask | undefined {
+  return stored?.type === "permission.asked" || stored?.type === "question.asked" ? stored.data : undefined;
+}

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
+import { askOf } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
@@ -50,9 +51,6 @@ const Body = z.strictObject({
 });
 type Body = z.infer<typeof Body>;
 
-/** What an answer to an answer says of itself. */
-const Told = z.object({ error: z.string().default("ok") });
-
 /** A refusal as a word for programs. */
 const WORDS: Readonly<Record<string, { status: number; error: string }>> = {
   INVALID_ARGUMENT: { status: 400, error: "invalid_request" },
@@ -64,9 +62,9 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
   return {
     async look(caller, which) {
       const verbs = engine();
-      if (!verbs) return starting();
+      if (!verbs) return starting().response;
       const found = await find(verbs, caller, which);
-      if (!found) return notFound();
+      if (!found) return notFound().response;
       if (!("open" in found)) return Response.json({ ...which, status: "answered", ...found.answered }, NOT_KEPT);
       // Who may answer has seen all of it now, and can send it back changed.
       if (caller.scopes.includes("approve")) await shown(verbs, caller, which);
@@ -74,12 +72,11 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
     },
     async answer(caller, which, body) {
       const verbs = engine();
-      if (!verbs) return starting();
+      if (!verbs) return starting().response;
       const parsed = Body.safeParse(body);
-      const response = parsed.success
+      const { outcome, response } = parsed.success
         ? await answerWith(verbs, { caller, which }, parsed.data)
-        : refuse(400, "invalid_request", problemOf(parsed.error, body));
-      const { error: outcome } = Told.parse(await response.clone().json());
+        : refused(400, "invalid_request", problemOf(parsed.error, body));
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
@@ -95,7 +92,13 @@ interface By {
   readonly which: Which;
 }
 
-async function answerWith(verbs: Verbs, { caller, which }: By, body: Body): Promise<Response> {
+/** "ok", or the word of the refusal, and what is sent. */
+interface Reply {
+  readonly outcome: string;
+  readonly response: Response;
+}
+
+async function answerWith(verbs: Verbs, { caller, which }: By, body: Body): Promise<Reply> {
   try {
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
@@ -104,17 +107,17 @@ async function answerWith(verbs: Verbs, { caller, which }: By, body: Body): Prom
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
     if (found.ask.kind === "question") await shown(verbs, caller, which);
     await verbs.answer(caller, which.sessionId, request);
-    return Response.json({ ok: true, decision: body.decision }, NOT_KEPT);
+    return { outcome: "ok", response: Response.json({ ok: true, decision: body.decision }, NOT_KEPT) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, { caller, which });
     const { error: word, status } = WORDS[error.code] ?? { status: 409, error: "conflict" };
-    return refuse(status, word, error.message, status === 503 ? { "Retry-After": "1" } : {});
+    return refused(status, word, error.message, status === 503 ? { "Retry-After": "1" } : {});
   }
 }
 
 /** Somebody else was faster by a moment. */
-async function settled(verbs: Verbs, { caller, which }: By): Promise<Response> {
+async function settled(verbs: Verbs, { caller, which }: By): Promise<Reply> {
   const found = await find(verbs, caller, which);
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
 }
@@ -131,10 +134,8 @@ async function find(verbs: Verbs, { principal }: Caller, { requestId, sessionId 
   try {
     const { state } = await verbs.get(principal, sessionId);
     const open = state.asks.find((ask) => ask.requestId === requestId);
-    const [event] = open ? await verbs.read(principal, sessionId, open.eventId, 1) : [];
-    if (open && (event?.type === "permission.asked" || event?.type === "question.asked")) {
-      return { open, ask: event.data };
-    }
+    const ask = open && askOf((await verbs.read(principal, sessionId, open.eventId, 1)).at(0));
+    if (open && ask) return { open, ask };
     const answered = state.answered.find((each) => each.requestId === requestId);
     return answered && { answered: { decision: answered.behavior, by: answered.by } };
   } catch (error) {
@@ -195,15 +196,20 @@ function problemOf({ issues }: z.ZodError, body: unknown): string {
   return `${field}: ${issue?.message ?? "cannot be used"}.`;
 }
 
-function notFound(): Response {
-  return refuse(404, "not_found", "There is no such request of a session of yours.");
+function refused(status: number, error: string, message: string, headers: Record<string, string> = {}): Reply {
+  return { outcome: error, response: refuse(status, error, message, headers) };
 }
 
-function tooLate({ requestId }: Which, { by, decision }: Answered): Response {
+function notFound(): Reply {
+  return refused(404, "not_found", "There is no such request of a session of yours.");
+}
+
+function tooLate({ requestId }: Which, { by, decision }: Answered): Reply {
   const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
-  return Response.json({ error: "already_answered", message, decision, by }, { status: 409, ...NOT_KEPT });
+  const error = "already_answered";
+  return { outcome: error, response: Response.json({ error, message, decision, by }, { status: 409, ...NOT_KEPT }) };
 }
 
-function starting(): Response {
-  return refuse(503, "starting", "The server starts. Try again in a moment.", { "Retry-After": "1" });
+function starting(): Reply {
+  return refused(503, "starting", "The server starts. Try again in a moment.", { "Retry-After": "1" });
 }

@@ -28,6 +28,12 @@ export async function attempt(
   signal: AbortSignal,
 ): Promise<Attempt> {
   const signed = sign(key, { ...message, at: Date.now() });
+  // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any or .timeout while it is waited for.
+  const enough = new AbortController();
+  const stop = () => enough.abort();
+  const timer = setTimeout(() => enough.abort(new DOMException("no answer in time", "TimeoutError")), timeoutMs);
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
   try {
     const response = await fetch(url, {
       method: "POST",
@@ -35,7 +41,7 @@ export async function attempt(
       body: message.body,
       // Whom the operator has not named is told nothing.
       redirect: "manual",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      signal: enough.signal,
     });
     // Nothing in it matters. A receiver that never ends it must not keep the connection.
     void response.body?.cancel().catch(() => undefined);
@@ -44,6 +50,9 @@ export async function attempt(
     return { delivered, gone: status === GONE, answer: `status ${String(status)}`, retryAfterMs: wish };
   } catch (error) {
     return { delivered: false, gone: false, answer: reasonOf(error) };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
   }
 }
 

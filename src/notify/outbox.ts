@@ -182,7 +182,13 @@ export class Outbox {
   }
 
   async #pause(ms: number, stopped: AbortSignal): Promise<void> {
-    const early = AbortSignal.any([stopped, this.#closing.signal]);
-    await sleep(ms, undefined, { signal: early, ref: false }).catch(() => undefined);
+    // One controller, held from here: Node 20 can collect a signal made by AbortSignal.any while it is waited for.
+    const early = new AbortController();
+    const wake = () => early.abort();
+    const signals = [stopped, this.#closing.signal];
+    for (const signal of signals) signal.addEventListener("abort", wake, { once: true });
+    if (signals.some(({ aborted }) => aborted)) wake();
+    await sleep(ms, undefined, { signal: early.signal, ref: false }).catch(() => undefined);
+    for (const signal of signals) signal.removeEventListener("abort", wake);
   }
 }

@@ -1,3 +1,4 @@
+import { askOf } from "../../domain/event.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { OpenAsk } from "../../domain/permission.ts";
 import { oneId, readArguments } from "./arguments.ts";
@@ -44,9 +45,8 @@ export async function show(argv: string[]): Promise<number> {
 async function tell(store: Store, record: SessionRecord): Promise<Told> {
   const { id, state } = record;
   const asks = state.asks.map(async (ask) => {
-    const asked = await eventOf(store, id, ask.eventId);
-    const isAsk = asked?.type === "permission.asked" || asked?.type === "question.asked";
-    return { ask, about: isAsk ? subject(asked.data.input) : "" };
+    const asked = askOf(await eventOf(store, id, ask.eventId));
+    return { ask, about: asked ? subject(asked.input) : "" };
   });
   const last = state.turn ? undefined : await eventOf(store, id, state.lastTurnEventId);
   const ended = last?.type === "turn.ended" ? last : undefined;

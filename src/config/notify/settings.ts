@@ -1,3 +1,4 @@
+import { ladderOf } from "../approvals/ladder.ts";
 import { ConfigError } from "../error.ts";
 import { isSafe } from "../loopback.ts";
 import { choices, count, milliseconds, path, text } from "../setting.ts";
@@ -60,11 +61,6 @@ export const notifyFields = {
   ),
 };
 
-/** Whether requests are put to the webhook, and not only told. */
-export function isOnLadder(approvals: readonly string[]): boolean {
-  return approvals.some((word) => word.split(":")[0] === "webhook");
-}
-
 interface Notifying {
   readonly approvals: readonly string[];
   readonly http?: string | undefined;
@@ -74,7 +70,7 @@ interface Notifying {
 
 /** What is asked may hold code and commands: nobody on the way may read it. Throws ConfigError. */
 export function checkNotifying({ approvals, http, notifySecretFile, notifyUrl }: Notifying): void {
-  if (isOnLadder(approvals)) {
+  if (ladderOf(approvals).rungs.includes("webhook")) {
     if (notifyUrl === undefined) throw new ConfigError("--approvals names webhook: say with --notify-url which.");
     if (http === undefined) {
       throw new ConfigError(

@@ -1,10 +1,12 @@
 import { z } from "zod";
+import { PermissionUpdate, type Ask } from "../permission.ts";
 import { RISK_LEVELS } from "./risk.ts";
+import { parseRule } from "./rule.ts";
 
 /** Answers that hold until the session ends. They are part of its state, so they are few and short. */
 
 /** Characters of a rule. */
-export const REMEMBERED_LONGEST = 200;
+const LONGEST = 200;
 /** Of the newest, so many, and so many characters of all of them. */
 const [MOST, CHARACTERS] = [50, 4_000];
 
@@ -35,4 +37,27 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
       kept.push(each);
   }
   return kept;
+}
+
+/**
+ * The rules by which an answer to the request is remembered: what Claude Code suggests to allow from now on, or else the
+ * tool, or of a command just this one. Rules only: it also suggests further folders, and a mode in which edits and deletions
+ * run unasked, which is more than anybody means who allows one tool. [] where it cannot be remembered.
+ */
+export function rulesToRemember({ input, suggestions = [], toolName }: Ask): string[] {
+  const suggested = suggestions.flatMap((suggestion) => {
+    const update = PermissionUpdate.safeParse(suggestion).data;
+    if (update?.type !== "addRules" || update.behavior !== "allow") return [];
+    return update.rules.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent));
+  });
+  const { command } = input;
+  // In a rule a star is any text, which nobody has seen.
+  const isPattern = typeof command === "string" && command.includes("*");
+  const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
+  const rules = suggested.length > 0 ? suggested : own;
+  return [...new Set(rules)].filter((text) => text.length <= LONGEST && parseRule(text, "allow").ok);
+}
+
+function textOf(toolName: string, content: string | undefined): string {
+  return content === undefined ? toolName : `${toolName}(${content})`;
 }

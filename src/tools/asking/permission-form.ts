@@ -1,7 +1,8 @@
 import { z } from "zod";
+import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { PermissionUpdate, type Ask } from "../../domain/permission.ts";
+import type { Ask } from "../../domain/permission.ts";
 import { subjectKey } from "../present/summary.ts";
 import { REASON_MOST, type FormKind } from "./form-kind.ts";
 import { block, harmless, inline, type Room } from "./words.ts";
@@ -24,7 +25,7 @@ export const PERMISSION: FormKind = {
           type: "string",
           title: "Decision",
           enum: ["allow", "deny", "allow_for_session"],
-          enumNames: ["Allow once", "Deny", `Allow, and ${remembered(ask)} until the session ends`],
+          enumNames: ["Allow once", "Deny", lasting(ask)],
         },
         message: {
           type: "string",
@@ -106,13 +107,11 @@ function fieldOf(key: string, value: unknown): string {
   return `${harmless(key.slice(0, 60))}:\n${block(text, ROOM, MARKS[key])}`;
 }
 
-/** The rules that "allow for the session" leaves behind: what Claude Code suggests, or else the tool. */
-function remembered({ suggestions = [], toolName }: Ask): string {
-  const rules = suggestions.flatMap((suggestion) => {
-    const update = PermissionUpdate.safeParse(suggestion).data;
-    return update?.type === "addRules" ? update.rules : [];
-  });
-  if (rules.length === 0) return `all of ${inline(toolName, 60)}`;
-  const words = rules.map((rule) => `${rule.toolName}${rule.ruleContent === undefined ? "" : `(${rule.ruleContent})`}`);
-  return inline(words.join(", "), 120);
+/** What "allow for the session" leaves behind. */
+function lasting(ask: Ask): string {
+  const rules = rulesToRemember(ask);
+  if (rules.length === 0) return "Allow (this one cannot be remembered)";
+  return `Allow, and until the session ends also ${inline(rules.join(", "), RULES_MOST)}`;
 }
+
+const RULES_MOST = 160;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { askOf } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { cutText } from "../present/size.ts";
@@ -51,9 +52,8 @@ function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | un
 async function asksOf(view: SessionView, { asks }: SessionState): Promise<string[]> {
   if (asks.length === 0) return [];
   const lines = asks.map(async ({ eventId, kind, requestId, toolName }) => {
-    const [event] = await view.read(eventId, 1);
-    const isAsk = event?.type === "permission.asked" || event?.type === "question.asked";
-    return `- ${kind} ${requestId}: ${isAsk ? summaryOf(toolName, event.data.input) : toolName}`;
+    const ask = askOf((await view.read(eventId, 1)).at(0));
+    return `- ${kind} ${requestId}: ${ask ? summaryOf(toolName, ask.input) : toolName}`;
   });
   return [`It waits for decisions:\n${(await Promise.all(lines)).join("\n")}`];
 }

@@ -1,5 +1,5 @@
 import { isWithin } from "../../../domain/approvals/risk.ts";
-import type { Passed, Rung } from "../../../domain/approvals/rung.ts";
+import { RUNGS, type Passed, type Rung } from "../../../domain/approvals/rung.ts";
 import type { Refusal } from "../../../domain/error.ts";
 import { rungOf, type AnsweredBy, type Decision, type OpenAsk } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
@@ -94,7 +94,7 @@ interface Answering {
  */
 export function whyNotBy(draft: Draft, ask: OpenAsk, { by, decision }: Answering): Refusal | undefined {
   const { ladder } = draft.policy;
-  const rung = (["user", "console", "webhook", "caller"] as const).find((each) => each === by);
+  const rung = RUNGS.find((each) => each === by);
   if (rung === undefined) return undefined;
   if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);
   if (rung !== "caller" || decision.behavior === "deny") return undefined;
