@@ -1,5 +1,6 @@
 import { createApp } from "../app.ts";
 import type { Config } from "../config/schema.ts";
+import { unknownTools } from "../config/approvals/settings.ts";
 import { loadConfig, readDepth, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 
@@ -17,7 +18,7 @@ export async function serve(argv: string[]): Promise<void> {
     info: { name, version },
     notifySecret,
   });
-  for (const problem of unknownVariables(process.env)) app.log.warn(problem);
+  for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
 
   const end = (reason: string, code: number) => {
     app.log.debug("ending", { reason });

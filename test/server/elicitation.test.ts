@@ -113,7 +113,9 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
     expect(answer).toMatchObject({ status: "idle" });
     expect(files.every((file) => existsSync(file))).toBe(true);
     expect(somebody.seen).toHaveLength(1);
-    expect(somebody.seen[0]?.properties["decision"]?.enumNames?.at(-1)).toContain("all of Write");
+    expect(somebody.seen[0]?.properties["decision"]?.enumNames?.at(-1)).toBe(
+      "Allow, and until the session ends also Write",
+    );
   });
 
   it("answers questions, by a choice or in words, and is asked once more when one is left out", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { unknownVariables } from "../../src/config/load.ts";
+import { unknownTools } from "../../src/config/approvals/settings.ts";
+import { loadConfig, unknownVariables } from "../../src/config/load.ts";
 import { nearest } from "../../src/domain/suggest.ts";
 
 describe("near matches", () => {
@@ -12,6 +13,13 @@ describe("near matches", () => {
     ["", undefined],
   ])("of %j is %j", (word, expected) => {
     expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
+  });
+
+  it("are given for a rule of a tool that is not known, which may never match", () => {
+    const config = loadConfig({ argv: ["--deny-rules", "WebFetsch,Bash(rm:*),mcp__x"], env: {} });
+    expect(unknownTools(config)).toEqual([
+      "The rule WebFetsch: there is no tool WebFetsch known to this server. Did you mean WebFetch?",
+    ]);
   });
 
   it("are given for a misspelt variable, which would silently have no effect", () => {

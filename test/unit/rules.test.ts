@@ -198,6 +198,8 @@ describe("a rule that cannot be meant", () => {
     ["Read(a\\b)", "deny", "Write paths with /"],
     ["Read([z-a])", "deny", "\\[a-z\\]"],
     ["TodoWrite(x)", "deny", "Write TodoWrite alone"],
+    ["webfetch", "deny", "the tool is WebFetch. Write it so"],
+    ["bash(rm:*)", "deny", "the tool is Bash. Write it so"],
   ] as const)("%s", (text, behavior, problem) => {
     expect(parseRule(text, behavior)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { nameTools } from "../../src/tools/catalogue/names.ts";
-import { KNOWN_TOOLS } from "../../src/tools/catalogue/tools.ts";
+import { KNOWN_TOOLS } from "../../src/domain/options/known-tools.ts";
 import { FakeEngine } from "./tools-fake-engine.ts";
 import { answerOf, check, run } from "./tools-run.ts";
 

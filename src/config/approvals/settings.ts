@@ -2,6 +2,8 @@ import type { z } from "zod";
 import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
 import { RUNG_WORD } from "./ladder.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
+import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
+import { didYouMean } from "../../domain/suggest.ts";
 import { inOrder, optionalChoice, rules } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
@@ -61,4 +63,15 @@ function parsed(texts: readonly string[], behavior: RuleBehavior): Rule[] {
     const read = parseRule(text, behavior);
     return read.ok ? [read.rule] : [];
   });
+}
+
+/** A sentence for each rule whose tool is not known here: Claude Code may have it, or the rule never matches. */
+export function unknownTools(config: ApprovalConfig): string[] {
+  const names = KNOWN_TOOLS.map(({ name }) => name);
+  return Object.values(rulesOf(config))
+    .flat()
+    .filter(({ toolName }) => !toolName.startsWith("mcp__") && !knownTool(toolName))
+    .map(({ text, toolName }) => {
+      return `The rule ${text}: there is no tool ${toolName} known to this server.${didYouMean(toolName, names)}`;
+    });
 }

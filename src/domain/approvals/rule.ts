@@ -1,3 +1,5 @@
+import { knownTool } from "../options/known-tools.ts";
+
 /**
  * A permission rule in Claude Code's syntax: `Tool`, or `Tool(content)`. What it matches is for engine/rules to say. Rules
  * that Claude Code takes without a word and never looks at are refused here.
@@ -64,6 +66,9 @@ const RULED_BY: ReadonlyMap<string, string> = new Map([
 ]);
 
 function problemOfName(toolName: string, behavior: RuleBehavior): string | undefined {
+  const { name } = knownTool(toolName) ?? {};
+  const isMisspelt = name !== undefined && name !== toolName && name.toLowerCase() === toolName.toLowerCase();
+  if (isMisspelt) return `would never match: the tool is ${name}. Write it so.`;
   if (!toolName.includes("*") && toolName !== "mcp__") return undefined;
   if (!toolName.startsWith("mcp__")) return "has a * in the name of a tool, which only tools of MCP servers may have.";
   const isOfServer = /^mcp__[^*]+?__/.test(toolName);

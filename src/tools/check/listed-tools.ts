@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { describeTool, KNOWN_TOOLS } from "../catalogue/tools.ts";
+import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
 import type { SessionView } from "../session-view.ts";
 
 /**
