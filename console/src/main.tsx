@@ -1,0 +1,6 @@
+import "./style/base.css";
+import { render } from "preact";
+import { App } from "./app.tsx";
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

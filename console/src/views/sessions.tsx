@@ -1,0 +1,4 @@
+/** All sessions, now and before. */
+export function SessionsView() {
+  return <h1>Sessions</h1>;
+}

@@ -1,0 +1,4 @@
+/** Who are you? */
+export function SignInView() {
+  return <h1>Sign in</h1>;
+}
