@@ -9,7 +9,7 @@ import { firstStartText } from "./http/auth/first-start.ts";
 import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
-import { listen, type ListenOptions } from "./http/listen.ts";
+import { listen, type Listening, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
@@ -117,12 +117,14 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     url,
     notify: endpoint.notify,
     refuseNew: () => leaving.abort(),
-    close: async () => {
-      const closed = listening.close(LAST_WORDS_MS);
-      await endpoint.close();
-      await closed;
-    },
+    close: async () => closeBoth(endpoint, listening),
   };
+}
+
+async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
+  const closed = listening.close(LAST_WORDS_MS);
+  await endpoint.close();
+  await closed;
 }
 
 /** Who was refused at the door is taken down beside what was done inside. */
