@@ -8,11 +8,12 @@ import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { ACTIONS, start } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
+import { createNumbers } from "./numbers.ts";
 import { decidedOf, pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
-import type { EventPage, Me, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } from "./wire.ts";
 
 /**
  * The read and command API of the page, over the verbs of the engine. Whoever calls has been let in; a session of somebody
@@ -62,7 +63,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   let kept: Sources | undefined;
   const sources = (): Sources => {
     const { engine, store } = running();
-    kept ??= { engine, store, titles: new Titles(engine) };
+    kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
     return kept;
   };
   const reading: Route[] = [
@@ -72,6 +73,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(), ask) },
     { method: "GET", path: "/sessions/:id/events/:event", scope: "read", handle: async (ask) => event(sources(), ask) },
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(), ask) },
+    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(), ask) },
   ];
   const starting: Route = {
     method: "POST",
@@ -168,6 +170,12 @@ async function requests(sources: Sources, { caller }: Asked): Promise<RequestLis
     decidedOf(sources, caller.principal),
   ]);
   return { open, decided };
+}
+
+async function numbers({ numbers: counted }: Sources, { caller, query }: Asked): Promise<Numbers> {
+  const zone = query.get("zone") ?? undefined;
+  const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
+  return counted(caller.principal, { since, zone });
 }
 
 function liveQueryOf(query: URLSearchParams): LiveQuery {
