@@ -58,7 +58,7 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, environment, factory, log, version } = parts;
+  const { config, factory, log, version } = parts;
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -66,15 +66,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const leaving = new AbortController();
   let origin = "";
   const publicUrl = () => config.publicUrl ?? origin;
-  const stateFolder = dirname(defaultStorePath(environment, process.platform));
-  const auth = await createAuthenticator({
-    ...config,
-    host,
-    publicUrl,
-    stateFolder,
-    runToken: parts.local?.token,
-    log,
-  });
+  const auth = await authenticatorOf(parts, host, publicUrl);
   let running: Running | undefined;
   const metrics = createMetrics({ version, watched: () => running, log });
   const health = createHealth({
@@ -125,6 +117,11 @@ async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<
   const closed = listening.close(LAST_WORDS_MS);
   await endpoint.close();
   await closed;
+}
+
+async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
+  const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  return createAuthenticator({ ...config, host, publicUrl, stateFolder, runToken: local?.token, log });
 }
 
 /** Who was refused at the door is taken down beside what was done inside. */

@@ -8,11 +8,12 @@ import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { ACTIONS, start } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
+import { createNumbers } from "./numbers.ts";
 import { decidedOf, pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
-import type { EventPage, Me, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } from "./wire.ts";
 
 /**
  * The read and command API of the page, over the verbs of the engine. Whoever calls has been let in; a session of somebody
@@ -62,7 +63,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   let kept: Sources | undefined;
   const sources = (): Sources => {
     const { engine, store } = running();
-    kept ??= { engine, store, titles: new Titles(engine) };
+    kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
     return kept;
   };
   const reading: Route[] = [
@@ -72,6 +73,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(), ask) },
     { method: "GET", path: "/sessions/:id/events/:event", scope: "read", handle: async (ask) => event(sources(), ask) },
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(), ask) },
+    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(), ask) },
   ];
   const starting: Route = {
     method: "POST",
@@ -105,7 +107,6 @@ const [LISTED, LISTED_MOST] = [50, 200];
 const Statuses = SessionStatus.array();
 
 async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
-  const { engine, titles } = sources;
   const limit = numberOf(query, "limit", { least: 1, most: LISTED_MOST, fallback: LISTED });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
@@ -119,13 +120,9 @@ async function list(sources: Sources, { caller, query }: Asked): Promise<Session
     ...(before && { before }),
     limit: limit + 1,
   };
-  const found = await engine.list(wanted);
+  const found = await sources.engine.list(wanted);
   const page = found.slice(0, limit);
-  const sessions = await Promise.all(
-    page.map(async (record) =>
-      rowOf(record, { title: await titles.of(record), waitingBefore: await engine.waitingBefore(record.id) }),
-    ),
-  );
+  const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
   const last = page.at(-1);
   return { sessions, ...(found.length > limit && last && { next: `${String(last.updatedAt)}.${last.id}` }) };
 }
@@ -138,9 +135,8 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
   return { updatedAt: Number(updatedAt), id };
 }
 
-async function detail({ engine, titles }: Sources, { caller, params }: Asked): Promise<SessionDetail> {
-  const record = await engine.get(caller.principal, idOf(params));
-  return detailOf(record, { title: await titles.of(record), waitingBefore: await engine.waitingBefore(record.id) });
+async function detail(sources: Sources, { caller, params }: Asked): Promise<SessionDetail> {
+  return detailOf(sources, await sources.engine.get(caller.principal, idOf(params)));
 }
 
 const [PAGE, PAGE_MOST] = [200, 500];
@@ -171,6 +167,12 @@ async function requests(sources: Sources, { caller }: Asked): Promise<RequestLis
     decidedOf(sources, caller.principal),
   ]);
   return { open, decided };
+}
+
+async function numbers({ numbers: counted }: Sources, { caller, query }: Asked): Promise<Numbers> {
+  const zone = query.get("zone") ?? undefined;
+  const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
+  return counted(caller.principal, { since, zone });
 }
 
 function liveQueryOf(query: URLSearchParams): LiveQuery {
