@@ -55,8 +55,8 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
 }
 
 const WHO: Readonly<Record<Rung, string>> = {
-  user: "the person at its client",
-  console: "you, here",
+  user: "its client’s user",
+  console: "this console",
   webhook: "a webhook",
   caller: "the calling model",
 };
