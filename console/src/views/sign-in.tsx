@@ -10,11 +10,12 @@ import { signIn } from "../state/me.ts";
 export function SignInView() {
   const [token, setToken] = useState("");
   const [isPending, setPending] = useState(false);
-  const [problem, setProblem] = useState<unknown>(arrivalProblem.value);
+  const [problem, setProblem] = useState<unknown>();
   const send = async () => {
     if (isPending) return;
     setPending(true);
     setProblem(undefined);
+    arrivalProblem.value = undefined;
     try {
       await signIn(token.trim());
     } catch (error) {
@@ -44,7 +45,7 @@ export function SignInView() {
           aria-describedby="token-where"
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
-        <Problem of={problem} what="Not signed in" />
+        <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Sign in
         </button>
