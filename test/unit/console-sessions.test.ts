@@ -71,8 +71,13 @@ describe("what has changed, in the list", () => {
 
 describe("a first page that was asked for anew", () => {
   it("keeps the older rows that were loaded behind it", () => {
-    const page = { sessions: [row("d", 50), row("a", 40)], next: "40" };
-    expect(ids(rejoin(page, [row("c", 45), row("b", 20), row("a", 10)]))).toBe("d a b");
+    const page = { sessions: [row("d", 50), row("c", 40)], next: "40" };
+    expect(ids(rejoin(page, [row("c", 40), row("x", 45), row("b", 20), row("d", 10)]))).toBe("d c b");
+  });
+
+  it("forgets them where there may be others between", () => {
+    const page = { sessions: [row("d", 50), row("c", 40)], next: "40" };
+    expect(ids(rejoin(page, [row("c", 30), row("b", 20)]))).toBe("d c");
   });
 
   it("is all where there is no other page", () => {

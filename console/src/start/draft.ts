@@ -1,5 +1,6 @@
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { StartBody } from "../../../src/console/wire.ts";
+import { me } from "../state/me.ts";
 
 /** What stands in the form. It stays there while one looks at another view. */
 export interface Draft {
@@ -49,3 +50,8 @@ function empty(): Draft {
 function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+// What one has written is nothing for whoever signs in after him.
+effect(() => {
+  if (!me.value) clearDraft();
+});

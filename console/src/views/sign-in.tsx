@@ -1,5 +1,5 @@
 import "../style/sign-in.css";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Mark } from "../frame/header.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
@@ -8,6 +8,8 @@ import { signIn } from "../state/me.ts";
 
 /** Who are you? */
 export function SignInView() {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
   const [token, setToken] = useState("");
   const [isPending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
@@ -36,6 +38,7 @@ export function SignInView() {
       >
         <label htmlFor="token">Access token</label>
         <input
+          ref={field}
           id="token"
           type="password"
           autocomplete="current-password"
