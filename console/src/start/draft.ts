@@ -29,8 +29,17 @@ export function renewKey(): void {
   write({ key: newKey() });
 }
 
+/** What is shown as chosen is what is asked for, though nobody has chosen it. */
+export function modeOf({ permissionMode }: Draft): string {
+  const modes = me.value?.permissionModes ?? [];
+  if (permissionMode !== "") return permissionMode;
+  return modes.includes("default") ? "default" : (modes[0] ?? "");
+}
+
 /** Fields that are left empty are left to the server. */
-export function bodyOf({ prompt, cwd, model, permissionMode, maxTurns, maxBudgetUsd, key }: Draft): StartBody {
+export function bodyOf(written: Draft): StartBody {
+  const { prompt, cwd, model, maxTurns, maxBudgetUsd, key } = written;
+  const permissionMode = modeOf(written);
   return {
     prompt,
     ...(cwd.trim() !== "" && { cwd: cwd.trim() }),
