@@ -104,7 +104,6 @@ const [LISTED, LISTED_MOST] = [50, 200];
 const Statuses = SessionStatus.array();
 
 async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
-  const { engine, titles } = sources;
   const limit = numberOf(query, "limit", { least: 1, most: LISTED_MOST, fallback: LISTED });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
@@ -118,13 +117,9 @@ async function list(sources: Sources, { caller, query }: Asked): Promise<Session
     ...(before && { before }),
     limit: limit + 1,
   };
-  const found = await engine.list(wanted);
+  const found = await sources.engine.list(wanted);
   const page = found.slice(0, limit);
-  const sessions = await Promise.all(
-    page.map(async (record) =>
-      rowOf(record, { title: await titles.of(record), waitingBefore: await engine.waitingBefore(record.id) }),
-    ),
-  );
+  const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
   const last = page.at(-1);
   return { sessions, ...(found.length > limit && last && { next: `${String(last.updatedAt)}.${last.id}` }) };
 }
@@ -137,9 +132,8 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
   return { updatedAt: Number(updatedAt), id };
 }
 
-async function detail({ engine, titles }: Sources, { caller, params }: Asked): Promise<SessionDetail> {
-  const record = await engine.get(caller.principal, idOf(params));
-  return detailOf(record, { title: await titles.of(record), waitingBefore: await engine.waitingBefore(record.id) });
+async function detail(sources: Sources, { caller, params }: Asked): Promise<SessionDetail> {
+  return detailOf(sources, await sources.engine.get(caller.principal, idOf(params)));
 }
 
 const [PAGE, PAGE_MOST] = [200, 500];

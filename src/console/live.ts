@@ -72,7 +72,7 @@ class Telling {
       const since = newest - OVERLAP_MS;
       const records = await this.#sources.engine.list({ principal, since, limit: CHANGED_MOST });
       newest = Math.max(newest, ...records.map(({ updatedAt }) => updatedAt));
-      const rows = await Promise.all(records.map(async (record) => rowOf(record, await this.#beside(record))));
+      const rows = await Promise.all(records.map(async (record) => rowOf(this.#sources, record)));
       const changed = rows.filter((row) => !isDeepStrictEqual(this.#told.get(row.id), row));
       for (const row of changed) this.#told.set(row.id, row);
       if (changed.length > 0) await this.#send("sessions", changed);
@@ -111,7 +111,7 @@ class Telling {
         gone.abort();
         return this.#send("gone", { sessionId });
       }
-      const detail = detailOf(record, await this.#beside(record));
+      const detail = await detailOf(this.#sources, record);
       if (isDeepStrictEqual(detail, last)) return;
       last = detail;
       await this.#send("session", detail);
@@ -143,11 +143,6 @@ class Telling {
       if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return undefined;
       throw error;
     }
-  }
-
-  async #beside(record: SessionRecord) {
-    const { engine, titles } = this.#sources;
-    return { title: await titles.of(record), waitingBefore: await engine.waitingBefore(record.id) };
   }
 }
 

@@ -1,24 +1,24 @@
 import { rungOf } from "../domain/permission.ts";
 import { optionsOf, statusOf } from "../domain/session.ts";
 import type { SessionRecord } from "../engine/ports.ts";
+import type { Sources } from "./sources.ts";
 import type { SessionDetail, SessionRow } from "./wire.ts";
 
 /** A session as the page shows it: in a list, and alone. */
 
-interface Beside {
-  readonly title: string;
-  readonly waitingBefore: number | undefined;
-}
+type Described = Pick<Sources, "engine" | "titles">;
 
-export function rowOf(record: SessionRecord, { title, waitingBefore }: Beside): SessionRow {
+export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
   const { id, createdAt, spec, state, updatedAt } = record;
-  const { asks, background, closed, lastOutcome, queue, reported, totals, turn } = state;
+  const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
   const model = reported.model ?? requested;
+  const waits = process.phase === "starting" && process.waiting === true;
+  const waitingBefore = waits ? await engine.waitingBefore(id) : undefined;
   return {
     id,
     status: statusOf(state),
-    title,
+    title: await titles.of(record),
     cwd: spec.cwd,
     ...(model !== undefined && { model }),
     permissionMode: reported.permissionMode ?? permissionMode,
@@ -39,11 +39,11 @@ export function rowOf(record: SessionRecord, { title, waitingBefore }: Beside): 
   };
 }
 
-export function detailOf(record: SessionRecord, beside: Beside): SessionDetail {
+export async function detailOf(sources: Described, record: SessionRecord): Promise<SessionDetail> {
   const { spec, state } = record;
   const { maxBudgetUsd, maxTurns } = spec;
   return {
-    ...rowOf(record, beside),
+    ...(await rowOf(sources, record)),
     tasks: state.background,
     queue: state.queue.map(({ eventId, held = false, promptId }) => ({ promptId, eventId, held })),
     remembered: (state.remembered ?? []).map(({ at, by, level, rule }) => ({ rule, level, by, at })),
