@@ -14,7 +14,7 @@ import {
 } from "../../console/src/requests/words/questions.ts";
 import { grouped, shownNow } from "../../console/src/requests/words/shown.ts";
 import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
-import { agoWords, leftWords } from "../../console/src/requests/words/times.ts";
+import { leftWords } from "../../console/src/requests/words/time-left.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
 
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
@@ -54,6 +54,13 @@ describe("what is sent", () => {
       key: "plan",
       text: "# Go",
     });
+  });
+
+  test("what cannot be seen is an escape where JSON is edited, and is itself again when it is sent", () => {
+    const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
+    const { text } = editableOf(asked);
+    expect(text).toContain("/a\\u202eb\\udb40\\udc41");
+    expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
   });
 
   test("what was edited goes along, what is as it was does not", () => {
@@ -100,14 +107,15 @@ describe("JSON that is typed", () => {
     expect(readObject(text)).toMatchObject({ ok: false, problem });
   });
 
-  test("whatever is no JSON has a place inside it", () => {
+  test("a place is never behind the fault", () => {
     const good = JSON.stringify({ a: [1, { b: "x\ny" }, true], c: -0.5, d: null }, undefined, 1);
-    for (let at = 0; at < good.length; at += 1) {
-      for (const changed of [good.slice(0, at), `${good.slice(0, at)}@${good.slice(at)}`]) {
-        const read = readObject(changed);
-        if (!read.ok) expect(read.at).toBeLessThanOrEqual(at);
-      }
-    }
+    const late = Array.from(
+      good,
+      (_, at) => [at, readObject(good.slice(0, at)), readObject(`${good.slice(0, at)}@`)] as const,
+    )
+      .flatMap(([at, ...reads]) => reads.map((read) => ({ at, read })))
+      .filter(({ at, read }) => read.ok || read.at > at + 1);
+    expect(late).toEqual([]);
   });
 });
 
@@ -221,10 +229,10 @@ describe("what it is about", () => {
 
   test("nothing of a text hides", () => {
     expect(harmless("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe("ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}");
-    expect(piecesOf("a\u0000b")).toEqual([
-      { text: "a", isOdd: false },
-      { text: "\\x00", isOdd: true },
-      { text: "b", isOdd: false },
+    expect(piecesOf("a\u0000b").map(({ isOdd, raw, text }) => [text, raw, isOdd])).toEqual([
+      ["a", "a", false],
+      ["\\x00", "\u0000", true],
+      ["b", "b", false],
     ]);
     expect(harmless("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
   });
@@ -236,12 +244,6 @@ describe("what it is about", () => {
       "2:41",
       "1 h 05 min",
       "2 days",
-    ]);
-    expect([5_000, 300_000, 7_200_000, 300_000_000].map(agoWords)).toEqual([
-      "just now",
-      "5 min ago",
-      "2 h ago",
-      "3 days ago",
     ]);
   });
 });
