@@ -9,7 +9,7 @@ export function Change({ after, before, path }: Changed & { readonly path: strin
   const { hunks } = structuredPatch(path, path, before, after, "", "", { context: CONTEXT });
   const lines = hunks.flatMap((hunk) => hunk.lines);
   return (
-    <pre class="rq-code rq-change" dir="ltr" tabIndex={0} role="region" aria-label="Change">
+    <pre class="rq-code rq-change" dir="ltr" tabIndex={0} role="group" aria-label="Change">
       {lines.map((line, place) => (
         <Line key={place} line={line} />
       ))}

@@ -67,6 +67,9 @@ export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.choices.value = choices;
 }
 
+/** Why a press was not taken for one. */
+export const JUST_CAME = "This has only just come here: have a look, then press again.";
+
 export function complain(draft: Draft, problem: string): void {
   draft.problem.value = problem;
 }

@@ -20,7 +20,7 @@ export function Plain({ text }: { readonly text: string }) {
 /** A text in a box of its own, whole. */
 export function Code({ label, text }: { readonly label: string; readonly text: string }) {
   return (
-    <pre class="rq-code" dir="ltr" tabIndex={0} role="region" aria-label={label}>
+    <pre class="rq-code" dir="ltr" tabIndex={0} role="group" aria-label={label}>
       <Plain text={text} />
     </pre>
   );

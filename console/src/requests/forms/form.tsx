@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
-import { complain, open, takeFocus, write, type Draft } from "../draft.ts";
+import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
 import { isMeant } from "../places.ts";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
@@ -31,7 +31,7 @@ export function Press({ act, children, describedBy, form, keyName, kind }: Press
   const press = () => {
     if (isSending) return;
     if (isMeant(draft.key)) act();
-    else complain(draft, "This has only just come here: have a look, then press again.");
+    else complain(draft, JUST_CAME);
   };
   return (
     <button

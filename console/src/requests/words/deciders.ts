@@ -48,7 +48,7 @@ export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | unde
     const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((rung) => !isBefore(rung))];
     const ladder = [...before, "console", ...behind].join(",");
     const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(rungWords).join(" or ")}`;
-    return `${now} may answer here, this page cannot. The operator can start the server with --approvals ${ladder}.`;
+    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${ladder}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
   return "You may look but not answer. Ask the operator for a token with the scope approve, and sign in with it.";
