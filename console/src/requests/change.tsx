@@ -1,38 +1,33 @@
-import { structuredPatch } from "diff";
-import { Plain } from "./plain.tsx";
+import { useMemo } from "preact/hooks";
+import { mayScroll, Plain } from "./plain.tsx";
+import { changedLines, type Run } from "./words/changed-lines.ts";
 import type { Change as Changed } from "./words/subject.ts";
 
-const CONTEXT = 3;
-
 /** What would change in a file: every line of it, for whoever allows it answers for all of them. */
-export function Change({ after, before, path }: Changed & { readonly path: string }) {
-  const { hunks } = structuredPatch(path, path, before, after, "", "", { context: CONTEXT });
-  const lines = hunks.flatMap((hunk) => hunk.lines);
+export function Change({ after, before }: Changed) {
+  // Kept, since there may be thousands, and all of them come by again whenever anything in the list changes.
+  const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
   return (
-    <pre class="rq-code rq-change" dir="ltr" tabIndex={0} role="group" aria-label="Change">
-      {lines.map((line, place) => (
-        <Line key={place} line={line} />
-      ))}
+    <pre
+      class="rq-code rq-change"
+      dir="ltr"
+      tabIndex={mayScroll(before + after) ? 0 : undefined}
+      role="group"
+      aria-label="Change"
+    >
+      {lines}
     </pre>
   );
 }
 
-const KINDS: Readonly<Record<string, { readonly name: string; readonly sign: string; readonly heard: string }>> = {
-  "+": { name: "added", sign: "+", heard: "Added: " },
-  "-": { name: "removed", sign: "−", heard: "Removed: " },
-};
+const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
 
-function Line({ line }: { readonly line: string }) {
-  const { heard, name, sign } = KINDS[line.slice(0, 1)] ?? { name: "same", sign: " ", heard: "" };
-  return (
-    <span class={`rq-line rq-line-${name}`}>
-      <span class="rq-line-sign" aria-hidden="true">
-        {sign}
-      </span>
-      <span>
-        <span class="unseen">{heard}</span>
-        <Plain text={line.slice(1)} />
-      </span>
+/** As few elements as there can be. */
+function shown({ kind, lines }: Run) {
+  return lines.map((line, place) => (
+    <span key={place} class={`rq-line rq-line-${kind}`}>
+      {place === 0 && kind !== "same" && <span class="unseen">{HEARD[kind]}</span>}
+      <Plain text={line} />
     </span>
-  );
+  ));
 }

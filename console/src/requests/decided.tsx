@@ -3,7 +3,7 @@ import { Ago } from "../parts/time.tsx";
 import { hrefOf } from "../state/route.ts";
 import { isMine } from "./draft.ts";
 import { Plain } from "./plain.tsx";
-import { decidedWords } from "./words/deciders.ts";
+import { decidedName, decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
 
 /** What was decided last, by whom. */
@@ -19,7 +19,7 @@ export function DecidedList({ decided }: { readonly decided: readonly Decided[] 
 }
 
 function Row({ decided }: { readonly decided: Decided }) {
-  const { at, behavior, eventId, message, remembered = [], sessionId, title, toolName } = decided;
+  const { at, behavior, eventId, message, remembered = [], sessionId, title } = decided;
   const where = eventId === undefined ? "" : `?event=${String(eventId)}`;
   return (
     <li>
@@ -29,7 +29,7 @@ function Row({ decided }: { readonly decided: Decided }) {
       <div class="rq-decided-what">
         <p>
           <code>
-            <Plain text={toolName} />
+            <Plain text={decidedName(decided)} />
           </code>{" "}
           <Plain text={decidedWords(decided, isMine(decided))} />
           {remembered.length > 0 && (

@@ -28,7 +28,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
             {request.toolName === "Write" && <span class="soft"> is written whole: what is in it now is lost</span>}
           </p>
           {shape.diffs.map((change, place) => (
-            <Change key={place} {...change} path={shape.path} />
+            <Change key={place} {...change} />
           ))}
         </>
       )}

@@ -33,9 +33,24 @@ const BY: Readonly<Record<AnsweredBy, string>> = {
   shutdown: "because the server was stopped",
 };
 
+const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
+/** What asks for more than a permission. */
+const DONE: Readonly<Partial<Record<string, typeof ALLOWED>>> = {
+  AskUserQuestion: { allow: "Answered", deny: "Declined" },
+  ExitPlanMode: { allow: "Approved", deny: "Sent back" },
+};
+const NAMES: Readonly<Partial<Record<string, string>>> = { AskUserQuestion: "Question", ExitPlanMode: "Plan" };
+
+/** What was decided: a question, a plan, or the use of a tool. */
+export function decidedName({ toolName }: Pick<Decided, "toolName">): string {
+  return (Object.hasOwn(NAMES, toolName) ? NAMES[toolName] : undefined) ?? toolName;
+}
+
 /** "Allowed by the rule Bash(npm test)"; `isMine`: it was answered on this page. */
-export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule">, isMine = false): string {
-  const what = decided.behavior === "allow" ? "Allowed" : "Denied";
+export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" | "toolName">, isMine = false): string {
+  const { behavior, toolName } = decided;
+  const words = Object.hasOwn(DONE, toolName) ? DONE[toolName] : undefined;
+  const what = (words ?? ALLOWED)[behavior];
   if (isMine && decided.by === "console") return `${what} by you`;
   if (decided.rule !== undefined) return `${what} by the rule ${decided.rule}`;
   return `${what} ${BY[decided.by]}`;
