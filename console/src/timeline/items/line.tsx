@@ -1,0 +1,34 @@
+import { harmless, harmlessLine } from "../../parts/harmless.ts";
+import { FoldOut } from "../fold-out.tsx";
+import type { LineItem } from "../fold/item.ts";
+import { Json } from "../json.tsx";
+
+/** Longer texts are opened to be read, characters. */
+const SHORT = 280;
+
+const MARKS = { quiet: "·", warn: "!", bad: "✕" } as const;
+
+/** What happens beside the talk. */
+export function Line({ item }: { readonly item: LineItem }) {
+  const { more, text, tone } = item;
+  const isLong = text.length > SHORT || text.trim().includes("\n");
+  const words = (
+    <span class={`words ${tone}`}>
+      <span class="mark" aria-hidden="true">
+        {MARKS[tone]}
+      </span>{" "}
+      {harmlessLine(text, SHORT)}
+    </span>
+  );
+  if (more === undefined && !isLong) return <p class="plain">{words}</p>;
+  return (
+    <FoldOut summary={words}>
+      {() => (
+        <>
+          {isLong && <p class="as-written">{harmless(text)}</p>}
+          {more !== undefined && <Json value={more} />}
+        </>
+      )}
+    </FoldOut>
+  );
+}

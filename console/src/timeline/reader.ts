@@ -1,0 +1,77 @@
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { Feed } from "./feed.ts";
+import { isAtEnd, isNearEnd, isNearStart, toEnd } from "./scroll.ts";
+
+/** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
+export class Reader {
+  readonly #feed: Feed;
+  readonly #section: HTMLElement;
+  readonly #isAway = signal(false);
+  readonly #seen = signal(0);
+  readonly #size = new ResizeObserver(() => this.#onGrowth());
+
+  constructor(feed: Feed, section: HTMLElement) {
+    this.#feed = feed;
+    this.#section = section;
+    addEventListener("scroll", this.#onScroll, { passive: true });
+    section.addEventListener("click", this.#onClick);
+    this.#size.observe(section);
+  }
+
+  close(): void {
+    removeEventListener("scroll", this.#onScroll);
+    this.#section.removeEventListener("click", this.#onClick);
+    this.#size.disconnect();
+  }
+
+  get isAway(): ReadonlySignal<boolean> {
+    return this.#isAway;
+  }
+
+  /** The last event that there was when he was at the end. */
+  get seen(): ReadonlySignal<number> {
+    return this.#seen;
+  }
+
+  /** Goes to the end and stays there. */
+  stay(): void {
+    this.#feed.readerIsAtEnd = true;
+    toEnd();
+    this.#note(true);
+  }
+
+  /** Looks at something else: nothing moves under him. */
+  leave(): void {
+    this.#feed.readerIsAtEnd = false;
+    this.#note(false);
+  }
+
+  /** Loads what is near, if it is not there yet. */
+  look(): void {
+    if (isNearStart(this.#section)) void this.#feed.loadOlder();
+    if (isNearEnd()) void this.#feed.loadNewer();
+  }
+
+  readonly #onScroll = () => {
+    const extent = this.#feed.extent.value;
+    this.#feed.readerIsAtEnd = isAtEnd() && extent?.last === extent?.newest;
+    this.#note(this.#feed.readerIsAtEnd);
+    this.look();
+  };
+
+  /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
+  readonly #onClick = () => {
+    if (!this.#feed.readerIsAtEnd) return;
+    this.#feed.readerIsAtEnd = false;
+    requestAnimationFrame(() => requestAnimationFrame(this.#onScroll));
+  };
+
+  #onGrowth(): void {
+    if (this.#feed.readerIsAtEnd) toEnd();
+  }
+
+  #note(isHere: boolean): void {
+    this.#isAway.value = !isHere;
+    if (isHere) this.#seen.value = this.#feed.extent.value?.newest ?? 0;
+  }
+}
