@@ -1,4 +1,5 @@
 import "./style/base.css";
+import "./style/controls.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 
