@@ -1,7 +1,7 @@
 import "../style/diff.css";
 import { useMemo, useState } from "preact/hooks";
 import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
-import { harmless } from "./harmless.ts";
+import { plain } from "./plain.ts";
 
 /** Lines that are shown at first. */
 const SHOWN = 200;
@@ -30,8 +30,8 @@ export function Diff({ hunks, label, numbered }: Props) {
       </figcaption>
       <div class="box" tabIndex={0} role="group" aria-label={label}>
         <div class="lines">
-          {shown.map((line) => (
-            <Line line={line} numbered={numbered} />
+          {shown.map((line, at) => (
+            <Line key={at} line={line} numbered={numbered} />
           ))}
         </div>
       </div>
@@ -55,7 +55,7 @@ function Line({ line, numbered }: { readonly line: DiffLine; readonly numbered: 
         </span>
       )}
       <span class="sign">{SIGNS[line.kind]}</span>
-      <code>{harmless(line.text)}</code>
+      <code>{plain(line.text)}</code>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
-import { harmless } from "./harmless.ts";
+import { plain } from "./plain.ts";
 
 /**
  * What an agent has written as Markdown, as a tree that has no place for HTML: whatever is not listed here is plain text.
@@ -48,7 +48,7 @@ const LONGEST_PARAGRAPH = 8_000;
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {
-  const text = harmless(written);
+  const text = plain(written);
   const end = endOfMarkdown(text);
   const rest: Block[] = end < text.length ? [{ kind: "plain", text: text.slice(end) }] : [];
   return [...read(text.slice(0, end)), ...rest];
@@ -92,41 +92,30 @@ function blocksOf(tokens: readonly Token[], depth: number): Block[] {
 }
 
 function blockOf(token: Token, depth: number): Block[] {
-  if (depth > DEEPEST) return [{ kind: "plain", text: token.raw }];
-  if (!isKnown(token)) return [{ kind: "plain", text: token.raw }];
-  switch (token.type) {
-    case "space":
-    case "def":
-    case "checkbox":
-      return [];
-    case "hr":
-      return [{ kind: "rule" }];
-    case "heading":
-      return [headingOf(token, depth)];
-    case "code":
-      return [{ kind: "code", language: /^[\w+#.-]{1,30}/.exec(token.lang ?? "")?.[0] ?? "", text: token.text }];
-    case "blockquote":
-      return [{ kind: "quote", blocks: blocksOf(token.tokens, depth + 1) }];
-    case "list":
-      return [listOf(token, depth)];
-    case "table":
-      return [tableOf(token, depth)];
-    case "html":
-      return [{ kind: "plain", text: token.raw }];
-    case "paragraph":
-      return [{ kind: "paragraph", inside: inlinesOf(token.tokens, depth) }];
-    default:
-      return [{ kind: "paragraph", inside: inlineOf(token, depth) }];
-  }
+  if (depth > DEEPEST || !isKnown(token) || token.type === "html") return [{ kind: "plain", text: token.raw }];
+  if (token.type === "space" || token.type === "def") return [];
+  if (token.type === "hr") return [{ kind: "rule" }];
+  if (token.type === "heading") return [headingOf(token, depth)];
+  if (token.type === "code") return [{ kind: "code", language: languageOf(token), text: token.text }];
+  if (token.type === "blockquote") return [{ kind: "quote", blocks: blocksOf(token.tokens, depth + 1) }];
+  if (token.type === "list") return [listOf(token, depth)];
+  if (token.type === "table") return [tableOf(token, depth)];
+  const inside = token.type === "paragraph" ? inlinesOf(token.tokens, depth) : inlineOf(token, depth);
+  return inside.length === 0 ? [] : [{ kind: "paragraph", inside }];
 }
 
-const KNOWN: ReadonlySet<string> = new Set([
-  ...["space", "def", "hr", "heading", "code", "blockquote", "list", "list_item", "table", "html", "paragraph", "text"],
-  ...["br", "codespan", "checkbox", "del", "em", "escape", "image", "link", "strong"],
-]);
+const KNOWN: ReadonlySet<string> = new Set(
+  "space def hr heading code blockquote list list_item table html paragraph text"
+    .split(" ")
+    .concat("br codespan checkbox del em escape image link strong".split(" ")),
+);
 
 function isKnown(token: Token): token is MarkedToken {
   return KNOWN.has(token.type);
+}
+
+function languageOf({ lang = "" }: Tokens.Code): string {
+  return /^[\w+#.-]{1,30}/.exec(lang)?.[0] ?? "";
 }
 
 /** In a list or a quote it heads nothing of the page. */
@@ -139,7 +128,7 @@ function headingOf({ depth: rank, tokens }: Tokens.Heading, depth: number): Bloc
 function listOf({ items, ordered, start }: Tokens.List, depth: number): Block {
   return {
     kind: "list",
-    start: ordered ? Number(start) || 0 : undefined,
+    start: ordered ? Number(start) : undefined,
     items: items.map(({ checked, task, tokens }) => ({
       checked: task ? checked === true : undefined,
       blocks: blocksOf(tokens, depth + 1),
@@ -161,28 +150,17 @@ function inlinesOf(tokens: readonly Token[], depth: number): Inline[] {
 
 function inlineOf(token: Token, depth: number): Inline[] {
   if (depth > DEEPEST || !isKnown(token)) return [token.raw];
-  switch (token.type) {
-    case "strong":
-    case "em":
-    case "del":
-      return [{ kind: token.type, inside: inlinesOf(token.tokens, depth + 1) }];
-    case "codespan":
-      return [{ kind: "code", text: token.text }];
-    case "br":
-      return [{ kind: "break" }];
-    case "link":
-      return linkOf(token, inlinesOf(token.tokens, depth + 1));
-    case "image":
-      return linkOf(token, [`Image: ${token.text || token.href}`]);
-    case "checkbox":
-      return [];
-    case "escape":
-      return [token.text];
-    case "text":
-      return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
-    default:
-      return [token.raw];
-  }
+  const { type } = token;
+  if (type === "strong" || type === "em" || type === "del")
+    return [{ kind: type, inside: inlinesOf(token.tokens, depth + 1) }];
+  if (type === "codespan") return [{ kind: "code", text: token.text }];
+  if (type === "br") return [{ kind: "break" }];
+  if (type === "link") return linkOf(token, inlinesOf(token.tokens, depth + 1));
+  if (type === "image") return linkOf(token, [`Image: ${token.text === "" ? token.href : token.text}`]);
+  if (type === "checkbox") return [];
+  if (type === "escape") return [token.text];
+  if (type !== "text") return [token.raw];
+  return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
 }
 
 /** Whatever leads elsewhere than to a page or a mail is shown as it was written. */
@@ -207,6 +185,6 @@ function withoutEntities(text: string): string {
     const [name, decimal, hex] = found;
     if (typeof name === "string") return NAMED[name.toLowerCase()] ?? all;
     const code = typeof decimal === "string" ? Number(decimal) : Number.parseInt(String(hex), 16);
-    return code > 0 && code <= 0x10ffff ? harmless(String.fromCodePoint(code)) : all;
+    return code > 0 && code <= 0x10ffff ? plain(String.fromCodePoint(code)) : all;
   });
 }

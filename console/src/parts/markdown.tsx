@@ -40,13 +40,13 @@ function Heading({ children, level }: { readonly children: ComponentChildren; re
 }
 
 function List({ block }: { readonly block: Extract<Block, { kind: "list" }> }) {
-  const items = block.items.map(({ blocks, checked }) => (
-    <li class={checked === undefined ? undefined : "task"}>
+  const items = block.items.map(({ blocks, checked }, at) => (
+    <li key={at} class={checked === undefined ? undefined : "task"}>
       {checked !== undefined && (
         <input type="checkbox" checked={checked} disabled aria-label={checked ? "Done" : "To do"} />
       )}
-      {blocks.map((inner) =>
-        inner.kind === "paragraph" ? <div>{inner.inside.map(showInline)}</div> : showBlock(inner),
+      {blocks.map((inner, line) =>
+        inner.kind === "paragraph" ? <div key={line}>{inner.inside.map(showInline)}</div> : showBlock(inner),
       )}
     </li>
   ));
@@ -60,18 +60,20 @@ function Table({ block }: { readonly block: Extract<Block, { kind: "table" }> })
       <table>
         <thead>
           <tr>
-            {block.head.map((cell) => (
-              <th class={side(cell)} scope="col">
+            {block.head.map((cell, at) => (
+              <th key={at} class={side(cell)} scope="col">
                 {cell.inside.map(showInline)}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {block.rows.map((row) => (
-            <tr>
-              {row.map((cell) => (
-                <td class={side(cell)}>{cell.inside.map(showInline)}</td>
+          {block.rows.map((row, at) => (
+            <tr key={at}>
+              {row.map((cell, column) => (
+                <td key={column} class={side(cell)}>
+                  {cell.inside.map(showInline)}
+                </td>
               ))}
             </tr>
           ))}

@@ -1,5 +1,5 @@
 import type { ActionBodies, SessionDetail } from "../../../src/console/wire.ts";
-import { counted } from "../parts/amounts.ts";
+import { count } from "../parts/format.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 import { isOver } from "./status.ts";
@@ -10,12 +10,12 @@ export function HeldPrompts({ detail: session }: { readonly detail: SessionDetai
   const { held, id, queued } = session;
   if (isOver(session) || queued === 0) return null;
   if (held === 0)
-    return <p class="strip soft">{counted(queued, "prompt waits", "prompts wait")} for this turn to end.</p>;
+    return <p class="strip soft">{count(queued, "prompt waits", "prompts wait")} for this turn to end.</p>;
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));
   return (
     <div class="strip warn">
-      <span>{counted(held, "prompt is held", "prompts are held")}: the turn before did not end well.</span>
+      <span>{count(held, "prompt is held", "prompts are held")}: the turn before did not end well.</span>
       {may("run") && (
         <span class="buttons">
           <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("release-queue")}>

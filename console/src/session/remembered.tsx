@@ -1,6 +1,6 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
-import { counted, wholeTime } from "../parts/amounts.ts";
-import { harmless } from "../parts/harmless.ts";
+import { count, moment } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
@@ -12,15 +12,15 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
   return (
     <details class="strip remembered">
       <summary>
-        {counted(remembered.length, "answer is remembered", "answers are remembered")} until the session ends
+        {count(remembered.length, "answer is remembered", "answers are remembered")} until the session ends
       </summary>
       <ul>
         {remembered.map(({ at, by, level, rule }) => (
           <li key={`${rule} ${level} ${by}`}>
             <span>
-              <code>{harmless(rule)}</code>{" "}
+              <code>{plain(rule)}</code>{" "}
               <span class="soft">
-                up to “{level}”, by {harmless(by)}, {wholeTime(at)}
+                up to “{level}”, by {plain(by)}, {moment(at)}
               </span>
             </span>
             {may("run") && (
@@ -29,7 +29,7 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
                 class="small"
                 disabled={attempt.isBusy}
                 onClick={() => revoke({ rule })}
-                aria-label={`Revoke ${harmless(rule)}`}
+                aria-label={`Revoke ${plain(rule)}`}
               >
                 Revoke
               </button>

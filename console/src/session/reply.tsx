@@ -1,4 +1,4 @@
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { ReplyBody, SessionDetail } from "../../../src/console/wire.ts";
 import { post } from "../net/api.ts";
 import { may } from "../state/me.ts";
@@ -18,31 +18,27 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
   const [prompt, setPrompt] = useState("");
   const [whenBusy, setWhenBusy] = useState<WhenBusy>("queue");
   /** The same prompt has the same key, so that sending it again after a lost answer does nothing twice. */
-  const key = useRef(crypto.randomUUID());
+  const [idempotencyKey, setKey] = useState(() => crypto.randomUUID());
   const attempt = useAttempt();
   const isBusy = isAtWork(detail);
-  const send = (event: Event) => {
-    event.preventDefault();
-    if (prompt.trim() === "") return;
-    const body: ReplyBody = { prompt, idempotencyKey: key.current, whenBusy: isBusy ? whenBusy : "queue" };
-    const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
-    void attempt
-      .run(() => post(path, body))
-      .then((ok) => {
-        if (!ok) return;
-        key.current = crypto.randomUUID();
-        setPrompt("");
-      });
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send(event);
-  };
   const change = (text: string) => {
-    key.current = crypto.randomUUID();
+    setKey(crypto.randomUUID());
     setPrompt(text);
   };
+  const send = async () => {
+    const body: ReplyBody = { prompt, idempotencyKey, whenBusy: isBusy ? whenBusy : "queue" };
+    const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
+    if (prompt.trim() !== "" && (await attempt.run(() => post(path, body)))) change("");
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void send();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+  };
   return (
-    <form class="reply" onSubmit={send}>
+    <form class="reply" onSubmit={submit}>
       <textarea
         aria-label="Prompt"
         placeholder={isBusy ? "Tell Claude Code more…" : "What is to be done next?"}

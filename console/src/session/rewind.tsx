@@ -1,7 +1,8 @@
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { Rewound } from "../../../src/console/wire.ts";
-import { counted } from "../parts/amounts.ts";
-import { harmless } from "../parts/harmless.ts";
+import { ActionButton } from "../parts/action-button.tsx";
+import { count } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
 import { FeedContext } from "../timeline/feed.ts";
 import { act, useAttempt } from "./act.ts";
@@ -12,57 +13,58 @@ interface Props {
   readonly promptId: string;
 }
 
-/** Puts files back to what they were before a prompt. */
+/** Puts files back to what they were before a prompt. What that would change is shown before. */
 export function RewindButton({ promptId }: Props) {
-  const [isOpen, setOpen] = useState(false);
+  const [preview, setPreview] = useState<Rewound>();
   const detail = useContext(FeedContext)?.detail.value;
   if (!detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
+  const look = async () => setPreview(await rewind(detail.id, promptId, true));
   return (
-    <>
-      <button type="button" class="link rewind" onClick={() => setOpen(true)}>
+    <div class="rewind">
+      <ActionButton kind="quiet" act={look}>
         Rewind files to before this
-      </button>
-      {isOpen && <RewindDialog sessionId={detail.id} promptId={promptId} onClose={() => setOpen(false)} />}
-    </>
+      </ActionButton>
+      {preview && (
+        <RewindDialog
+          preview={preview}
+          act={() => rewind(detail.id, promptId, false)}
+          onClose={() => setPreview(undefined)}
+        />
+      )}
+    </div>
   );
 }
 
-function RewindDialog({
-  onClose,
-  promptId,
-  sessionId,
-}: Props & { readonly sessionId: string; readonly onClose: () => void }) {
-  const [preview, setPreview] = useState<Rewound>();
-  const look = useAttempt();
+async function rewind(sessionId: string, promptId: string, dryRun: boolean): Promise<Rewound> {
+  return act<"rewind", Rewound>(sessionId, "rewind", { promptId, dryRun });
+}
+
+interface DialogProps {
+  readonly preview: Rewound;
+  readonly act: () => Promise<Rewound>;
+  readonly onClose: () => void;
+}
+
+function RewindDialog({ act: goBack, onClose, preview }: DialogProps) {
   const attempt = useAttempt();
-  useEffect(() => {
-    void look.run(async () =>
-      setPreview(await act<"rewind", Rewound>(sessionId, "rewind", { promptId, dryRun: true })),
-    );
-  }, []);
-  const rewind = async () => {
-    const done = await act<"rewind", Rewound>(sessionId, "rewind", { promptId, dryRun: false });
+  const put = async () => {
+    const done = await goBack();
     if (!done.canRewind) throw new Error(done.error ?? "Claude Code cannot put the files back.");
   };
-  const confirm = () => void attempt.run(rewind).then((ok) => ok && onClose());
-  const isReady = preview?.canRewind === true && (preview.filesChanged?.length ?? 1) > 0;
+  const confirm = async () => {
+    if (await attempt.run(put)) onClose();
+  };
   return (
     <Dialog
       title="Rewind files to before this prompt?"
       confirm="Rewind files"
       isDangerous
-      isReady={isReady}
+      isReady={preview.canRewind && (preview.filesChanged?.length ?? 1) > 0}
       attempt={attempt}
-      onConfirm={confirm}
+      onConfirm={() => void confirm()}
       onClose={onClose}
     >
-      {look.isBusy && <p role="status">Looking at what would change…</p>}
-      {look.problem !== undefined && (
-        <p role="alert" class="problem">
-          {look.problem}
-        </p>
-      )}
-      {preview && <Preview preview={preview} />}
+      <Preview preview={preview} />
     </Dialog>
   );
 }
@@ -72,19 +74,18 @@ function Preview({
 }: {
   readonly preview: Rewound;
 }) {
-  if (!canRewind)
-    return <p class="problem">{harmless(error ?? "There is no checkpoint of the files at this prompt.")}</p>;
+  if (!canRewind) return <p class="problem">{plain(error ?? "There is no checkpoint of the files at this prompt.")}</p>;
   if (filesChanged.length === 0) return <p>No file has changed since: there is nothing to put back.</p>;
   return (
     <>
       <p>
-        {counted(filesChanged.length, "file")} would be put back ({counted(insertions, "line")} added, {deletions}{" "}
-        removed). What was said stays.
+        {count(filesChanged.length, "file")} would be put back ({count(insertions, "line")} added, {deletions} removed).
+        What was said stays.
       </p>
       <ul class="files" tabIndex={0} aria-label="Files">
         {filesChanged.map((file) => (
           <li key={file}>
-            <code>{harmless(file)}</code>
+            <code>{plain(file)}</code>
           </li>
         ))}
       </ul>

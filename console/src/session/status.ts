@@ -1,25 +1,7 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
-import { counted } from "../parts/amounts.ts";
+import { count } from "../parts/format.ts";
 
 /** What a session is at, in words. */
-
-const WORDS = {
-  running: "Running",
-  waiting_permission: "Waits for an answer",
-  idle: "Idle",
-  error: "Failed",
-  cancelled: "Cancelled",
-  closed: "Closed",
-} as const;
-
-export const TONES = {
-  running: "accent",
-  waiting_permission: "warn",
-  idle: "soft",
-  error: "bad",
-  cancelled: "soft",
-  closed: "soft",
-} as const;
 
 const WHOM = {
   user: "the user at the client",
@@ -28,15 +10,14 @@ const WHOM = {
   caller: "the calling model",
 };
 
-export function wordsOfStatus({ lastOutcome, status, turns, waitingBefore, waitsFor }: SessionDetail): string {
+/** For whom or what it waits; "" where it does not. */
+export function wordsOfWait({ status, waitingBefore, waitsFor }: SessionDetail): string {
   if (status === "waiting_permission" && waitsFor.length > 0)
-    return `Waits for ${waitsFor.map((rung) => WHOM[rung]).join(" and ")}`;
-  if (status === "running" && waitingBefore !== undefined) {
-    const before = waitingBefore === 0 ? "next in line" : `${counted(waitingBefore, "session")} before it`;
-    return `Waits for a place, ${before}`;
-  }
-  if (status === "error" && lastOutcome === "lost") return "Lost";
-  return status === "idle" && turns === 0 ? "New" : WORDS[status];
+    return `for ${waitsFor.map((rung) => WHOM[rung]).join(" and ")}`;
+  if (waitingBefore === undefined) return "";
+  return waitingBefore === 0
+    ? "when a place is free: it is the next"
+    : `when a place is free: ${count(waitingBefore, "session is", "sessions are")} before it`;
 }
 
 export function isOver({ status }: SessionDetail): boolean {

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
-import { harmlessLine } from "../parts/harmless.ts";
+import { glimpse } from "../parts/glimpse.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
@@ -16,7 +16,7 @@ export function Title({ detail: { id, title } }: { readonly detail: SessionDetai
   if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;
   return (
     <div class="title">
-      <h1 tabIndex={-1}>{title === "" ? "Untitled session" : harmlessLine(title, 200)}</h1>
+      <h1 tabIndex={-1}>{title === "" ? "Untitled session" : glimpse(title, 200)}</h1>
       {may("run") && (
         <button type="button" class="small" ref={opener} onClick={() => setEdited(true)}>
           Rename
@@ -42,13 +42,14 @@ function TitleForm({ id, onClose, title }: FormProps) {
     void attempt.run(() => act(id, "rename", { title: text.trim() })).then((ok) => ok && onClose());
   };
   return (
-    <form class="title" onSubmit={save} onKeyDown={(event) => event.key === "Escape" && onClose()}>
+    <form class="title" onSubmit={save}>
       <h1 class="unseen">{title}</h1>
       <input
         aria-label="Title of the session"
         ref={field}
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Escape" && onClose()}
       />
       <button type="submit" class="small primary" disabled={attempt.isBusy || text.trim() === ""}>
         Save

@@ -1,22 +1,14 @@
-import { useEffect, useRef, useState } from "preact/hooks";
 import { callTitle } from "./call/title.ts";
-import { harmlessLine } from "../parts/harmless.ts";
+import { glimpse } from "../parts/glimpse.ts";
+import type { Feed } from "./feed.ts";
 import type { Item } from "./fold/item.ts";
 
 /** What has just happened, for those who do not see it: in short, and nothing of what is only loaded. */
-export function Announcer({ items }: { readonly items: readonly Item[] }) {
-  const said = useRef<number>();
-  const [words, setWords] = useState("");
-  const last = items.at(-1);
-  useEffect(() => {
-    if (!last) return;
-    const isNew = said.current !== undefined && last.eventId > said.current && Date.now() - last.at < 30_000;
-    said.current = Math.max(said.current ?? 0, last.eventId);
-    if (isNew) setWords(wordsOf(last));
-  }, [last]);
+export function Announcer({ feed }: { readonly feed: Feed }) {
+  const news = feed.news.value;
   return (
     <p class="unseen" role="status">
-      {words}
+      {news && wordsOf(news)}
     </p>
   );
 }
@@ -24,17 +16,17 @@ export function Announcer({ items }: { readonly items: readonly Item[] }) {
 function wordsOf(item: Item): string {
   switch (item.kind) {
     case "text":
-      return harmlessLine(item.text, 300);
+      return glimpse(item.text, 300);
     case "call": {
       const { subject, verb } = callTitle(item.name, item.input, "");
-      return harmlessLine(`${verb} ${subject}`, 120);
+      return glimpse(`${verb} ${subject}`, 120);
     }
     case "request":
       return `${item.ask.toolName} waits for an answer`;
     case "turn":
       return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
     case "line":
-      return harmlessLine(item.text, 200);
+      return glimpse(item.text, 200);
     case "prompt":
       return "A prompt was sent";
     case "thinking":

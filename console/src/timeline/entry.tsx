@@ -1,5 +1,6 @@
 import { useContext, useMemo } from "preact/hooks";
-import { clock, wholeTime } from "../parts/amounts.ts";
+import { moment } from "../parts/format.ts";
+import { timeOfDay } from "./time-of-day.ts";
 import { FeedContext } from "./feed.ts";
 import { Call } from "./call/call.tsx";
 import type { Item } from "./fold/item.ts";
@@ -57,8 +58,8 @@ function When({ item: { at, eventId } }: { readonly item: Item }) {
   const feed = useContext(FeedContext);
   const here = hrefOf({ view: "session", id: feed?.sessionId ?? "" });
   return (
-    <a class="when" href={`${here}?event=${String(eventId)}`} title={`${wholeTime(at)}, event ${String(eventId)}`}>
-      <time dateTime={new Date(at).toISOString()}>{clock(at)}</time>
+    <a class="when" href={`${here}?event=${String(eventId)}`} title={`${moment(at)}, event ${String(eventId)}`}>
+      <time dateTime={new Date(at).toISOString()}>{timeOfDay(at)}</time>
     </a>
   );
 }

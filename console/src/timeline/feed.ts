@@ -34,6 +34,7 @@ export class Feed {
   readonly #partial = signal("");
   readonly #problem = signal<{ readonly words: string; readonly isMissing: boolean } | undefined>(undefined);
   readonly #isGone = signal(false);
+  readonly #news = signal<Item | undefined>(undefined);
   /** Set by whoever shows it: the end is in view. */
   readerIsAtEnd = true;
 
@@ -41,6 +42,7 @@ export class Feed {
   #newest = 0;
   #fold = new Fold();
   #said = "";
+  #hasNews = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loading: AbortController | undefined;
   #unfollow: (() => void) | undefined;
@@ -69,6 +71,11 @@ export class Feed {
 
   get problem(): ReadonlySignal<{ readonly words: string; readonly isMissing: boolean } | undefined> {
     return this.#problem;
+  }
+
+  /** What has happened last while it was followed. */
+  get news(): ReadonlySignal<Item | undefined> {
+    return this.#news;
   }
 
   get isGone(): ReadonlySignal<boolean> {
@@ -165,6 +172,7 @@ export class Feed {
     if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MOST_UNREAD)) return;
     this.#events = [...this.#events, event];
     this.#fold.take(event);
+    this.#hasNews = true;
   }
 
   #replace(events: readonly ShownEvent[]): void {
@@ -181,9 +189,11 @@ export class Feed {
     const first = this.#events[0]?.id ?? 1;
     batch(() => {
       this.#items.value = this.#fold.items;
+      if (this.#hasNews) this.#news.value = this.#fold.items.at(-1);
       this.#partial.value = this.#said;
       this.#extent.value = { first, last: this.#last, newest: this.#newest };
     });
+    this.#hasNews = false;
   }
 }
 

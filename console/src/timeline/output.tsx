@@ -1,6 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
-import { counted } from "../parts/amounts.ts";
-import { harmless } from "../parts/harmless.ts";
+import { count } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
 
 /** What is shown at first, characters; and at most, since no browser bears everything. */
 const SHOWN = 20_000;
@@ -10,7 +10,7 @@ const MOST = 1_000_000;
 export function Output({ label, text }: { readonly label: string; readonly text: string }) {
   const [isWhole, setWhole] = useState(false);
   const end = isWhole ? MOST : SHOWN;
-  const shown = useMemo(() => harmless(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
+  const shown = useMemo(() => plain(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
   if (text.trim() === "") return <p class="empty">Nothing was written.</p>;
   return (
     <>
@@ -19,7 +19,7 @@ export function Output({ label, text }: { readonly label: string; readonly text:
       </pre>
       {text.length > end && !isWhole && (
         <button type="button" class="link" onClick={() => setWhole(true)}>
-          Show all {counted(text.length, "character")}
+          Show all {count(text.length, "character")}
         </button>
       )}
       {text.length > MOST && isWhole && <p class="empty">The rest is too long to be shown here.</p>}

@@ -1,6 +1,6 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Feed } from "./feed.ts";
-import { isAtEnd, isNearEnd, isNearStart, toEnd } from "./scroll.ts";
+import { hold, isAtEnd, isNearEnd, isNearStart, scrollToEnd, type Anchor } from "./scroll.ts";
 
 /** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
 export class Reader {
@@ -33,21 +33,51 @@ export class Reader {
     return this.#seen;
   }
 
-  /** Goes to the end and stays there. */
-  stay(): void {
+  get isAtEnd(): boolean {
+    return this.#feed.readerIsAtEnd;
+  }
+
+  /** What was put to the list has been drawn, and `anchor` was in view before. */
+  settle(anchor: Anchor | undefined): void {
+    if (anchor) hold(anchor);
+    else if (this.isAtEnd) this.#stay();
+    this.#look();
+  }
+
+  async toEnd(): Promise<void> {
+    const extent = this.#feed.extent.value;
     this.#feed.readerIsAtEnd = true;
-    toEnd();
+    if (extent?.last !== extent?.newest) await this.#feed.goTo();
+    this.#stay();
+  }
+
+  async toStart(): Promise<void> {
+    this.#leave();
+    await this.#feed.goTo(1);
+    requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
+  }
+
+  /** Looks at an event, which is loaded if need be. */
+  async lead(eventId: number): Promise<void> {
+    this.#leave();
+    const extent = this.#feed.extent.value;
+    const isNear = extent !== undefined && extent.first <= eventId && eventId <= extent.last;
+    if (!isNear) await this.#feed.goTo(eventId);
+  }
+
+  #stay(): void {
+    scrollToEnd();
     this.#note(true);
   }
 
-  /** Looks at something else: nothing moves under him. */
-  leave(): void {
+  /** Nothing moves under him any more. */
+  #leave(): void {
     this.#feed.readerIsAtEnd = false;
     this.#note(false);
   }
 
   /** Loads what is near, if it is not there yet. */
-  look(): void {
+  #look(): void {
     if (isNearStart(this.#section)) void this.#feed.loadOlder();
     if (isNearEnd()) void this.#feed.loadNewer();
   }
@@ -56,7 +86,7 @@ export class Reader {
     const extent = this.#feed.extent.value;
     this.#feed.readerIsAtEnd = isAtEnd() && extent?.last === extent?.newest;
     this.#note(this.#feed.readerIsAtEnd);
-    this.look();
+    this.#look();
   };
 
   /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
@@ -67,7 +97,7 @@ export class Reader {
   };
 
   #onGrowth(): void {
-    if (this.#feed.readerIsAtEnd) toEnd();
+    if (this.isAtEnd) scrollToEnd();
   }
 
   #note(isHere: boolean): void {

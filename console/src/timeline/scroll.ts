@@ -22,7 +22,7 @@ function belowView(): number {
   return scrollHeight - clientHeight - scrollTop;
 }
 
-export function toEnd(): void {
+export function scrollToEnd(): void {
   scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
 }
 

@@ -9,7 +9,7 @@ export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }
   if (eventIds.length === 0) return null;
   const load = () => {
     setState("loading");
-    Promise.all(eventIds.map((id) => feed?.showWhole(id))).then(
+    Promise.all(feed ? eventIds.map((id) => feed.showWhole(id)) : []).then(
       () => setState(""),
       (error: unknown) => setState({ problem: wordsOf(error) }),
     );

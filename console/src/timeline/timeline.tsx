@@ -1,13 +1,12 @@
 import "../style/timeline.css";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
 import { Announcer } from "./announcer.tsx";
-import { Entry } from "./entry.tsx";
 import { FeedContext, type Feed } from "./feed.ts";
 import type { Item } from "./fold/item.ts";
+import { Items } from "./items.tsx";
 import { Reader } from "./reader.ts";
-import { anchorOf, hold } from "./scroll.ts";
 
 interface Props {
   readonly feed: Feed;
@@ -19,75 +18,64 @@ interface Props {
 
 /** The session's log, as far as it is loaded: more of it when the reader comes near, and what happens as it happens. */
 export function Timeline({ children, eventId, feed }: Props) {
-  const section = useRef<HTMLElement>(null);
-  const list = useRef<HTMLOListElement>(null);
+  const [section, setSection] = useState<HTMLElement | null>(null);
   const reader = useReader(feed, section);
   const items = feed.items.value;
   const extent = feed.extent.value;
   const isCurrent = extent?.last === extent?.newest;
   const target = useTarget(feed, reader, eventId);
-
-  // Taken now, before what is drawn below changes.
-  const anchor = feed.readerIsAtEnd ? undefined : anchorOf(list.current);
-  useLayoutEffect(() => {
-    if (anchor) hold(anchor);
-    else if (extent) reader?.stay();
-    reader?.look();
-  }, [items, reader]);
-
   return (
     <FeedContext.Provider value={feed}>
-      <section class="timeline" aria-labelledby="timeline-title" ref={section}>
+      <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
         <h2 id="timeline-title" class="unseen">
           What has happened
         </h2>
-        {extent && <Beginning feed={feed} reader={reader} isWhole={extent.first <= 1} />}
-        <ol class="items" ref={list}>
-          {items.map((item) => (
-            <Entry key={item.key} item={item} isTarget={item.key === target} />
-          ))}
-        </ol>
+        {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
+        {reader && <Items items={items} reader={reader} target={target} />}
         {isCurrent ? <Partial feed={feed} /> : <p class="more">Loading newer…</p>}
         {children}
       </section>
       {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
-      <Announcer items={items} />
+      <Announcer feed={feed} />
     </FeedContext.Provider>
   );
 }
 
-function useReader(feed: Feed, section: { readonly current: HTMLElement | null }): Reader | undefined {
+function Skeleton() {
+  return (
+    <p class="more" role="status">
+      Loading what has happened…
+    </p>
+  );
+}
+
+function useReader(feed: Feed, section: HTMLElement | null): Reader | undefined {
   const [reader, setReader] = useState<Reader>();
   useEffect(() => {
-    if (!section.current) return;
-    const made = new Reader(feed, section.current);
+    if (!section) return;
+    const made = new Reader(feed, section);
     setReader(made);
     return () => made.close();
-  }, [feed]);
+  }, [feed, section]);
   return reader;
 }
 
-/** Brings the event into view, once it is there; answers with the key of its item. */
+/** Brings the event into view, once something is there; answers with the key of its item. */
 function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | undefined): string | undefined {
-  const extent = feed.extent.value;
-  const isLoaded = extent !== undefined;
+  const isLoaded = feed.extent.value !== undefined;
   const [target, setTarget] = useState<string>();
   useEffect(() => {
     if (eventId === undefined || !isLoaded || !reader) return;
-    reader.leave();
-    const isNear = extent.first <= eventId && eventId <= extent.last;
-    void (isNear ? Promise.resolve() : feed.goTo(eventId)).then(() => {
-      const item = itemOf(feed.items.value, eventId);
+    const lead = async () => {
+      await reader.lead(eventId);
+      const item = feed.items.value.findLast((each) => each.eventId <= eventId);
       setTarget(item?.key);
       // When it has been drawn.
       requestAnimationFrame(() => show(item));
-    });
-  }, [eventId, isLoaded, reader]);
+    };
+    void lead();
+  }, [feed, eventId, isLoaded, reader]);
   return target;
-}
-
-function itemOf(items: readonly Item[], eventId: number): Item | undefined {
-  return items.findLast((item) => item.eventId <= eventId);
 }
 
 function show(item: Item | undefined): void {
@@ -97,21 +85,16 @@ function show(item: Item | undefined): void {
 }
 
 interface BeginningProps {
-  readonly feed: Feed;
   readonly reader: Reader | undefined;
   readonly isWhole: boolean;
 }
 
-function Beginning({ feed, isWhole, reader }: BeginningProps) {
+function Beginning({ isWhole, reader }: BeginningProps) {
   if (isWhole) return null;
-  const toStart = () => {
-    reader?.leave();
-    void feed.goTo(1).then(() => requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" })));
-  };
   return (
     <p class="more">
       Loading older…{" "}
-      <button type="button" onClick={toStart}>
+      <button type="button" onClick={() => void reader?.toStart()}>
         Go to the start
       </button>
     </p>
@@ -139,14 +122,9 @@ function ToEnd({
 }) {
   const extent = feed.extent.value;
   if (!extent || (isCurrent && !reader.isAway.value)) return null;
-  const toEnd = () => {
-    if (isCurrent) return reader.stay();
-    feed.readerIsAtEnd = true;
-    void feed.goTo();
-  };
   return (
     <p class="to-end">
-      <button type="button" onClick={toEnd}>
+      <button type="button" onClick={() => void reader.toEnd()}>
         {extent.newest > reader.seen.value && reader.seen.value > 0 ? "New activity" : "To the end"}{" "}
         <span aria-hidden="true">↓</span>
       </button>

@@ -15,7 +15,7 @@ export function SessionView({ id }: { readonly id: string }) {
   const feed = useMemo(() => new Feed(id), [id]);
   const eventId = useEventOfAddress();
   useEffect(() => {
-    void feed.open(eventId);
+    void feed.open(eventOfAddress());
     return () => feed.close();
   }, [feed]);
   const detail = feed.detail.value;

@@ -2,7 +2,7 @@ import { useMemo } from "preact/hooks";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { hunksBetween, hunksReported } from "../../parts/diff-lines.ts";
 import { Diff } from "../../parts/diff.tsx";
-import { harmless } from "../../parts/harmless.ts";
+import { plain } from "../../parts/plain.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import type { CallItem } from "../fold/item.ts";
@@ -64,7 +64,7 @@ function Command({ input }: { readonly input: JsonObject }) {
   const description = textAt(input, "description");
   return (
     <>
-      {description !== undefined && <p class="soft">{harmless(description)}</p>}
+      {description !== undefined && <p class="soft">{plain(description)}</p>}
       <Output text={textAt(input, "command") ?? ""} label="Command" />
     </>
   );
@@ -75,15 +75,15 @@ function Change({ cwd, item: { input, structured } }: Props) {
   const reported = useMemo(() => hunksReported(structured), [structured]);
   const told = useMemo(() => (reported ? [] : changesTold(input)), [input, reported]);
   const path = fromFolder(textAt(input, "file_path") ?? textAt(input, "notebook_path") ?? "", cwd);
-  const label = `Changes of ${harmless(path)}`;
+  const label = `Changes of ${plain(path)}`;
   return (
     <>
       <p class="path">
-        <code>{harmless(path)}</code>
+        <code>{plain(path)}</code>
       </p>
       {reported && <Diff hunks={reported} numbered label={label} />}
-      {told.map((hunks) => (
-        <Diff hunks={hunks} numbered={false} label={label} />
+      {told.map((hunks, at) => (
+        <Diff key={at} hunks={hunks} numbered={false} label={label} />
       ))}
     </>
   );

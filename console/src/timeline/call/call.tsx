@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
-import { counted, lasting } from "../../parts/amounts.ts";
-import { harmlessLine } from "../../parts/harmless.ts";
+import { count, duration } from "../../parts/format.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { FeedContext } from "../feed.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { CallItem, CallState, Item } from "../fold/item.ts";
@@ -29,7 +29,7 @@ export function Call({ children: draw, item }: Props) {
           </>
         )}
       </FoldOut>
-      {summary !== undefined && <p class="soft summary">{harmlessLine(summary, 300)}</p>}
+      {summary !== undefined && <p class="soft summary">{glimpse(summary, 300)}</p>}
       {children.length > 0 && (
         <FoldOut class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>}>
           {() => <ol class="items">{draw(children)}</ol>}
@@ -47,7 +47,7 @@ function Head({ cwd, item }: { readonly item: CallItem; readonly cwd: string }) 
       <State state={state} />
       <b>{verb}</b>{" "}
       {subject !== "" && (isCode ? <code class="glimpse">{subject}</code> : <span class="glimpse">{subject}</span>)}
-      {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft took"> {lasting(endedAt - at)}</span>}
+      {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft took"> {duration(endedAt - at)}</span>}
     </span>
   );
 }
@@ -77,5 +77,5 @@ function State({ state }: { readonly state: CallState }) {
 
 function wordsOfChildren(children: readonly Item[]): string {
   const calls = children.filter(({ kind }) => kind === "call").length;
-  return `Subagent: ${counted(children.length, "step")}, ${counted(calls, "tool call")}`;
+  return `Subagent: ${count(children.length, "step")}, ${count(calls, "tool call")}`;
 }

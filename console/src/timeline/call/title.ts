@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { harmlessLine } from "../../parts/harmless.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { textAt } from "../../parts/json.ts";
 
 /** What a tool call is about, in words that fit a line. */
@@ -49,8 +49,8 @@ export function callTitle(name: string | undefined, input: JsonObject, cwd: stri
   const subject = textAt(input, field) ?? questionOf(input);
   const kind = verb === "Agent" ? textAt(input, "subagent_type") : undefined;
   return {
-    verb: kind === undefined ? verb : `Agent (${harmlessLine(kind, 40)})`,
-    subject: harmlessLine(field.endsWith("path") ? fromFolder(subject, cwd) : subject, LONGEST),
+    verb: kind === undefined ? verb : `Agent (${glimpse(kind, 40)})`,
+    subject: glimpse(field.endsWith("path") ? fromFolder(subject, cwd) : subject, LONGEST),
     isCode,
   };
 }
@@ -60,8 +60,8 @@ function unknownTool(name: string, input: JsonObject): CallTitle {
   const verb = server === undefined || tool === undefined ? name : `${server}: ${tool}`;
   const first = Object.values(input).find((value) => typeof value === "string");
   return {
-    verb: harmlessLine(verb, 80),
-    subject: harmlessLine(typeof first === "string" ? first : "", 120),
+    verb: glimpse(verb, 80),
+    subject: glimpse(typeof first === "string" ? first : "", 120),
     isCode: true,
   };
 }

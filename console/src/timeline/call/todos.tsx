@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { harmless } from "../../parts/harmless.ts";
+import { plain } from "../../parts/plain.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 
 const MARKS: Readonly<Record<string, readonly [mark: string, words: string]>> = {
@@ -12,14 +12,14 @@ const MARKS: Readonly<Record<string, readonly [mark: string, words: string]>> = 
 export function Todos({ input }: { readonly input: JsonObject }) {
   return (
     <ul class="todos">
-      {objectsAt(input, "todos").map((todo) => {
+      {objectsAt(input, "todos").map((todo, at) => {
         const status = textAt(todo, "status") ?? "pending";
         const [mark, words] = MARKS[status] ?? ["○", status];
         return (
-          <li class={status === "completed" || status === "in_progress" ? status : "pending"}>
+          <li key={at} class={status === "completed" || status === "in_progress" ? status : "pending"}>
             <span aria-hidden="true">{mark}</span>
-            <span class="unseen">{harmless(words)}: </span>
-            {harmless(textAt(todo, "content") ?? "")}
+            <span class="unseen">{plain(words)}: </span>
+            {plain(textAt(todo, "content") ?? "")}
           </li>
         );
       })}

@@ -21,40 +21,36 @@ export class Fold {
   }
 
   take(event: ShownEvent): void {
-    switch (event.type) {
-      case "message":
-        return this.#messages.take(event);
-      case "prompt.queued":
-        return this.#addPrompt(event);
-      case "prompt.steered":
-        return this.#movePrompt(event.data.promptId, { state: "steered" });
-      case "prompt.dropped":
-        return this.#movePrompt(event.data.promptId, { state: "dropped", why: event.data.reason });
-      case "turn.started":
-        return this.#startTurn(event);
-      case "turn.ended":
-        return this.#endTurn(event);
-      case "permission.asked":
-      case "question.asked":
-        return this.#ask(event);
-      case "permission.answered":
-      case "question.answered":
-        return this.#answer(event);
-      case "request.passed":
-        return this.#pass(event);
-      case "background.changed":
-        this.#messages.runInBackground(event.data.tasks.map(({ id }) => id));
-        return this.#addLine(event);
-      case "notice":
-        if (event.data.kind === "denial") this.#deny(textAt(event.data.details ?? {}, "tool_use_id"));
-        return this.#addLine(event);
-      default:
-        return this.#addLine(event);
-    }
+    const { type } = event;
+    if (type === "message") return this.#messages.take(event);
+    if (type === "turn.started") return this.#startTurn(event);
+    if (type === "turn.ended") return this.#endTurn(event);
+    if (type === "permission.asked" || type === "question.asked") return this.#ask(event);
+    if (type === "permission.answered" || type === "question.answered") return this.#answer(event);
+    if (type === "request.passed") return this.#pass(event);
+    if (type === "prompt.queued" || type === "prompt.steered" || type === "prompt.dropped")
+      return this.#takePrompt(event);
+    this.#heed(event);
+    this.#addLine(event);
   }
 
   #addLine(event: ShownEvent): void {
     this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event) }, "");
+  }
+
+  /** What changes the look of something else, too. */
+  #heed({ data, type }: ShownEvent): void {
+    if (type === "background.changed") this.#messages.runInBackground(data.tasks.map(({ id }) => id));
+    if (type === "notice" && data.kind === "denial") this.#deny(textAt(data.details ?? {}, "tool_use_id"));
+  }
+
+  #takePrompt(event: Of<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
+    const { data, type } = event;
+    if (type === "prompt.queued") return this.#addPrompt(event);
+    this.#movePrompt(
+      data.promptId,
+      type === "prompt.steered" ? { state: "steered" } : { state: "dropped", why: data.reason },
+    );
   }
 
   #addPrompt(event: Of<"prompt.queued">): void {

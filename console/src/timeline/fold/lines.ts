@@ -7,44 +7,31 @@ import type { LineItem } from "./item.ts";
 export type Line = Pick<LineItem, "tone" | "text" | "more">;
 
 export function lineOf(event: ShownEvent): Line {
-  switch (event.type) {
-    case "session.opened":
-      return quiet(`Session opened in ${event.data.cwd}${byWhom(event.data.openedBy)}`, event.data);
-    case "session.configured":
-      return quiet(wordsOfChoice(event.data), event.data);
-    case "session.closed":
-      return lineOfClose(event.data);
-    case "prompt.queued":
-    case "prompt.steered":
-    case "prompt.dropped":
-      return quiet("A prompt", event.data);
-    case "turn.started":
-      return quiet(wordsOfStart(event.data.origin), event.data);
-    case "background.changed":
-      return quiet(wordsOfBackground(event.data.tasks), event.data.tasks);
-    case "notice":
-      return { tone: TONES[event.data.kind], text: event.data.message, ...whereSaid(event.data.details) };
-    case "process.started":
-      return quiet(event.data.resumed ? "Claude Code started again, where it was" : "Claude Code started", event.data);
-    case "process.exited":
-      return lineOfExit(event.data);
-    case "permission.answered":
-    case "question.answered": {
-      const { behavior, by, toolName } = event.data;
-      return quiet(
-        `An earlier request for ${toolName} was ${behavior === "allow" ? "allowed" : "denied"} (${by})`,
-        event.data,
-      );
-    }
-    case "request.passed":
-      return quiet(`An earlier request went on from ${event.data.from} to ${event.data.to}`, event.data);
-    default:
-      return lineOfUnknown(event);
-  }
+  return lineOfSession(event) ?? lineOfRequest(event) ?? lineOfUnknown(event);
+}
+
+function lineOfSession({ data, type }: ShownEvent): Line | undefined {
+  if (type === "session.opened") return quiet(`Session opened in ${data.cwd}${byWhom(data.openedBy)}`, data);
+  if (type === "session.configured") return quiet(wordsOfChoice(data), data);
+  if (type === "session.closed") return lineOfClose(data);
+  if (type === "turn.started") return quiet(wordsOfStart(data.origin), data);
+  if (type === "background.changed") return quiet(wordsOfBackground(data.tasks), data.tasks);
+  if (type === "notice") return lineOfNotice(data);
+  if (type === "process.exited") return lineOfExit(data);
+  if (type !== "process.started") return undefined;
+  return quiet(data.resumed ? "Claude Code started again, where it was" : "Claude Code started", data);
+}
+
+/** Of one that was asked before all that is loaded. */
+function lineOfRequest({ data, type }: ShownEvent): Line | undefined {
+  if (type === "request.passed") return quiet(`An earlier request went on from ${data.from} to ${data.to}`, data);
+  if (type !== "permission.answered" && type !== "question.answered") return undefined;
+  const verdict = data.behavior === "allow" ? "allowed" : "denied";
+  return quiet(`An earlier request for ${data.toolName} was ${verdict} (${data.by})`, data);
 }
 
 /** Of a newer server, or of none that this page knows. */
-export function lineOfUnknown({ data, type }: { readonly type: string; readonly data: unknown }): Line {
+function lineOfUnknown({ data, type }: { readonly type: string; readonly data: unknown }): Line {
   return quiet(type, data);
 }
 
@@ -66,8 +53,10 @@ function quiet(text: string, more: unknown): Line {
   return { tone: "quiet", text, more };
 }
 
-function whereSaid(more: unknown): Pick<Line, "more"> {
-  return more === undefined ? {} : { more };
+function lineOfNotice({ details, kind, message }: Data<"notice">): Line {
+  // A kind of a newer server has no tone here.
+  const tone = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
+  return { tone, text: message, ...(details && { more: details }) };
 }
 
 function byWhom(by: string | undefined): string {

@@ -75,18 +75,20 @@ export class MessageFold {
   }
 
   #takeBlock(reading: Reading, index: number, block: unknown): void {
-    const base = { ...baseOf(reading.event), key: `event ${String(reading.event.id)}.${String(index)}` };
-    const text = isObject(block) ? (textAt(block, "text") ?? "") : "";
-    const type = isObject(block) ? textAt(block, "type") : undefined;
-    if (type === "text") return this.#addText(reading, base, text);
-    const thinking = isObject(block) ? textAt(block, "thinking") : undefined;
-    if (type === "thinking" && thinking !== undefined) {
+    const suffix = `.${String(index)}`;
+    if (!isObject(block) || !this.#takeKnown(reading, suffix, block)) this.#addLine(reading, suffix, block);
+  }
+
+  #takeKnown(reading: Reading, suffix: string, block: JsonObject): boolean {
+    const base = baseOf(reading.event, suffix);
+    const type = textAt(block, "type") ?? "";
+    const [text, thinking] = [textAt(block, "text"), textAt(block, "thinking")];
+    if (type === "text" && text !== undefined) this.#addText(reading, base, text);
+    else if (type === "thinking" && thinking !== undefined) {
       if (thinking !== "") this.#shelf.add({ kind: "thinking", ...base, text: thinking }, reading.parent);
-      return;
-    }
-    if (isObject(block) && CALLS.has(type ?? "") && this.#takeCall(reading, block)) return;
-    if (isObject(block) && type?.endsWith("tool_result") === true && this.#finishCall(reading, block)) return;
-    this.#addLine(reading, `.${String(index)}`, block);
+    } else if (CALLS.has(type)) return this.#takeCall(reading, block);
+    else return type.endsWith("tool_result") && this.#finishCall(reading, block);
+    return true;
   }
 
   #addText({ message, parent }: Reading, base: ReturnType<typeof baseOf>, text: string): void {
@@ -172,9 +174,8 @@ export class MessageFold {
   }
 
   #addLine({ event, parent }: Reading, suffix: string, more: unknown): void {
-    const base = baseOf(event);
     const line = lineOfMessage(isObject(more) ? more : { content: more });
-    this.#shelf.add({ kind: "line", ...base, key: base.key + suffix, ...line }, parent);
+    this.#shelf.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
   }
 }
 

@@ -1,4 +1,5 @@
-import { harmless, harmlessLine } from "../../parts/harmless.ts";
+import { plain } from "../../parts/plain.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { LineItem } from "../fold/item.ts";
 import { Json } from "../json.tsx";
@@ -17,7 +18,7 @@ export function Line({ item }: { readonly item: LineItem }) {
       <span class="mark" aria-hidden="true">
         {MARKS[tone]}
       </span>{" "}
-      {harmlessLine(text, SHORT)}
+      {glimpse(text, SHORT)}
     </span>
   );
   if (more === undefined && !isLong) return <p class="plain">{words}</p>;
@@ -25,7 +26,7 @@ export function Line({ item }: { readonly item: LineItem }) {
     <FoldOut summary={words}>
       {() => (
         <>
-          {isLong && <p class="as-written">{harmless(text)}</p>}
+          {isLong && <p class="as-written">{plain(text)}</p>}
           {more !== undefined && <Json value={more} />}
         </>
       )}

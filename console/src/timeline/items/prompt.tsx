@@ -1,6 +1,6 @@
 import { useContext, useState } from "preact/hooks";
-import { counted } from "../../parts/amounts.ts";
-import { harmless } from "../../parts/harmless.ts";
+import { count } from "../../parts/format.ts";
+import { plain } from "../../parts/plain.ts";
 import { FeedContext } from "../feed.ts";
 import type { PromptItem } from "../fold/item.ts";
 import { RewindButton } from "../../session/rewind.tsx";
@@ -19,15 +19,15 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
         Prompt <PromptState item={item} />
       </p>
       <p class="as-written">
-        {harmless(isLong ? text.slice(0, SHOWN) : text)}
+        {plain(isLong ? text.slice(0, SHOWN) : text)}
         {isLong && "…"}
       </p>
       {isLong && (
         <button type="button" class="link" onClick={() => setWhole(true)}>
-          Show all {counted(text.length, "character")}
+          Show all {count(text.length, "character")}
         </button>
       )}
-      {images > 0 && <p class="label">With {counted(images, "image")}</p>}
+      {images > 0 && <p class="label">With {count(images, "image")}</p>}
       {state === "begun" && <RewindButton promptId={promptId} />}
     </div>
   );

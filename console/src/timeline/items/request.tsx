@@ -1,6 +1,8 @@
 import { useContext } from "preact/hooks";
-import { clock, lasting } from "../../parts/amounts.ts";
-import { harmless, harmlessLine } from "../../parts/harmless.ts";
+import { duration } from "../../parts/format.ts";
+import { timeOfDay } from "../time-of-day.ts";
+import { plain } from "../../parts/plain.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { callTitle } from "../call/title.ts";
 import { FeedContext } from "../feed.ts";
 import { FoldOut } from "../fold-out.tsx";
@@ -15,7 +17,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
   const summary = (
     <span class="words">
       <Verdict item={item} /> {verb} {subject !== "" && <code class="glimpse">{subject}</code>}
-      {answer && <span class="soft"> after {lasting(answer.at - at)}</span>}
+      {answer && <span class="soft"> after {duration(answer.at - at)}</span>}
     </span>
   );
   return (
@@ -27,7 +29,8 @@ export function Request({ item }: { readonly item: RequestItem }) {
             {ask.risk && <Fact name="Risk" text={[ask.risk.level, ...ask.risk.why].join(", ")} />}
             {passed.map((pass) => (
               <Fact
-                name={`Passed on at ${clock(pass.at)}`}
+                key={pass.at}
+                name={`Passed on at ${timeOfDay(pass.at)}`}
                 text={`${pass.from} → ${pass.to}: ${WHY[pass.why] ?? pass.why}`}
               />
             ))}
@@ -85,8 +88,8 @@ function Answer({ answer }: { readonly answer: NonNullable<RequestItem["answer"]
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   return (
     <div>
-      <dt>{harmlessLine(name, 80)}</dt>
-      <dd>{harmless(text)}</dd>
+      <dt>{glimpse(name, 80)}</dt>
+      <dd>{plain(text)}</dd>
     </div>
   );
 }

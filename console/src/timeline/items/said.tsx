@@ -1,5 +1,6 @@
 import { Markdown } from "../../parts/markdown.tsx";
-import { harmless, harmlessLine } from "../../parts/harmless.ts";
+import { plain } from "../../parts/plain.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { TextItem, ThinkingItem } from "../fold/item.ts";
 
@@ -7,7 +8,7 @@ import type { TextItem, ThinkingItem } from "../fold/item.ts";
 export function Said({ item: { error, text } }: { readonly item: TextItem }) {
   return (
     <>
-      {error !== undefined && <p class="problem">Claude Code reports an error: {harmlessLine(error, 80)}</p>}
+      {error !== undefined && <p class="problem">Claude Code reports an error: {glimpse(error, 80)}</p>}
       <Markdown text={text} />
     </>
   );
@@ -17,8 +18,8 @@ export function Said({ item: { error, text } }: { readonly item: TextItem }) {
 export function Thought({ item: { text } }: { readonly item: ThinkingItem }) {
   const summary = (
     <span class="words quiet">
-      Thinking: <span class="glimpse">{harmlessLine(text, 120)}</span>
+      Thinking: <span class="glimpse">{glimpse(text, 120)}</span>
     </span>
   );
-  return <FoldOut summary={summary}>{() => <p class="as-written">{harmless(text)}</p>}</FoldOut>;
+  return <FoldOut summary={summary}>{() => <p class="as-written">{plain(text)}</p>}</FoldOut>;
 }

@@ -1,5 +1,5 @@
-import { counted, lasting, money } from "../../parts/amounts.ts";
-import { harmless } from "../../parts/harmless.ts";
+import { count, duration, usd } from "../../parts/format.ts";
+import { plain } from "../../parts/plain.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { TurnItem } from "../fold/item.ts";
 import { Json } from "../json.tsx";
@@ -25,7 +25,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
         {why}
       </b>{" "}
       <span class="soft">
-        {lasting(durationMs)} · {money(costUsd)} · {counted(numTurns, "model turn")}
+        {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
       </span>
     </span>
   );
@@ -39,7 +39,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
           </>
         )}
       </FoldOut>
-      {message !== undefined && <p class="as-written problem">{harmless(message)}</p>}
+      {message !== undefined && <p class="as-written problem">{plain(message)}</p>}
     </>
   );
 }
