@@ -174,17 +174,21 @@ const SAFE: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
 /** Undefined for what is relative, which would lead into this console, and for what runs or reads a file. */
 export function safeHref(href: string): string | undefined {
   if (!/^(?:https?:\/\/|mailto:)/i.test(href) || !URL.canParse(href)) return undefined;
-  return SAFE.has(new URL(href).protocol) ? href : undefined;
+  const url = new URL(href);
+  return SAFE.has(url.protocol) ? url.href : undefined;
 }
 
 const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00A0" };
 
-/** Only text comes of it, so that what it says does not matter. */
+/** Only text comes of it, so that what it says does not matter; marked itself has put characters in place of some of them. */
 function withoutEntities(text: string): string {
-  return text.replace(/&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,7})|#x([\da-f]{1,6}));/gi, (all, ...found: unknown[]) => {
-    const [name, decimal, hex] = found;
-    if (typeof name === "string") return NAMED[name.toLowerCase()] ?? all;
-    const code = typeof decimal === "string" ? Number(decimal) : Number.parseInt(String(hex), 16);
-    return code > 0 && code <= 0x10ffff ? plain(String.fromCodePoint(code)) : all;
-  });
+  return plain(text.replace(ENTITY, decode));
+}
+
+const ENTITY = /&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,7})|#x([\da-f]{1,6}));/gi;
+
+function decode(all: string, ...[name, decimal, hex]: readonly unknown[]): string {
+  if (typeof name === "string") return NAMED[name.toLowerCase()] ?? all;
+  const code = typeof decimal === "string" ? Number(decimal) : Number.parseInt(String(hex), 16);
+  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : all;
 }

@@ -25,12 +25,12 @@ export function Actions({ detail }: { readonly detail: SessionDetail }) {
         </button>
       )}
       {!isOver(detail) && (
-        <button type="button" class="small" onClick={() => setAsked("cancel")}>
+        <button type="button" class="small rare" onClick={() => setAsked("cancel")}>
           Cancel session
         </button>
       )}
       {!isAtWork(detail) && (
-        <button type="button" class="small" onClick={() => setAsked("delete")}>
+        <button type="button" class="small rare" onClick={() => setAsked("delete")}>
           Delete
         </button>
       )}

@@ -5,6 +5,7 @@ import { Status } from "../parts/status.tsx";
 import { Since } from "../parts/time.tsx";
 import { plain } from "../parts/plain.ts";
 import { Actions } from "./actions.tsx";
+import { Remembered } from "./remembered.tsx";
 import { isAtWork, wordsOfWait } from "./status.ts";
 import { Title } from "./title.tsx";
 
@@ -18,7 +19,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
         <Actions detail={detail} />
       </div>
       <p class="facts-line">
-        <span role="status">
+        <span class="now" role="status">
           <Status status={status} /> {wordsOfWait(detail)}
         </span>
         {detail.turnStartedAt !== undefined && isAtWork(detail) && (
@@ -62,6 +63,7 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
           <Fact key={task} name="In the background" text={description === "" ? type : description} />
         ))}
       </dl>
+      <Remembered detail={detail} />
     </details>
   );
 }

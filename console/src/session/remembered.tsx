@@ -4,16 +4,16 @@ import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
-/** Answers that hold until the session ends. */
+/** Answers that hold until the session ends:. */
 export function Remembered({ detail: { id, remembered } }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
   if (remembered.length === 0) return null;
   const revoke = (body: { readonly rule?: string }) => void attempt.run(() => act(id, "revoke", body));
   return (
-    <details class="strip remembered">
-      <summary>
-        {count(remembered.length, "answer is remembered", "answers are remembered")} until the session ends
-      </summary>
+    <section class="remembered" aria-label="Remembered answers">
+      <p class="soft">
+        {count(remembered.length, "answer is remembered", "answers are remembered")} until the session ends:
+      </p>
       <ul>
         {remembered.map(({ at, by, level, rule }) => (
           <li key={`${rule} ${level} ${by}`}>
@@ -47,6 +47,6 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
           {attempt.problem}
         </p>
       )}
-    </details>
+    </section>
   );
 }

@@ -42,7 +42,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
       <textarea
         aria-label="Prompt"
         placeholder={isBusy ? "Tell Claude Code more…" : "What is to be done next?"}
-        rows={2}
+        rows={1}
         value={prompt}
         onInput={(event) => change(event.currentTarget.value)}
         onKeyDown={onKeyDown}

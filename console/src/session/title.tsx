@@ -18,7 +18,7 @@ export function Title({ detail: { id, title } }: { readonly detail: SessionDetai
     <div class="title">
       <h1 tabIndex={-1}>{title === "" ? "Untitled session" : glimpse(title, 200)}</h1>
       {may("run") && (
-        <button type="button" class="small" ref={opener} onClick={() => setEdited(true)}>
+        <button type="button" class="small rare" ref={opener} onClick={() => setEdited(true)}>
           Rename
         </button>
       )}

@@ -8,6 +8,7 @@ export class Reader {
   readonly #section: HTMLElement;
   readonly #isAway = signal(false);
   readonly #seen = signal(0);
+  #top = 0;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
 
   constructor(feed: Feed, section: HTMLElement) {
@@ -15,7 +16,8 @@ export class Reader {
     this.#section = section;
     addEventListener("scroll", this.#onScroll, { passive: true });
     section.addEventListener("click", this.#onClick);
-    this.#size.observe(section);
+    // With what stands around it: that grows, too.
+    this.#size.observe(section.parentElement ?? section);
   }
 
   close(): void {
@@ -84,8 +86,12 @@ export class Reader {
 
   readonly #onScroll = () => {
     const extent = this.#feed.extent.value;
-    this.#feed.readerIsAtEnd = isAtEnd() && extent?.last === extent?.newest;
-    this.#note(this.#feed.readerIsAtEnd);
+    const top = scrollY;
+    // What is put below him does not lead him away: only he himself does.
+    const stays = this.isAtEnd && top >= this.#top - 1;
+    this.#top = top;
+    this.#feed.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
+    this.#note(this.isAtEnd);
     this.#look();
   };
 

@@ -14,10 +14,12 @@ interface Props {
   readonly eventId: number | undefined;
   /** What stands behind the last event. */
   readonly children: ComponentChildren;
+  /** What stays in view below all of it. */
+  readonly foot: ComponentChildren;
 }
 
 /** The session's log, as far as it is loaded: more of it when the reader comes near, and what happens as it happens. */
-export function Timeline({ children, eventId, feed }: Props) {
+export function Timeline({ children, eventId, feed, foot }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
   const reader = useReader(feed, section);
   const items = feed.items.value;
@@ -35,7 +37,10 @@ export function Timeline({ children, eventId, feed }: Props) {
         {isCurrent ? <Partial feed={feed} /> : <p class="more">Loading newer…</p>}
         {children}
       </section>
-      {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
+      <footer class="session-foot">
+        {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
+        {foot}
+      </footer>
       <Announcer feed={feed} />
     </FeedContext.Provider>
   );
@@ -124,6 +129,11 @@ function ToEnd({
   if (!extent || (isCurrent && !reader.isAway.value)) return null;
   return (
     <p class="to-end">
+      {extent.first > 1 && (
+        <button type="button" onClick={() => void reader.toStart()}>
+          To the start <span aria-hidden="true">↑</span>
+        </button>
+      )}
       <button type="button" onClick={() => void reader.toEnd()}>
         {extent.newest > reader.seen.value && reader.seen.value > 0 ? "New activity" : "To the end"}{" "}
         <span aria-hidden="true">↓</span>

@@ -1,8 +1,8 @@
 import "../style/session.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
+import type { SessionDetail } from "../../../src/console/wire.ts";
 import { RequestCard } from "../requests/card.tsx";
 import { HeldPrompts } from "../session/queue.tsx";
-import { Remembered } from "../session/remembered.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
@@ -32,17 +32,19 @@ export function SessionView({ id }: { readonly id: string }) {
           </button>
         </p>
       )}
-      <Timeline feed={feed} eventId={eventId}>
+      <Timeline feed={feed} eventId={eventId} foot={detail && <Foot detail={detail} />}>
         <Pending sessionId={id} />
       </Timeline>
-      {detail && (
-        <footer class="session-foot">
-          <Remembered detail={detail} />
-          <HeldPrompts detail={detail} />
-          <Reply detail={detail} />
-        </footer>
-      )}
     </div>
+  );
+}
+
+function Foot({ detail }: { readonly detail: SessionDetail }) {
+  return (
+    <>
+      <HeldPrompts detail={detail} />
+      <Reply detail={detail} />
+    </>
   );
 }
 

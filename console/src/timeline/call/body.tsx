@@ -6,8 +6,8 @@ import { plain } from "../../parts/plain.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 import { Markdown } from "../../parts/markdown.tsx";
 import type { CallItem } from "../fold/item.ts";
-import { Json } from "../json.tsx";
 import { Output } from "../output.tsx";
+import { Fields } from "./fields.tsx";
 import { fromFolder } from "./title.ts";
 import { Todos } from "./todos.tsx";
 
@@ -56,7 +56,7 @@ function Told({ cwd, item }: Props) {
     case "Task":
       return <Markdown text={textAt(input, "prompt") ?? ""} />;
     default:
-      return Object.keys(input).length === 0 ? null : <Json value={input} label="Input, as JSON" />;
+      return <Fields input={input} />;
   }
 }
 

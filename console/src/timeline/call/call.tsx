@@ -62,6 +62,8 @@ const STATES: Readonly<Record<CallState, readonly [mark: string, words: string]>
   stopped: ["■", "stopped"],
 };
 
+const IN_WORDS: ReadonlySet<CallState> = new Set(["background", "failed", "denied", "stopped"]);
+
 /** Said in words where it is not the usual end. */
 function State({ state }: { readonly state: CallState }) {
   const [mark, words] = STATES[state];
@@ -70,7 +72,7 @@ function State({ state }: { readonly state: CallState }) {
       <span class="mark" aria-hidden="true">
         {mark}
       </span>
-      <span class={state === "done" ? "unseen" : "badge"}>{words}</span>{" "}
+      <span class={IN_WORDS.has(state) ? "badge" : "unseen"}>{words}</span>{" "}
     </span>
   );
 }

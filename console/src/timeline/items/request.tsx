@@ -3,11 +3,11 @@ import { duration } from "../../parts/format.ts";
 import { timeOfDay } from "../time-of-day.ts";
 import { plain } from "../../parts/plain.ts";
 import { glimpse } from "../../parts/glimpse.ts";
+import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { FeedContext } from "../feed.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { RequestItem } from "../fold/item.ts";
-import { Json } from "../json.tsx";
 
 /** What Claude Code asked, who has decided it, and how long that took. */
 export function Request({ item }: { readonly item: RequestItem }) {
@@ -26,7 +26,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
         <>
           <dl class="facts">
             {ask.decisionReason !== undefined && <Fact name="Asked because" text={ask.decisionReason} />}
-            {ask.risk && <Fact name="Risk" text={[ask.risk.level, ...ask.risk.why].join(", ")} />}
+            {ask.risk && <Fact name="Risk" text={[RISKS[ask.risk.level], ...ask.risk.why].join(", ")} />}
             {passed.map((pass) => (
               <Fact
                 key={pass.at}
@@ -36,12 +36,14 @@ export function Request({ item }: { readonly item: RequestItem }) {
             ))}
             {answer && <Answer answer={answer} />}
           </dl>
-          <Json value={ask.input} label="What was asked, as JSON" />
+          <Fields input={ask.input} />
         </>
       )}
     </FoldOut>
   );
 }
+
+const RISKS = { reads: "looks at files only", edits: "changes files", all: "can do anything" } as const;
 
 const WHY: Readonly<Record<string, string>> = {
   time: "no answer in time",
