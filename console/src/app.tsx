@@ -1,52 +1,56 @@
+import "./style/frame.css";
 import { useEffect } from "preact/hooks";
-import { connection, listen, requests } from "./state/live.ts";
-import { isStranger, learnMe, me } from "./state/me.ts";
-import { hrefOf, route } from "./state/route.ts";
-import { NumbersView } from "./views/numbers.tsx";
-import { SessionsView } from "./views/sessions.tsx";
-import { SessionView } from "./views/session.tsx";
+import { Announcements } from "./frame/announcements.tsx";
+import { ConnectionBanner } from "./frame/connection-banner.tsx";
+import { Header } from "./frame/header.tsx";
+import { KeyHelp } from "./frame/key-help.tsx";
+import { StartNotices } from "./frame/start-notices.tsx";
+import { CurrentView } from "./frame/current-view.tsx";
+import { useWindowTitle } from "./frame/window-title.ts";
+import { arrive } from "./state/arrive.ts";
+import { onLinkToken } from "./state/link-token.ts";
+import { listen } from "./state/live.ts";
+import { isStranger, me } from "./state/me.ts";
 import { SignInView } from "./views/sign-in.tsx";
-import { StartView } from "./views/start.tsx";
-import { WaitingView } from "./views/waiting.tsx";
 
 /** The frame around the views. */
 export function App() {
-  useEffect(() => void learnMe().catch(() => (connection.value = "lost")), []);
-  const isKnown = me.value !== undefined;
-  useEffect(() => (isKnown ? listen() : undefined), [isKnown]);
-  if (isStranger.value) return <SignInView />;
-  if (!isKnown) return <p role="status">Connecting…</p>;
+  const who = me.value;
+  const isKnown = who !== undefined;
+  // By who it is: whoever signs in anew gets a stream of his own.
+  useEffect(() => (who ? listen() : undefined), [who]);
+  useEffect(() => onLinkToken((token) => void arrive(token)), []);
+  useWindowTitle();
   return (
     <>
-      <header class="bar">
-        <nav aria-label="Views">
-          <a href={hrefOf({ view: "sessions" })}>Sessions</a>
-          <a href={hrefOf({ view: "waiting" })}>
-            Waiting {requests.value.length > 0 && <b>{requests.value.length}</b>}
-          </a>
-          <a href={hrefOf({ view: "numbers" })}>Numbers</a>
-        </nav>
-      </header>
-      {connection.value === "lost" && <p role="alert">The server is gone. Trying again…</p>}
-      <main>
-        <View />
-      </main>
+      {isKnown && (
+        <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
+          Skip to content
+        </button>
+      )}
+      {isKnown && <Header />}
+      <ConnectionBanner />
+      <Inside isKnown={isKnown} />
     </>
   );
 }
 
-function View() {
-  const at = route.value;
-  switch (at.view) {
-    case "session":
-      return <SessionView key={at.id} id={at.id} />;
-    case "waiting":
-      return <WaitingView />;
-    case "numbers":
-      return <NumbersView />;
-    case "start":
-      return <StartView />;
-    case "sessions":
-      return <SessionsView />;
-  }
+function Inside({ isKnown }: { readonly isKnown: boolean }) {
+  if (isStranger.value) return <SignInView />;
+  if (!isKnown)
+    return (
+      <p class="connecting soft" role="status">
+        Connecting…
+      </p>
+    );
+  return (
+    <>
+      <main tabIndex={-1}>
+        <StartNotices />
+        <CurrentView />
+      </main>
+      <Announcements />
+      <KeyHelp />
+    </>
+  );
 }

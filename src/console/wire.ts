@@ -130,6 +130,8 @@ export interface Decided {
   readonly sessionId: string;
   readonly title: string;
   readonly requestId: string;
+  /** Where in its log it stands. */
+  readonly eventId?: number;
   readonly toolName: string;
   readonly behavior: "allow" | "deny";
   readonly by: AnsweredBy;

@@ -44,7 +44,15 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
     throw new ApiProblem(0, { error: "unreachable", message: "The server does not answer." });
   });
   if (response.ok) return response;
+  if (response.status === 401) for (const listener of strangerListeners) listener();
   throw new ApiProblem(response.status, await problemOf(response));
+}
+
+const strangerListeners = new Set<() => void>();
+
+/** Told when the server does not know us, or not any more. */
+export function onStranger(listener: () => void): void {
+  strangerListeners.add(listener);
 }
 
 async function read<T>(response: Response): Promise<T> {

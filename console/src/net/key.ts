@@ -13,3 +13,10 @@ export function keepKey(key: string | undefined): void {
   if (key === undefined) localStorage.removeItem(NAME);
   else localStorage.setItem(NAME, key);
 }
+
+/** Told when another tab has signed in or out. */
+export function onKeyOfOthers(listener: () => void): void {
+  addEventListener("storage", ({ key }) => {
+    if (key === NAME || key === null) listener();
+  });
+}

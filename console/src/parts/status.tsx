@@ -22,6 +22,9 @@ export const STATUS_WORDS: Readonly<Record<SessionStatus, string>> = {
   closed: "Closed",
 };
 
+/** In the order in which they are of interest. */
+export const SESSION_STATUSES = ["running", "waiting_permission", "idle", "error", "cancelled", "closed"] as const;
+
 const RING = <circle cx="8" cy="8" r="6" />;
 
 const SHAPES = {

@@ -4,6 +4,10 @@ import { glimpse } from "../parts/glimpse.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
+export function titleOf({ title }: Pick<SessionDetail, "title">): string {
+  return title === "" ? "Untitled session" : glimpse(title, 200);
+}
+
 /** The session's name, which can be changed where it stands. */
 export function Title({ detail: { id, title } }: { readonly detail: SessionDetail }) {
   const [isEdited, setEdited] = useState(false);
@@ -16,7 +20,7 @@ export function Title({ detail: { id, title } }: { readonly detail: SessionDetai
   if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;
   return (
     <div class="title">
-      <h1 tabIndex={-1}>{title === "" ? "Untitled session" : glimpse(title, 200)}</h1>
+      <h1 tabIndex={-1}>{titleOf({ title })}</h1>
       {may("run") && (
         <button type="button" class="small rare" ref={opener} onClick={() => setEdited(true)}>
           Rename

@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import type { PendingRequest, SessionRow } from "../../../src/console/wire.ts";
 import { ApiProblem } from "../net/api.ts";
+import { Patience } from "../net/pause.ts";
 import { liveEvents, type LiveEvent } from "../net/stream.ts";
 import { forget } from "./me.ts";
 
@@ -55,9 +56,6 @@ export function follow(sessionId: string, from: number, tell: Followed["tell"]):
   };
 }
 
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 10_000;
-
 /** Listens until the returned function is called, or the server knows us no more. */
 export function listen(): () => void {
   const ended = new AbortController();
@@ -65,11 +63,13 @@ export function listen(): () => void {
   return () => {
     ended.abort();
     stream?.abort();
+    connection.value = "connecting";
+    requests.value = [];
   };
 }
 
 async function keepListening(ended: AbortSignal): Promise<void> {
-  let pauseMs = FIRST_RETRY_MS;
+  const patience = new Patience();
   while (!ended.aborted) {
     const own = new AbortController();
     stream = own;
@@ -79,7 +79,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
           connection.value = "live";
           for (const listener of connectListeners) listener();
         }
-        pauseMs = FIRST_RETRY_MS;
+        patience.reset();
         take(event);
       }
     } catch (error) {
@@ -91,8 +91,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
     // Cut by ourselves to follow another session: at once, and nobody needs to know.
     if (own.signal.aborted) continue;
     connection.value = "lost";
-    await pause(pauseMs);
-    pauseMs = Math.min(pauseMs * 2, LAST_RETRY_MS);
+    await patience.pause();
   }
 }
 
@@ -114,22 +113,4 @@ function tellFollower(event: Told): void {
     followed.next = event.data.id + 1;
   }
   followed.tell(event);
-}
-
-/** Whoever comes back to the page does not wait for the end of a long pause. */
-async function pause(ms: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      removeEventListener("online", end);
-      document.removeEventListener("visibilitychange", onVisible);
-      resolve();
-    };
-    const onVisible = () => {
-      if (document.visibilityState === "visible") end();
-    };
-    const timer = setTimeout(end, ms);
-    addEventListener("online", end);
-    document.addEventListener("visibilitychange", onVisible);
-  });
 }

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import type { Me } from "../../../src/console/wire.ts";
 import type { Scope } from "../../../src/domain/principal.ts";
-import { ApiProblem, get, post } from "../net/api.ts";
+import { get, onStranger, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
 
 /** Who looks at the page. */
@@ -14,14 +14,10 @@ export function may(scope: Scope): boolean {
   return me.value?.scopes.includes(scope) === true;
 }
 
+/** Throws ApiProblem; where that is a 401, the page is a stranger's from now on. */
 export async function learnMe(): Promise<void> {
-  try {
-    me.value = await get<Me>("me");
-    isStranger.value = false;
-  } catch (error) {
-    if (!(error instanceof ApiProblem) || error.status !== 401) throw error;
-    forget();
-  }
+  me.value = await get<Me>("me");
+  isStranger.value = false;
 }
 
 /** Throws ApiProblem where the token is not known. */
@@ -42,3 +38,5 @@ export function forget(): void {
   me.value = undefined;
   isStranger.value = true;
 }
+
+onStranger(forget);

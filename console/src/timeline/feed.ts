@@ -173,6 +173,8 @@ export class Feed {
     this.#events = [...this.#events, event];
     this.#fold.take(event);
     this.#hasNews = true;
+    // What was being written stands there now; that it has been said is told a little later.
+    if (isSpoken(event)) this.#said = "";
   }
 
   #replace(events: readonly ShownEvent[]): void {
@@ -195,6 +197,12 @@ export class Feed {
     });
     this.#hasNews = false;
   }
+}
+
+function isSpoken(event: ShownEvent): boolean {
+  if (event.type !== "message") return false;
+  const { parent_tool_use_id: parent, type } = event.data.message;
+  return type === "assistant" && typeof parent !== "string";
 }
 
 /** What stands in a timeline asks its feed for more of it. */

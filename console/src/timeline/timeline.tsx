@@ -34,7 +34,7 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
         </h2>
         {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
         {reader && <Items items={items} reader={reader} target={target} />}
-        {isCurrent ? <Partial feed={feed} /> : <p class="more">Loading newer…</p>}
+        {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
         {children}
       </section>
       <footer class="session-foot">
@@ -48,7 +48,7 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
 
 function Skeleton() {
   return (
-    <p class="more" role="status">
+    <p class="edge" role="status">
       Loading what has happened…
     </p>
   );
@@ -97,7 +97,7 @@ interface BeginningProps {
 function Beginning({ isWhole, reader }: BeginningProps) {
   if (isWhole) return null;
   return (
-    <p class="more">
+    <p class="edge">
       Loading older…{" "}
       <button type="button" onClick={() => void reader?.toStart()}>
         Go to the start

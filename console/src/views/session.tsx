@@ -3,9 +3,11 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { RequestCard } from "../requests/card.tsx";
 import { HeldPrompts } from "../session/queue.tsx";
+import { titleOf } from "../session/title.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
+import { useTitle } from "../state/title.ts";
 import { hrefOf } from "../state/route.ts";
 import { Feed } from "../timeline/feed.ts";
 import { Timeline } from "../timeline/timeline.tsx";
@@ -20,6 +22,7 @@ export function SessionView({ id }: { readonly id: string }) {
   }, [feed]);
   const detail = feed.detail.value;
   const problem = feed.problem.value;
+  useTitle(detail && titleOf(detail));
   if (feed.isGone.value || problem?.isMissing === true) return <Gone />;
   return (
     <div class="session">
@@ -72,7 +75,9 @@ function Gone() {
 /** What Claude Code asks in this session, to be answered here. */
 function Pending({ sessionId }: { readonly sessionId: string }) {
   const mine = requests.value.filter((request) => request.sessionId === sessionId);
-  return mine.map((request) => <RequestCard key={request.requestId} request={request} />);
+  return mine.map((request) => (
+    <RequestCard key={request.requestId} request={request} heading="h3" showSession={false} />
+  ));
 }
 
 /** #/sessions/ID?event=N */

@@ -1,4 +1,109 @@
-/** All that waits for people. */
+import "../style/requests.css";
+import { useEffect, useState } from "preact/hooks";
+import type { Decided, RequestList } from "../../../src/console/wire.ts";
+import { get, wordsOf } from "../net/api.ts";
+import { RequestCard } from "../requests/card.tsx";
+import { DecidedList } from "../requests/decided.tsx";
+import { useLingering } from "../requests/lingering.ts";
+import { NotifyButton } from "../requests/notify-button.tsx";
+import { Plain } from "../requests/plain.tsx";
+import { whyOnlyLook } from "../requests/words/deciders.ts";
+import { grouped, keyOf, type Group } from "../requests/words/shown.ts";
+import { connection, requests } from "../state/live.ts";
+import { me } from "../state/me.ts";
+import { hrefOf } from "../state/route.ts";
+
+/** All that waits for people, and what was decided last. */
 export function WaitingView() {
-  return <h1>Waiting</h1>;
+  const open = requests.value;
+  const { decided, problem } = useDecided(open.map(keyOf).join("\n"));
+  const shown = useLingering(open, decided);
+  const isKnown = connection.value === "live" && (decided !== undefined || problem !== "");
+  return (
+    <div class="rq-page">
+      <header class="rq-page-head">
+        <h1>Waiting for people</h1>
+        <NotifyButton />
+      </header>
+      <p class="rq-soft" role="status">
+        {open.length > 0 ? countWords(open.length) : ""}
+      </p>
+      {shown.length === 0 && (isKnown ? <Nothing /> : open.length === 0 && <p class="rq-soft">Loading…</p>)}
+      {grouped(shown).map((group) => (
+        <SessionGroup key={group.sessionId} group={group} />
+      ))}
+      <section aria-labelledby="decided-lately">
+        <h2 id="decided-lately">Decided lately</h2>
+        {problem !== "" && (
+          <p class="rq-problem" role="alert">
+            {problem}
+          </p>
+        )}
+        {decided ? <DecidedList decided={decided} /> : problem === "" && <p class="rq-soft">Loading…</p>}
+      </section>
+    </div>
+  );
+}
+
+function countWords(count: number): string {
+  return count === 1 ? "One request is open." : `${String(count)} requests are open, the oldest first.`;
+}
+
+/** Asked for anew whenever `openKeys` change: something was decided then. */
+function useDecided(openKeys: string) {
+  const [decided, setDecided] = useState<readonly Decided[]>();
+  const [problem, setProblem] = useState("");
+  const isLive = connection.value === "live";
+  useEffect(() => {
+    let isOver = false;
+    const load = async () => {
+      try {
+        const list = await get<RequestList>("requests");
+        if (isOver) return;
+        setDecided(list.decided);
+        setProblem("");
+      } catch (error) {
+        if (!isOver) setProblem(`What was decided cannot be shown: ${wordsOf(error)}`);
+      }
+    };
+    void load();
+    return () => {
+      isOver = true;
+    };
+  }, [openKeys, isLive]);
+  return { decided, problem };
+}
+
+function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly group: Group }) {
+  const id = `session-${sessionId}`;
+  return (
+    <section class="rq-group" aria-labelledby={id}>
+      <header class="rq-group-head">
+        <h2 id={id}>
+          <a href={hrefOf({ view: "session", id: sessionId })}>
+            <Plain text={title === "" ? "Session without a name" : title} />
+          </a>
+        </h2>
+        <p class="rq-folder">
+          <Plain text={cwd} />
+        </p>
+      </header>
+      {shown.map(({ request }) => (
+        <RequestCard key={keyOf(request)} request={request} heading="h3" showSession={false} />
+      ))}
+    </section>
+  );
+}
+
+function Nothing() {
+  const only = me.value && whyOnlyLook(me.value);
+  return (
+    <div class="rq-nothing">
+      <p>
+        <b>Nothing waits for you.</b>
+      </p>
+      <p>When Claude Code asks for a permission, has a question or a plan, it stands here at once.</p>
+      {only !== undefined && <p>{only}</p>}
+    </div>
+  );
 }

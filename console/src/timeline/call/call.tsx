@@ -69,7 +69,7 @@ function State({ state }: { readonly state: CallState }) {
   const [mark, words] = STATES[state];
   return (
     <span class={`state ${state}`}>
-      <span class="mark" aria-hidden="true">
+      <span class="glyph" aria-hidden="true">
         {mark}
       </span>
       <span class={IN_WORDS.has(state) ? "badge" : "unseen"}>{words}</span>{" "}

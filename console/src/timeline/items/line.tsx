@@ -15,7 +15,7 @@ export function Line({ item }: { readonly item: LineItem }) {
   const isLong = text.length > SHORT || text.trim().includes("\n");
   const words = (
     <span class={`words ${tone}`}>
-      <span class="mark" aria-hidden="true">
+      <span class="glyph" aria-hidden="true">
         {MARKS[tone]}
       </span>{" "}
       {glimpse(text, SHORT)}
