@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { hunksBetween, hunksReported } from "../../parts/diff-lines.ts";
-import { Diff } from "../../parts/diff.tsx";
+import { Change as FileChange } from "../../parts/diff.tsx";
 import { plain } from "../../parts/plain.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 import { Markdown } from "../../parts/markdown.tsx";
@@ -75,15 +75,11 @@ function Change({ cwd, item: { input, structured } }: Props) {
   const reported = useMemo(() => hunksReported(structured), [structured]);
   const told = useMemo(() => (reported ? [] : changesTold(input)), [input, reported]);
   const path = fromFolder(textAt(input, "file_path") ?? textAt(input, "notebook_path") ?? "", cwd);
-  const label = `Changes of ${plain(path)}`;
   return (
     <>
-      <p class="path">
-        <code>{plain(path)}</code>
-      </p>
-      {reported && <Diff hunks={reported} numbered label={label} />}
+      {reported && <FileChange hunks={reported} numbered path={path} />}
       {told.map((hunks, at) => (
-        <Diff key={at} hunks={hunks} numbered={false} label={label} />
+        <FileChange key={at} hunks={hunks} path={path} />
       ))}
     </>
   );
