@@ -25,7 +25,7 @@ function Key({ figure }: { readonly figure: Figure }) {
   return (
     <ul class="chart-key">
       {figure.series.map(({ fill, name }) => (
-        <li key={name}>
+        <li key={fill}>
           <i class={`swatch fill-${String(fill)}`} aria-hidden="true" />
           <bdi>{name}</bdi>
         </li>

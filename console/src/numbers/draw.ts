@@ -30,6 +30,7 @@ export function draw(canvas: HTMLCanvasElement, figure: Figure): () => void {
         label: name,
         data: [...values],
         backgroundColor: palette.fills.get(fill) ?? palette.text,
+        hoverBackgroundColor: palette.fills.get(fill) ?? palette.text,
         maxBarThickness: figure.lying === true ? 22 : 36,
         borderRadius: 1,
         categoryPercentage: 0.85,

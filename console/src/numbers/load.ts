@@ -68,5 +68,10 @@ export function keepUp(): () => void {
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", onVisible);
     for (const end of ends) end();
+    // Whoever comes next may be somebody else.
+    asked++;
+    numbers.value = undefined;
+    problem.value = undefined;
+    isLoading.value = false;
   };
 }

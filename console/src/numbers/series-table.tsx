@@ -9,8 +9,8 @@ export function SeriesTable({ figure }: { readonly figure: Figure }) {
   const told = lines.filter(({ values }) => values.some((value) => value > 0));
   return (
     <Table name={title} heads={[of, ...series.map(({ name }) => name), ...(hasSum ? ["In all"] : [])]}>
-      {(lying ? told : told.toReversed()).map(({ label, values }) => (
-        <Row key={label}>
+      {(lying ? told : told.toReversed()).map(({ label, values }, line) => (
+        <Row key={line}>
           <Head isShort={of === "Day"}>{label}</Head>
           {values.map((value, n) => (
             <Cell key={n} of={series[n]?.name ?? ""} isNothing={value === 0}>

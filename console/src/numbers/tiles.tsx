@@ -23,7 +23,7 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
         more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
       />
       <Tile name="Time worked" value={duration(workedMs(totals))} more={perTurn(workedMs(totals), turns)} />
-      <Tile name="Waiting for people" value={duration(waitedMs)} more="with a request open" />
+      <Tile name="Waiting for people" value={waitedMs > 0 ? duration(waitedMs) : "None"} more="with a request open" />
     </dl>
   );
 }

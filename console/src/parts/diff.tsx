@@ -1,42 +1,81 @@
-import { structuredPatch } from "diff";
-import { Plain } from "../requests/plain.tsx";
+import "../style/diff.css";
+import { useMemo, useState } from "preact/hooks";
+import { countOf, hunksBetween, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
+import { plain } from "./plain.ts";
 
-interface Props {
+interface DiffProps {
   readonly before: string;
   readonly after: string;
   readonly path: string;
 }
 
-const MARKS: Readonly<Record<string, { readonly kind: string; readonly word: string }>> = {
-  "+": { kind: "added", word: "added: " },
-  "-": { kind: "removed", word: "removed: " },
-};
+/** What changes in a file, whole: for whoever is to decide about it. */
+export function Diff({ after, before, path }: DiffProps) {
+  const hunks = useMemo(() => hunksBetween(before, after), [before, after]);
+  return <Change hunks={hunks} path={path} isWhole />;
+}
 
-/** What changes in a file, line by line. */
-export function Diff({ after, before, path }: Props) {
-  const { hunks } = structuredPatch(path, path, before, after, "", "", { context: 3 });
+interface Props {
+  readonly hunks: readonly Hunk[];
+  readonly path: string;
+  /** Its line numbers are those of the file. */
+  readonly numbered?: boolean;
+  /** Nothing of it is left for a click. */
+  readonly isWhole?: boolean;
+}
+
+/** Lines that are shown at first. */
+const SHOWN = 200;
+
+/** A change of a file, line by line. */
+export function Change({ hunks, isWhole = false, numbered = false, path }: Props) {
+  const [isAsked, setAsked] = useState(isWhole);
+  const lines = useMemo(() => linesToShow(hunks, numbered), [hunks, numbered]);
+  const { added, removed } = countOf(lines);
+  const shown = isAsked ? lines : lines.slice(0, SHOWN);
   return (
     <figure class="diff">
       <figcaption>
-        <Plain text={path} />
+        <code>{plain(path)}</code>{" "}
+        <span aria-hidden="true">
+          <span class="plus">+{added}</span> <span class="minus">−{removed}</span>
+        </span>
+        <span class="unseen">
+          {added} lines added, {removed} removed
+        </span>
       </figcaption>
-      <pre tabIndex={0} role="region" aria-label={`Change of ${path}`}>
-        {hunks.flatMap(({ lines }, hunk) =>
-          lines.map((line, place) => <Line key={`${String(hunk)}.${String(place)}`} line={line} />),
-        )}
-      </pre>
+      <div class="box" tabIndex={0} role="region" aria-label={`Change of ${plain(path)}`}>
+        <div class="lines">
+          {shown.map((line, at) => (
+            <Line key={at} line={line} numbered={numbered} />
+          ))}
+        </div>
+      </div>
+      {shown.length < lines.length && (
+        <button type="button" onClick={() => setAsked(true)}>
+          Show all {lines.length} lines
+        </button>
+      )}
     </figure>
   );
 }
 
-function Line({ line }: { readonly line: string }) {
-  const { kind, word } = MARKS[line.slice(0, 1)] ?? { kind: "same", word: "" };
+const SIGNS = { same: " ", added: "+", removed: "−", gap: "⋯" } as const;
+const WORDS = { same: "", added: "added: ", removed: "removed: ", gap: "" } as const;
+
+function Line({ line, numbered }: { readonly line: DiffLine; readonly numbered: boolean }) {
   return (
-    <span class={`diff-line ${kind}`}>
-      <span aria-hidden="true">{line.slice(0, 1)} </span>
-      <span class="unseen">{word}</span>
-      <Plain text={line.slice(1)} />
-      {"\n"}
-    </span>
+    <div class={`line ${line.kind}`}>
+      {numbered && (
+        <span class="number" aria-hidden="true">
+          {line.newNumber ?? line.oldNumber ?? ""}
+        </span>
+      )}
+      <span class="sign" aria-hidden="true">
+        {SIGNS[line.kind]}
+      </span>
+      <span class="unseen">{WORDS[line.kind]}</span>
+      <code>{plain(line.text)}</code>
+    </div>
   );
 }

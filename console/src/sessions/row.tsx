@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { SessionRow } from "../../../src/console/wire.ts";
 import type { Rung } from "../../../src/domain/approvals/rung.ts";
 import { count, shortPath, usd } from "../parts/format.ts";
-import { oneLine } from "../parts/plain.ts";
+import { oneLine, plain } from "../parts/plain.ts";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
 import { hrefOf } from "../state/route.ts";
@@ -14,7 +14,7 @@ export function Row({ row }: { readonly row: SessionRow }) {
     <li class="session">
       <Status status={row.status} />
       <div class="session-what">
-        <a class="session-title" href={hrefOf({ view: "session", id: row.id })}>
+        <a class="session-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
           <bdi>{title === "" ? "No prompt yet" : title}</bdi>
         </a>
         <Facts row={row} />
@@ -38,7 +38,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
         </li>
       )}
       <Fact of={endOf(row)} />
-      <li title={row.cwd}>
+      <li>
         <span class="unseen">in </span>
         <bdi>{oneLine(shortPath(row.cwd))}</bdi>
       </li>
@@ -55,8 +55,8 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
 }
 
 const WHO: Readonly<Record<Rung, string>> = {
-  user: "the person at its client",
-  console: "you, here",
+  user: "its client’s user",
+  console: "this console",
   webhook: "a webhook",
   caller: "the calling model",
 };

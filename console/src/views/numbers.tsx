@@ -1,5 +1,5 @@
 import "../style/numbers.css";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ChartCard } from "../numbers/chart.tsx";
 import { Directories } from "../numbers/directories.tsx";
 import { figuresOf } from "../numbers/figure.ts";
@@ -13,13 +13,20 @@ import { hrefOf } from "../state/route.ts";
 
 /** What it has cost, and how long it has taken. */
 export function NumbersView() {
+  const heading = useRef<HTMLHeadingElement>(null);
   useEffect(keepUp, []);
+  useEffect(() => {
+    // This view is loaded when somebody comes to it: what has the focus for him meanwhile is all around it.
+    if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
+  }, []);
   const shown = numbers.value;
   const isOther = shown?.of !== range.value;
   return (
-    <div class="numbers">
+    <div class="view numbers">
       <div class="numbers-head">
-        <h1 tabIndex={-1}>Numbers</h1>
+        <h1 ref={heading} tabIndex={-1}>
+          Numbers
+        </h1>
         <Ranges />
         <button type="button" aria-disabled={isLoading.value} aria-busy={isLoading.value} onClick={reload}>
           Reload
