@@ -92,7 +92,11 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     if (spec.enableFileCheckpointing !== true) {
       throw invalidArgument("rewind", "no file checkpoints are kept in this session. Those started here keep them.");
     }
-    return engine.control(caller, sessionId, { do: "rewind", ...read(Rewind, body) }, BY);
+    // Where it cannot, that is refused.
+    return {
+      canRewind: true,
+      ...(await engine.control(caller, sessionId, { do: "rewind", ...read(Rewind, body) }, BY)),
+    };
   },
 };
 
