@@ -26,6 +26,10 @@ export const entry = (page: Page, words: RegExp | string) =>
     .getByRole("listitem")
     .filter({ hasText: words, hasNotText: "model-script" });
 
+/** The events by which the items of the timeline are named, from top to bottom. */
+export const shownEvents = async (page: Page) =>
+  page.evaluate<number[]>('[...document.querySelectorAll("[data-event]")].map(({ dataset }) => Number(dataset.event))');
+
 /** Fills in the form for a new session and sends it; resolves with the session's id when its page is there. */
 export async function startSession(page: Page, prompt: string, { cwd, mode }: { cwd: string; mode?: string }) {
   await page.getByRole("link", { name: "New session" }).click();
