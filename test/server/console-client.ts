@@ -16,9 +16,9 @@ export interface Signed {
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** Starts a session; answers with its id. */
   start(prompt: string, cwd: string, more?: object): Promise<string>;
-  /** The request that is open in the session, when there is one. */
-  asked(sessionId: string): Promise<PendingRequest>;
-  /** Resolves when no turn runs. */
+  /** The request that is open in the session, when there is one, other than `before`. */
+  asked(sessionId: string, before?: string): Promise<PendingRequest>;
+  /** Resolves when no turn runs and nothing goes on in the background. */
   end(sessionId: string): Promise<SessionDetail>;
 }
 
@@ -67,12 +67,16 @@ export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "k
       const { sessionId } = await well<{ sessionId: string }>(await post("sessions", { prompt, cwd, ...more }));
       return sessionId;
     },
-    asked: async (sessionId) =>
-      until(sessionId, "requests", (open) => open.find((request) => request.sessionId === sessionId)),
+    asked: async (sessionId, before) =>
+      until(sessionId, "requests", (open) =>
+        open.find((request) => request.sessionId === sessionId && request.requestId !== before),
+      ),
     end: async (sessionId) =>
       until(sessionId, "session", (detail) => {
         if (detail.requests > 0) throw new Error(`${sessionId} asks`);
-        return detail.turnStartedAt === undefined && detail.turns > 0 ? detail : undefined;
+        const { background, lastOutcome, turnStartedAt } = detail;
+        const isOver = turnStartedAt === undefined && lastOutcome !== undefined && background === 0;
+        return isOver ? detail : undefined;
       }),
   };
 }
