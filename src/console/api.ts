@@ -33,8 +33,8 @@ export interface ConsoleOptions {
 export interface ConsoleApi {
   me(caller: Caller): Me;
   routes: readonly Route[];
-  /** Resolves when there is nothing more to tell. */
-  live(caller: Caller, query: URLSearchParams, send: Send, signal: AbortSignal): Promise<void>;
+  /** Throws AppError where it is refused; what it returns resolves when there is nothing more to tell. */
+  live(caller: Caller, query: URLSearchParams): (send: Send, signal: AbortSignal) => Promise<void>;
 }
 
 export interface Route {
@@ -89,8 +89,11 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   return {
     me: (caller) => meOf(caller, options),
     routes: [...reading, starting, ...acting],
-    live: async (caller, query, send, signal) =>
-      tellLive(sources(), { caller, query: liveQueryOf(query) }, send, signal),
+    live: (caller, query) => {
+      const asked = { caller, query: liveQueryOf(query) };
+      const from = sources();
+      return async (send, signal) => tellLive(from, asked, send, signal);
+    },
   };
 }
 

@@ -30,7 +30,7 @@ const OVERLAP_MS = 5_000;
 /** Sessions that change between two looks; of more the page hears by and by. */
 const CHANGED_MOST = 200;
 
-/** Resolves when `signal` aborts or the followed session is gone; rejects when something cannot be read or sent. */
+/** Resolves when `signal` aborts; rejects when something cannot be read or sent. */
 export async function tellLive(
   sources: Sources,
   { caller, query }: { caller: Caller; query: LiveQuery },

@@ -59,7 +59,7 @@ describe("text of agents", () => {
   });
 
   it("shows what is not seen or turns text around", () => {
-    expect(plain("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a␀b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
+    expect(plain("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
   });
 
   it("keeps lines, tabs and letters of all scripts", () => {

@@ -2,8 +2,6 @@ import { describe, expect, test } from "vitest";
 import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../console/src/requests/words/answer.ts";
 import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
 import { Guard } from "../../console/src/requests/words/guard.ts";
-import { harmless, piecesOf } from "../../console/src/requests/words/harmless.ts";
-import { readObject } from "../../console/src/requests/words/json-place.ts";
 import {
   answersOf,
   NO_CHOICE,
@@ -13,8 +11,6 @@ import {
   type Question,
 } from "../../console/src/requests/words/questions.ts";
 import { grouped, shownNow } from "../../console/src/requests/words/shown.ts";
-import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
-import { agoWords, leftWords } from "../../console/src/requests/words/times.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
 
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
@@ -56,6 +52,13 @@ describe("what is sent", () => {
     });
   });
 
+  test("what cannot be seen is an escape where JSON is edited, and is itself again when it is sent", () => {
+    const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
+    const { text } = editableOf(asked);
+    expect(text).toContain("/a\\u202eb\\udb40\\udc41");
+    expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
+  });
+
   test("what was edited goes along, what is as it was does not", () => {
     const { input } = request();
     expect(allowedWith({ input }, { ...input })).toEqual({ decision: "allow" });
@@ -72,42 +75,6 @@ describe("what is sent", () => {
     [{ decision: "allow", updatedInput: {} }, { type: "plan" }, "Plan approved with your changes."],
   ] as const)("%j is told as done", (body, changes, words) => {
     expect(doneWords(request(changes), body)).toBe(words);
-  });
-});
-
-describe("JSON that is typed", () => {
-  test("an object is read", () => {
-    expect(readObject(' {"a": [1, -2.5e3, "\\u00e9 \\"", null, {}]} ')).toEqual({
-      ok: true,
-      value: { a: [1, -2500, 'é "', null, {}] },
-    });
-  });
-
-  test.each([
-    ['{\n  "a": 1\n  "b": 2\n}', 'Line 3, column 3: expected a comma or }, found "\\"".'],
-    ['{"a": 1,}', 'Line 1, column 9: expected a name in double quotes ", found "}".'],
-    ['{"a" 1}', 'Line 1, column 6: expected a colon, found "1".'],
-    ['{"a": tru}', 'Line 1, column 7: expected a value, found "t".'],
-    ['{"a": 01}', 'Line 1, column 7: expected a value, found "0".'],
-    ['{"a": [1, 2}', 'Line 1, column 12: expected a comma or ], found "}".'],
-    ['{"a": "b', 'Line 1, column 9: expected the closing quote " (a new line is written \\n), found the end.'],
-    ['{"a": "b\nc"}', 'Line 1, column 9: expected the closing quote " (a new line is written \\n), found "\\n".'],
-    ['{"a": "C:\\x"}', 'Line 1, column 10: expected a known escape (a lone \\ is written \\\\), found "\\\\".'],
-    ["{} {}", 'Line 1, column 4: expected nothing more, found "{".'],
-    ["", "Line 1, column 1: expected a value, found the end."],
-    ["[1]", 'Line 1, column 1: expected one object in braces { }, found "[".'],
-  ])("%j: where it goes wrong", (text, problem) => {
-    expect(readObject(text)).toMatchObject({ ok: false, problem });
-  });
-
-  test("whatever is no JSON has a place inside it", () => {
-    const good = JSON.stringify({ a: [1, { b: "x\ny" }, true], c: -0.5, d: null }, undefined, 1);
-    for (let at = 0; at < good.length; at += 1) {
-      for (const changed of [good.slice(0, at), `${good.slice(0, at)}@${good.slice(at)}`]) {
-        const read = readObject(changed);
-        if (!read.ok) expect(read.at).toBeLessThanOrEqual(at);
-      }
-    }
   });
 });
 
@@ -165,8 +132,10 @@ describe("who decides", () => {
     [{ behavior: "deny", by: "rule", rule: "Bash(rm:*)" }, false, "Denied by the rule Bash(rm:*)"],
     [{ behavior: "deny", by: "timeout" }, false, "Denied because nobody answered in time"],
     [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],
+    [{ behavior: "allow", by: "console", toolName: "AskUserQuestion" }, true, "Answered by you"],
+    [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],
   ] as const)("%j", (decided, mine, words) => {
-    expect(decidedWords(decided, mine)).toBe(words);
+    expect(decidedWords({ toolName: "Bash", ...decided }, mine)).toBe(words);
   });
 
   test("who is asked after it", () => {
@@ -183,66 +152,6 @@ describe("who decides", () => {
       /^Nobody may answer here.*--approvals console\.$/,
     );
     expect(whyOnlyLook({ approvals: ["console"], scopes: ["read"] })).toContain("scope approve");
-  });
-});
-
-describe("what it is about", () => {
-  test("in words", () => {
-    expect(headline(request())).toBe("Claude Code asks to run a command");
-    expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
-    expect(headline(request({ toolName: "mcp__git__hub__open" }))).toBe(
-      "Claude Code asks to use hub__open of the MCP server git",
-    );
-    expect(headline(request({ toolName: "toString" }))).toBe("Claude Code asks to use a tool");
-    expect(headline(request({ type: "question", input: { questions: [1, 2] } }))).toBe("Claude Code has 2 questions");
-  });
-
-  test("nothing of an input is left out", () => {
-    const inputs: [string, Record<string, unknown>][] = [
-      ["Bash", { command: "ls", description: "List", timeout: 5, run_in_background: true }],
-      ["Bash", { command: ["ls"] }],
-      ["Write", { file_path: "/a", content: "x", mode: 1 }],
-      ["Edit", { file_path: "/a", old_string: "x", new_string: "y", replace_all: true }],
-      ["MultiEdit", { file_path: "/a", edits: [{ old_string: "x", new_string: "y" }] }],
-      ["MultiEdit", { file_path: "/a", edits: [{ old_string: "x", new_string: "y", replace_all: true }] }],
-      ["toString", { a: 1 }],
-    ];
-    const kinds = inputs.map(([toolName, input]) => shapeOf({ toolName, input }));
-    expect(kinds.map(({ kind, rest }) => [kind, rest])).toEqual([
-      ["command", { timeout: 5, run_in_background: true }],
-      ["fields", { command: ["ls"] }],
-      ["diffs", { mode: 1 }],
-      ["diffs", { replace_all: true }],
-      ["diffs", {}],
-      ["fields", inputs[5]?.[1]],
-      ["fields", { a: 1 }],
-    ]);
-  });
-
-  test("nothing of a text hides", () => {
-    expect(harmless("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe("ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}");
-    expect(piecesOf("a\u0000b")).toEqual([
-      { text: "a", isOdd: false },
-      { text: "\\x00", isOdd: true },
-      { text: "b", isOdd: false },
-    ]);
-    expect(harmless("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
-  });
-
-  test("times", () => {
-    expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(leftWords)).toEqual([
-      "0:00",
-      "0:09",
-      "2:41",
-      "1 h 05 min",
-      "2 days",
-    ]);
-    expect([5_000, 300_000, 7_200_000, 300_000_000].map(agoWords)).toEqual([
-      "just now",
-      "5 min ago",
-      "2 h ago",
-      "3 days ago",
-    ]);
   });
 });
 

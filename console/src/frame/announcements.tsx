@@ -50,7 +50,19 @@ function idOf({ sessionId, requestId }: PendingRequest): string {
 }
 
 function wordsOf({ type, toolName, title }: PendingRequest): string {
-  const where = title === "" ? "A session" : `“${oneLine(title)}”`;
+  const where = title === "" ? "A session" : `“${shortened(oneLine(title))}”`;
   if (type === "question") return `${where} asks a question.`;
   return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${oneLine(toolName)}.`;
+}
+
+const LONGEST = 60;
+
+function shortened(text: string): string {
+  // Not in the middle of a letter.
+  return text.length > LONGEST
+    ? `${text
+        .slice(0, LONGEST)
+        .replace(/\p{Cs}$/u, "")
+        .trimEnd()}…`
+    : text;
 }

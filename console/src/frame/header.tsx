@@ -25,9 +25,12 @@ export function Header() {
           <a
             class="button primary"
             href={hrefOf({ view: "start" })}
+            aria-label="New session"
             aria-current={route.value.view === "start" ? "page" : undefined}
           >
-            New session
+            <span>
+              New<span class="bar-more"> session</span>
+            </span>
           </a>
         )}
         <Account />

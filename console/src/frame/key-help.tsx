@@ -16,6 +16,8 @@ const ROWS: readonly (readonly [readonly string[], string])[] = [
   [["j"], "Next session in the list"],
   [["k"], "The one before"],
   [["Enter"], "Open it"],
+  [["a"], "Allow the request that has the focus"],
+  [["d"], "Deny it"],
   [["?"], "This help"],
 ];
 

@@ -21,6 +21,5 @@ function shown(character: string): string {
   const code = character.codePointAt(0) ?? 0;
   if (character === "\n" || character === "\t") return character;
   if (character === "\r") return "";
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }

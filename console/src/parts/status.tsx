@@ -1,5 +1,6 @@
 import "../style/status.css";
 import type { SessionStatus } from "../../../src/domain/session.ts";
+import { STATUS_WORDS } from "./status-words.ts";
 
 /** What a session is doing in a word, with a colour, and a shape for whoever does not see colours. */
 export function Status({ status }: { readonly status: SessionStatus }) {
@@ -12,18 +13,6 @@ export function Status({ status }: { readonly status: SessionStatus }) {
     </span>
   );
 }
-
-export const STATUS_WORDS: Readonly<Record<SessionStatus, string>> = {
-  running: "Running",
-  waiting_permission: "Waiting",
-  idle: "Idle",
-  error: "Error",
-  cancelled: "Cancelled",
-  closed: "Closed",
-};
-
-/** In the order in which they are of interest. */
-export const SESSION_STATUSES = ["running", "waiting_permission", "idle", "error", "cancelled", "closed"] as const;
 
 const RING = <circle cx="8" cy="8" r="6" />;
 

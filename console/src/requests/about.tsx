@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import type { Risk } from "../../../src/domain/approvals/risk.ts";
+import { moment } from "../parts/format.ts";
+import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
-import { useNow } from "./clock.ts";
 import { Plain } from "./plain.tsx";
 import { rungWords, thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
-import { clockWords, leftWords } from "./words/times.ts";
+import { leftWords } from "./words/time-left.ts";
 
 export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
   const level = risk?.level ?? "unknown";
@@ -77,10 +78,9 @@ function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request:
 
 /** Ticks; nobody is to be told each second. */
 function Until({ at }: { readonly at: number }) {
-  const now = useNow();
   return (
-    <time class="rq-left" aria-live="off" dateTime={new Date(at).toISOString()} title={`At ${clockWords(at, now)}`}>
-      {leftWords(at - now)}
+    <time class="rq-left" aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>
+      {leftWords(at - now.value)}
     </time>
   );
 }

@@ -4,7 +4,7 @@ import type { PendingRequest } from "../../../src/console/wire.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
-import { draftOf, type Draft } from "./draft.ts";
+import { draftOf, JUST_CAME, type Draft } from "./draft.ts";
 import { InputShown } from "./input.tsx";
 import { useKeys } from "./keys.ts";
 import { PermissionForm } from "./forms/permission-form.tsx";
@@ -89,11 +89,11 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
       {request.type === "permission" && <About request={request} />}
       {request.type === "permission" && <PermissionForm {...form} />}
       {draft.problem.value !== "" && (
-        <p class="rq-problem" role="alert">
+        <p class={draft.problem.value === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
           <Plain text={draft.problem.value} />
         </p>
       )}
-      {only !== undefined && <p class="rq-only-look">{only}</p>}
+      {only !== undefined && <p class="rq-note">{only}</p>}
     </>
   );
 }

@@ -1,15 +1,14 @@
 import type { Decided } from "../../../src/console/wire.ts";
+import { Ago } from "../parts/time.tsx";
 import { hrefOf } from "../state/route.ts";
-import { useNow } from "./clock.ts";
 import { isMine } from "./draft.ts";
 import { Plain } from "./plain.tsx";
-import { decidedWords } from "./words/deciders.ts";
+import { decidedName, decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
-import { agoWords, clockWords } from "./words/times.ts";
 
 /** What was decided last, by whom. */
 export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
-  if (decided.length === 0) return <p class="rq-soft">Nothing has been decided yet.</p>;
+  if (decided.length === 0) return <p class="soft">Nothing has been decided yet.</p>;
   return (
     <ol class="rq-decided">
       {decided.map((each) => (
@@ -20,8 +19,7 @@ export function DecidedList({ decided }: { readonly decided: readonly Decided[] 
 }
 
 function Row({ decided }: { readonly decided: Decided }) {
-  const { at, behavior, eventId, message, remembered = [], sessionId, title, toolName } = decided;
-  const now = useNow();
+  const { at, behavior, eventId, message, remembered = [], sessionId, title } = decided;
   const where = eventId === undefined ? "" : `?event=${String(eventId)}`;
   return (
     <li>
@@ -31,7 +29,7 @@ function Row({ decided }: { readonly decided: Decided }) {
       <div class="rq-decided-what">
         <p>
           <code>
-            <Plain text={toolName} />
+            <Plain text={decidedName(decided)} />
           </code>{" "}
           <Plain text={decidedWords(decided, isMine(decided))} />
           {remembered.length > 0 && (
@@ -48,15 +46,15 @@ function Row({ decided }: { readonly decided: Decided }) {
             <Plain text={message} />
           </p>
         )}
-        <p class="rq-soft">
+        <p class="soft">
           <a href={`${hrefOf({ view: "session", id: sessionId })}${where}`}>
             <Plain text={title === "" ? "Session without a name" : title} />
           </a>
         </p>
       </div>
-      <time class="rq-soft" dateTime={new Date(at).toISOString()} title={clockWords(at, now)}>
-        {agoWords(now - at)}
-      </time>
+      <span class="soft">
+        <Ago at={at} />
+      </span>
     </li>
   );
 }

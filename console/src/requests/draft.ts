@@ -18,6 +18,8 @@ export interface Draft {
   readonly problem: Signal<string>;
   /** What became of the request; "" as long as it is open. */
   readonly outcome: Signal<string>;
+  /** What is filled in was opened just now: the focus belongs there. */
+  takesFocus: boolean;
   /** It was this page's answer. */
   isMine: boolean;
 }
@@ -37,6 +39,7 @@ export function draftOf(request: PendingRequest): Draft {
     isSending: signal(false),
     problem: signal(""),
     outcome: signal(""),
+    takesFocus: false,
     isMine: false,
   };
   forgetOld();
@@ -64,6 +67,9 @@ export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.choices.value = choices;
 }
 
+/** Why a press was not taken for one. */
+export const JUST_CAME = "This has only just come here: have a look, then press again.";
+
 export function complain(draft: Draft, problem: string): void {
   draft.problem.value = problem;
 }
@@ -71,6 +77,14 @@ export function complain(draft: Draft, problem: string): void {
 export function open(draft: Draft, what: "nothing" | "message" | "edit"): void {
   draft.problem.value = "";
   draft.open.value = what;
+  draft.takesFocus = true;
+}
+
+/** Once: where a whole view comes back with what had been begun in it, the focus is not for that. */
+export function takeFocus(draft: Draft): boolean {
+  const { takesFocus } = draft;
+  draft.takesFocus = false;
+  return takesFocus;
 }
 
 /** Answered on this page, as far as it remembers. */

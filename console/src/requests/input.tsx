@@ -1,6 +1,6 @@
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
-import { Diff } from "../parts/diff.tsx";
+import { Change } from "./change.tsx";
 import { Code, Plain } from "./plain.tsx";
 import { shapeOf } from "./words/subject.ts";
 
@@ -19,10 +19,19 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
           <Code label="Command" text={shape.command} />
         </>
       )}
-      {shape.kind === "diffs" && request.toolName === "Write" && (
-        <p class="rq-description">The whole file is written; what is in it now is lost.</p>
+      {shape.kind === "diffs" && (
+        <>
+          <p class="rq-description">
+            <code>
+              <Plain text={shape.path} />
+            </code>
+            {request.toolName === "Write" && <span class="soft"> is written whole: what is in it now is lost</span>}
+          </p>
+          {shape.diffs.map((change, place) => (
+            <Change key={place} {...change} />
+          ))}
+        </>
       )}
-      {shape.kind === "diffs" && shape.diffs.map((diff, place) => <Diff key={place} {...diff} path={shape.path} />)}
       <Fields input={shape.rest} />
     </div>
   );

@@ -1,4 +1,4 @@
-import { notices, switchOff, switchOn } from "./notices.ts";
+import { notices, switchOff, switchOn } from "./notify.ts";
 
 /** To be told by the browser while one looks elsewhere. */
 export function NotifyButton() {
@@ -6,7 +6,7 @@ export function NotifyButton() {
     case "unknown":
       return undefined;
     case "blocked":
-      return <p class="rq-soft">This browser shows no notifications of this page: its settings forbid it.</p>;
+      return <p class="soft">This browser shows no notifications of this page: its settings forbid it.</p>;
     case "on":
       return (
         <button type="button" aria-pressed={true} onClick={switchOff}>

@@ -64,6 +64,14 @@ export function stay(key: string): void {
   if (card && hasFocus(card)) card.focus();
 }
 
+/** The next of the cards on the page, or the one before. */
+export function focusCard(by: 1 | -1): void {
+  const waiting = [...document.querySelectorAll<HTMLElement>(OPEN)];
+  const at = waiting.findIndex(hasFocus);
+  const to = at === -1 ? 0 : Math.min(Math.max(at + by, 0), waiting.length - 1);
+  waiting[to]?.focus();
+}
+
 function focusHeading(): void {
   const heading = document.querySelector<HTMLElement>("main h1");
   heading?.setAttribute("tabindex", "-1");

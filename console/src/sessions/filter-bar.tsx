@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { SESSION_STATUSES, STATUS_WORDS } from "../parts/status.tsx";
+import { SESSION_STATUSES, STATUS_WORDS } from "../parts/status-words.ts";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import { shortPath } from "../parts/format.ts";
 import { oneLine } from "../parts/plain.ts";

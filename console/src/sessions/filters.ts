@@ -1,4 +1,4 @@
-import { SESSION_STATUSES } from "../parts/status.tsx";
+import { SESSION_STATUSES } from "../parts/status-words.ts";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { SessionRow } from "../../../src/console/wire.ts";
 
@@ -20,7 +20,8 @@ export function filtersOf(query: URLSearchParams): Filters {
 }
 
 export function queryOf({ statuses, text, cwd }: Filters): URLSearchParams {
-  const query = new URLSearchParams(statuses.map((status) => ["status", status]));
+  const query = new URLSearchParams();
+  for (const status of statuses) query.append("status", status);
   if (text !== "") query.set("text", text);
   if (cwd !== "") query.set("cwd", cwd);
   return query;

@@ -1,4 +1,4 @@
-import { batch, effect, signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { SessionList, SessionRow } from "../../../src/console/wire.ts";
 import { ApiProblem, get } from "../net/api.ts";
 import { onConnected, onRows } from "../state/live.ts";
@@ -35,20 +35,32 @@ let isHeld = false;
 /** Shows what fits; what is shown stays until it is there. */
 export async function show(filters: Filters): Promise<void> {
   asked = filters;
-  await load(async () => {
-    const page = await ask(filters);
-    const before = listing.value;
-    const isSame = before !== undefined && key(before.filters) === key(filters);
-    const rows = isSame ? rejoin(page, before.rows) : page.sessions;
-    const next = rows.length > page.sessions.length ? before?.next : page.next;
-    return { filters, rows, ...(next !== undefined && { next }) };
-  });
+  const mine = turn + 1;
+  try {
+    await load(async () => firstPage(filters));
+    if (mine === turn) problem.value = undefined;
+  } catch (error) {
+    // While the server is gone the frame says so, and the list is asked for anew when it is back.
+    const isShown = listing.value !== undefined && key(listing.value.filters) === key(filters);
+    const isGone = error instanceof ApiProblem && error.status === 0;
+    if (mine === turn && !(isGone && isShown)) problem.value = error;
+  }
+}
+
+async function firstPage(filters: Filters): Promise<Listing> {
+  const page = await ask(filters);
+  const before = listing.value;
+  const isSame = before !== undefined && key(before.filters) === key(filters);
+  const rows = isSame ? rejoin(page, before.rows) : page.sessions;
+  const next = rows.length > page.sessions.length ? before?.next : page.next;
+  return { filters, rows, ...(next !== undefined && { next }) };
 }
 
 export async function reload(): Promise<void> {
   await show(asked);
 }
 
+/** Throws ApiProblem. */
 export async function loadMore(): Promise<void> {
   const before = listing.value;
   if (before?.next === undefined) return;
@@ -107,15 +119,8 @@ async function load(step: () => Promise<Listing>): Promise<void> {
     const loaded = await step();
     if (mine !== turn) return;
     const rows = merge(loaded.rows, changedMeanwhile, { filters: loaded.filters, hold: isHeld });
-    batch(() => {
-      listing.value = { ...loaded, rows };
-      problem.value = undefined;
-    });
+    listing.value = { ...loaded, rows };
     learnDirectories(rows);
-  } catch (error) {
-    // The frame says that the server is gone, and the list is asked for anew when it is back.
-    const isShown = listing.value === undefined || !(error instanceof ApiProblem) || error.status !== 0;
-    if (mine === turn && isShown) problem.value = error;
   } finally {
     if (mine === turn) isLoading.value = false;
   }

@@ -24,10 +24,15 @@ export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: F
   return [...newestFirst(come), ...there];
 }
 
-/** A first page that was asked for anew, with those of the older rows that come behind it. */
+/**
+ * A first page that was asked for anew, with those of the older rows that come behind it: unless so much has changed that there
+ * may be others between the two.
+ */
 export function rejoin(page: { readonly sessions: Rows; readonly next?: string }, rows: Rows): Rows {
   const last = page.sessions.at(-1);
   if (!last || page.next === undefined) return page.sessions;
+  const knownAt = new Map(rows.map(({ id, updatedAt }) => [id, updatedAt]));
+  if (!page.sessions.some(({ id, updatedAt }) => knownAt.get(id) === updatedAt)) return page.sessions;
   const isThere = new Set(page.sessions.map(({ id }) => id));
   return [...page.sessions, ...rows.filter((row) => !isThere.has(row.id) && order(last, row) < 0)];
 }

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { SessionRow } from "../../../src/console/wire.ts";
 import type { Rung } from "../../../src/domain/approvals/rung.ts";
 import { count, shortPath, usd } from "../parts/format.ts";
-import { oneLine } from "../parts/plain.ts";
+import { oneLine, plain } from "../parts/plain.ts";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
 import { hrefOf } from "../state/route.ts";
@@ -11,15 +11,15 @@ import { hrefOf } from "../state/route.ts";
 export function Row({ row }: { readonly row: SessionRow }) {
   const title = oneLine(row.title);
   return (
-    <li class="session">
+    <li class="listed">
       <Status status={row.status} />
-      <div class="session-what">
-        <a class="session-title" href={hrefOf({ view: "session", id: row.id })}>
+      <div class="listed-what">
+        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
           <bdi>{title === "" ? "No prompt yet" : title}</bdi>
         </a>
         <Facts row={row} />
       </div>
-      <div class="session-numbers number">
+      <div class="listed-numbers number">
         <span>{usd(row.costUsd)}</span>
         <Ago at={row.updatedAt} />
       </div>
@@ -29,8 +29,8 @@ export function Row({ row }: { readonly row: SessionRow }) {
 
 function Facts({ row }: { readonly row: SessionRow }) {
   return (
-    <ul class="session-facts">
-      {row.requests > 0 && <li class="session-waits">{waitsWords(row)}</li>}
+    <ul class="listed-facts">
+      {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
       {row.waitingBefore !== undefined && <li>Waits for a place, {String(row.waitingBefore)} before it</li>}
       {row.turnStartedAt !== undefined && (
         <li class="number">
@@ -38,12 +38,12 @@ function Facts({ row }: { readonly row: SessionRow }) {
         </li>
       )}
       <Fact of={endOf(row)} />
-      <li title={row.cwd}>
+      <li>
         <span class="unseen">in </span>
         <bdi>{oneLine(shortPath(row.cwd))}</bdi>
       </li>
       <Fact of={row.model && oneLine(row.model)} />
-      <li class="number">{count(row.turns, "turn")}</li>
+      <li class="number">{count(row.turns, "model turn")}</li>
       <Fact of={row.queued > 0 && queueWords(row)} />
       <Fact of={row.background > 0 && `${String(row.background)} in the background`} />
     </ul>
@@ -55,8 +55,8 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
 }
 
 const WHO: Readonly<Record<Rung, string>> = {
-  user: "the person at its client",
-  console: "you, here",
+  user: "its client’s user",
+  console: "this console",
   webhook: "a webhook",
   caller: "the calling model",
 };

@@ -1,5 +1,6 @@
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import type { StartBody } from "../../../src/console/wire.ts";
+import { me } from "../state/me.ts";
 
 /** What stands in the form. It stays there while one looks at another view. */
 export interface Draft {
@@ -28,8 +29,17 @@ export function renewKey(): void {
   write({ key: newKey() });
 }
 
+/** What is shown as chosen is what is asked for, though nobody has chosen it. */
+export function modeOf({ permissionMode }: Draft): string {
+  const modes = me.value?.permissionModes ?? [];
+  if (permissionMode !== "") return permissionMode;
+  return modes.includes("default") ? "default" : (modes[0] ?? "");
+}
+
 /** Fields that are left empty are left to the server. */
-export function bodyOf({ prompt, cwd, model, permissionMode, maxTurns, maxBudgetUsd, key }: Draft): StartBody {
+export function bodyOf(written: Draft): StartBody {
+  const { prompt, cwd, model, maxTurns, maxBudgetUsd, key } = written;
+  const permissionMode = modeOf(written);
   return {
     prompt,
     ...(cwd.trim() !== "" && { cwd: cwd.trim() }),
@@ -49,3 +59,8 @@ function empty(): Draft {
 function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
+
+// What one has written is nothing for whoever signs in after him.
+effect(() => {
+  if (!me.value) clearDraft();
+});

@@ -1,5 +1,6 @@
 import "../style/sessions.css";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { SessionRow } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { FilterBar } from "../sessions/filter-bar.tsx";
@@ -39,33 +40,40 @@ function change(to: Partial<Filters>): void {
 }
 
 function List({ clear }: { readonly clear: () => void }) {
-  const shown = useRef<HTMLUListElement>(null);
-  useEffect(() => bindRowKeys(shown), []);
   const now = listing.value;
   if (!now) return problem.value === undefined ? <Skeleton /> : null;
   if (now.rows.length === 0) return areNone(now.filters) ? <NoneAtAll /> : <NoneFits clear={clear} />;
   return (
     <>
-      <ul
-        ref={shown}
-        class="session-list"
-        aria-label="Sessions, the newest first"
-        aria-busy={isLoading.value}
-        onPointerEnter={({ pointerType }) => hold(pointerType === "mouse")}
-        onPointerLeave={() => hold(false)}
-        onFocusIn={() => hold(true)}
-        onFocusOut={() => hold(false)}
-      >
-        {now.rows.map((row) => (
-          <Row key={row.id} row={row} />
-        ))}
-      </ul>
+      <Rows rows={now.rows} />
       {now.next !== undefined && (
         <p class="more">
           <ActionButton act={loadMore}>Load more</ActionButton>
         </p>
       )}
     </>
+  );
+}
+
+function Rows({ rows }: { readonly rows: readonly SessionRow[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => bindRowKeys(list), []);
+  useEffect(() => () => hold(false), []);
+  return (
+    <ul
+      ref={list}
+      class="session-list"
+      aria-label="Sessions, the newest first"
+      aria-busy={isLoading.value}
+      onPointerEnter={({ pointerType }) => hold(pointerType === "mouse")}
+      onPointerLeave={() => hold(false)}
+      onFocusIn={() => hold(true)}
+      onFocusOut={() => hold(false)}
+    >
+      {rows.map((row) => (
+        <Row key={row.id} row={row} />
+      ))}
+    </ul>
   );
 }
 

@@ -1,5 +1,5 @@
 import "../style/sign-in.css";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Mark } from "../frame/header.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
@@ -8,13 +8,16 @@ import { signIn } from "../state/me.ts";
 
 /** Who are you? */
 export function SignInView() {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
   const [token, setToken] = useState("");
   const [isPending, setPending] = useState(false);
-  const [problem, setProblem] = useState<unknown>(arrivalProblem.value);
+  const [problem, setProblem] = useState<unknown>();
   const send = async () => {
     if (isPending) return;
     setPending(true);
     setProblem(undefined);
+    arrivalProblem.value = undefined;
     try {
       await signIn(token.trim());
     } catch (error) {
@@ -35,6 +38,7 @@ export function SignInView() {
       >
         <label htmlFor="token">Access token</label>
         <input
+          ref={field}
           id="token"
           type="password"
           autocomplete="current-password"
@@ -44,7 +48,7 @@ export function SignInView() {
           aria-describedby="token-where"
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
-        <Problem of={problem} what="Not signed in" />
+        <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Sign in
         </button>

@@ -1,14 +1,17 @@
 import "../style/requests.css";
 import { useEffect, useState } from "preact/hooks";
 import type { Decided, RequestList } from "../../../src/console/wire.ts";
-import { get, wordsOf } from "../net/api.ts";
+import { get } from "../net/api.ts";
+import { Problem } from "../parts/problem.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { DecidedList } from "../requests/decided.tsx";
 import { useLingering } from "../requests/lingering.ts";
 import { NotifyButton } from "../requests/notify-button.tsx";
+import { focusCard } from "../requests/places.ts";
 import { Plain } from "../requests/plain.tsx";
 import { whyOnlyLook } from "../requests/words/deciders.ts";
 import { grouped, keyOf, type Group } from "../requests/words/shown.ts";
+import { bindKeys } from "../state/keys.ts";
 import { connection, requests } from "../state/live.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
@@ -18,41 +21,38 @@ export function WaitingView() {
   const open = requests.value;
   const { decided, problem } = useDecided(open.map(keyOf).join("\n"));
   const shown = useLingering(open, decided);
-  const isKnown = connection.value === "live" && (decided !== undefined || problem !== "");
+  useEffect(() => bindKeys({ j: () => focusCard(1), k: () => focusCard(-1) }), []);
+  const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
   return (
-    <div class="rq-page">
-      <header class="rq-page-head">
+    <div class="view rq-page">
+      <header class="view-head">
         <h1>Waiting for people</h1>
+        <p class="soft" role="status">
+          {open.length > 0 ? countWords(open.length) : ""}
+        </p>
         <NotifyButton />
       </header>
-      <p class="rq-soft" role="status">
-        {open.length > 0 ? countWords(open.length) : ""}
-      </p>
-      {shown.length === 0 && (isKnown ? <Nothing /> : open.length === 0 && <p class="rq-soft">Loading…</p>)}
+      {shown.length === 0 && (isKnown ? <Nothing /> : open.length === 0 && <p class="soft">Loading…</p>)}
       {grouped(shown).map((group) => (
         <SessionGroup key={group.sessionId} group={group} />
       ))}
       <section aria-labelledby="decided-lately">
         <h2 id="decided-lately">Decided lately</h2>
-        {problem !== "" && (
-          <p class="rq-problem" role="alert">
-            {problem}
-          </p>
-        )}
-        {decided ? <DecidedList decided={decided} /> : problem === "" && <p class="rq-soft">Loading…</p>}
+        <Problem of={problem} what="What was decided cannot be shown" />
+        {decided ? <DecidedList decided={decided} /> : problem === undefined && <p class="soft">Loading…</p>}
       </section>
     </div>
   );
 }
 
 function countWords(count: number): string {
-  return count === 1 ? "One request is open." : `${String(count)} requests are open, the oldest first.`;
+  return count === 1 ? "1 request" : `${String(count)} requests, the oldest first`;
 }
 
 /** Asked for anew whenever `openKeys` change: something was decided then. */
 function useDecided(openKeys: string) {
   const [decided, setDecided] = useState<readonly Decided[]>();
-  const [problem, setProblem] = useState("");
+  const [problem, setProblem] = useState<unknown>();
   const isLive = connection.value === "live";
   useEffect(() => {
     let isOver = false;
@@ -61,9 +61,9 @@ function useDecided(openKeys: string) {
         const list = await get<RequestList>("requests");
         if (isOver) return;
         setDecided(list.decided);
-        setProblem("");
+        setProblem(undefined);
       } catch (error) {
-        if (!isOver) setProblem(`What was decided cannot be shown: ${wordsOf(error)}`);
+        if (!isOver) setProblem(error);
       }
     };
     void load();

@@ -120,7 +120,8 @@ const SIGN_OF_LIFE_MS = 15_000;
 async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
   const admitted = await admit(context, "read", options);
   if (!isAdmitted(admitted)) return admitted;
-  const query = new URL(context.req.url).searchParams;
+  const tell = whatToTell(context, admitted.caller, options);
+  if (tell instanceof Response) return tell;
   context.header("cache-control", "no-store");
   context.header("x-accel-buffering", "no");
   return streamSSE(context, async (stream) => {
@@ -131,7 +132,7 @@ async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise
       stream.writeSSE({ event, data: JSON.stringify(data), ...(id !== undefined && { id: String(id) }) });
     const alive = setInterval(() => void stream.write(": here\n\n").catch(() => gone.abort()), SIGN_OF_LIFE_MS);
     try {
-      await options.api.live(admitted.caller, query, send, signal);
+      await tell(send, signal);
       if (options.leaving.aborted) await send("bye", {});
     } catch (error) {
       if (!gone.signal.aborted) options.log.warn("a page cannot be told what happens", { error: String(error) });
@@ -139,6 +140,15 @@ async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise
       clearInterval(alive);
     }
   });
+}
+
+function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleDoorOptions) {
+  try {
+    return api.live(caller, new URL(req.url).searchParams);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return problemOf(error).response;
+  }
 }
 
 function tooLarge(most: number): Response {

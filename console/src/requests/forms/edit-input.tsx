@@ -1,7 +1,9 @@
 import { useState } from "preact/hooks";
 import { complain, write } from "../draft.ts";
 import { Cancel, Field, Press, send, type FormProps } from "./form.tsx";
+import { Code } from "../plain.tsx";
 import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
+import { isOdd } from "../words/harmless.ts";
 
 interface Props {
   readonly form: FormProps;
@@ -37,6 +39,12 @@ export function EditInput({ button, form }: Props) {
       onText={change}
       onSend={sendIt}
     >
+      {isOdd(draft.edited.value) && (
+        <>
+          <p class="rq-hint">It holds characters that cannot be seen. With them written out:</p>
+          <Code label="With hidden characters written out" text={draft.edited.value} />
+        </>
+      )}
       <div class="rq-buttons">
         <Press form={form} kind="primary" act={sendIt}>
           {button}

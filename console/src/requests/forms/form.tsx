@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
-import { complain, open, write, type Draft } from "../draft.ts";
+import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
 import { isMeant } from "../places.ts";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
@@ -31,7 +31,7 @@ export function Press({ act, children, describedBy, form, keyName, kind }: Press
   const press = () => {
     if (isSending) return;
     if (isMeant(draft.key)) act();
-    else complain(draft, "This has only just come here: have a look, then press again.");
+    else complain(draft, JUST_CAME);
   };
   return (
     <button
@@ -117,9 +117,8 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
   const area = useRef<HTMLTextAreaElement>(null);
   const id = `field-${form.draft.key}`;
   useEffect(() => {
-    // Just opened; not where a whole view comes back with what had been begun in it.
-    if (document.activeElement === document.body) area.current?.focus();
-  }, []);
+    if (takeFocus(form.draft)) area.current?.focus();
+  }, [form.draft]);
   useEffect(() => {
     if (wrongAt === undefined) return;
     area.current?.focus();

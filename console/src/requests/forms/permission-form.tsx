@@ -1,4 +1,5 @@
 import { EditInput } from "./edit-input.tsx";
+import { keysAreOn } from "../../state/keys.ts";
 import { open } from "../draft.ts";
 import { MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Plain } from "../plain.tsx";
@@ -61,6 +62,7 @@ interface HintProps {
 
 /** They work while the card has the focus. */
 export function KeyHint({ keys }: HintProps) {
+  if (!keysAreOn.value) return undefined;
   return (
     <span class="rq-hint rq-keys">
       {keys.map(([key, does]) => (

@@ -31,9 +31,11 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
           <Press form={form} keyName="d" act={() => open(draft, "message")}>
             Keep planning…
           </Press>
-          <Press form={form} act={() => open(draft, "edit")}>
-            Edit plan…
-          </Press>
+          {text !== "" && (
+            <Press form={form} act={() => open(draft, "edit")}>
+              Edit plan…
+            </Press>
+          )}
           {form.mayAnswer && (
             <KeyHint
               keys={[

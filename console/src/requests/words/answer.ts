@@ -1,5 +1,6 @@
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
+import { piecesOf } from "./harmless.ts";
 import { readObject, type Typed } from "./json-place.ts";
 
 /** What is sent, from what stands in the form; and what is said once it was taken. */
@@ -20,7 +21,15 @@ export function editableOf({ input, toolName, type }: Pick<PendingRequest, "inpu
   const key = type === "plan" ? "plan" : keyOf(toolName, input);
   const value = key === undefined ? undefined : input[key];
   if (key !== undefined && typeof value === "string") return { key, text: value };
-  return { text: JSON.stringify(input, undefined, 2) };
+  return { text: escaped(JSON.stringify(input, undefined, 2)) };
+}
+
+/** In JSON what cannot be seen may stand as an escape, and so it can be seen where it is edited. */
+function escaped(json: string): string {
+  const written = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return piecesOf(json)
+    .map(({ isOdd, raw }) => (isOdd ? raw.replaceAll(/[^]/g, written) : raw))
+    .join("");
 }
 
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);

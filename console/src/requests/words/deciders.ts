@@ -33,9 +33,24 @@ const BY: Readonly<Record<AnsweredBy, string>> = {
   shutdown: "because the server was stopped",
 };
 
+const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
+/** What asks for more than a permission. */
+const DONE: Readonly<Partial<Record<string, typeof ALLOWED>>> = {
+  AskUserQuestion: { allow: "Answered", deny: "Declined" },
+  ExitPlanMode: { allow: "Approved", deny: "Sent back" },
+};
+const NAMES: Readonly<Partial<Record<string, string>>> = { AskUserQuestion: "Question", ExitPlanMode: "Plan" };
+
+/** What was decided: a question, a plan, or the use of a tool. */
+export function decidedName({ toolName }: Pick<Decided, "toolName">): string {
+  return (Object.hasOwn(NAMES, toolName) ? NAMES[toolName] : undefined) ?? toolName;
+}
+
 /** "Allowed by the rule Bash(npm test)"; `isMine`: it was answered on this page. */
-export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule">, isMine = false): string {
-  const what = decided.behavior === "allow" ? "Allowed" : "Denied";
+export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" | "toolName">, isMine = false): string {
+  const { behavior, toolName } = decided;
+  const words = Object.hasOwn(DONE, toolName) ? DONE[toolName] : undefined;
+  const what = (words ?? ALLOWED)[behavior];
   if (isMine && decided.by === "console") return `${what} by you`;
   if (decided.rule !== undefined) return `${what} by the rule ${decided.rule}`;
   return `${what} ${BY[decided.by]}`;
@@ -48,7 +63,7 @@ export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | unde
     const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((rung) => !isBefore(rung))];
     const ladder = [...before, "console", ...behind].join(",");
     const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(rungWords).join(" or ")}`;
-    return `${now} may answer here, this page cannot. The operator can start the server with --approvals ${ladder}.`;
+    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${ladder}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
   return "You may look but not answer. Ask the operator for a token with the scope approve, and sign in with it.";

@@ -3,6 +3,8 @@
 /** A part of a text: as it stands, or a character that is written out. */
 export interface Piece {
   readonly text: string;
+  /** As it was. */
+  readonly raw: string;
   readonly isOdd: boolean;
 }
 
@@ -12,11 +14,11 @@ export function piecesOf(text: string): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
   for (const { 0: odd, index } of text.matchAll(ODD)) {
-    if (index > from) pieces.push({ text: text.slice(from, index), isOdd: false });
-    pieces.push({ text: writtenOut(odd), isOdd: true });
+    if (index > from) pieces.push(asItIs(text.slice(from, index)));
+    pieces.push({ text: writtenOut(odd), raw: odd, isOdd: true });
     from = index + odd.length;
   }
-  if (from < text.length) pieces.push({ text: text.slice(from), isOdd: false });
+  if (from < text.length) pieces.push(asItIs(text.slice(from)));
   return pieces;
 }
 
@@ -25,6 +27,14 @@ export function harmless(text: string): string {
   return piecesOf(text)
     .map((piece) => piece.text)
     .join("");
+}
+
+function asItIs(text: string): Piece {
+  return { text, raw: text, isOdd: false };
+}
+
+export function isOdd(text: string): boolean {
+  return piecesOf(text).some((piece) => piece.isOdd);
 }
 
 function writtenOut(character: string): string {
