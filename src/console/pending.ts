@@ -88,8 +88,8 @@ async function decidedIn({ store, titles }: Sources, record: SessionRecord): Pro
   return found;
 }
 
-function decidedBy({ at, data, type }: StoredEvent, sessionId: string, title: string): Decided[] {
+function decidedBy({ at, data, id, type }: StoredEvent, sessionId: string, title: string): Decided[] {
   if (type !== "permission.answered" && type !== "question.answered") return [];
   const { forSession: _, ...decided } = data;
-  return [{ sessionId, title, ...decided, at }];
+  return [{ sessionId, title, eventId: id, ...decided, at }];
 }

@@ -39,6 +39,7 @@ export interface SessionRow {
   readonly permissionMode: string;
   readonly createdAt: number;
   readonly updatedAt: number;
+  /** Of the model, over all prompts. */
   readonly turns: number;
   readonly costUsd: number;
   /** Since when a turn runs. */

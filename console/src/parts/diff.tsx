@@ -1,35 +1,21 @@
 import "../style/diff.css";
 import { useMemo, useState } from "preact/hooks";
-import { countOf, hunksBetween, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
+import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
 import { plain } from "./plain.ts";
-
-interface DiffProps {
-  readonly before: string;
-  readonly after: string;
-  readonly path: string;
-}
-
-/** What changes in a file, whole: for whoever is to decide about it. */
-export function Diff({ after, before, path }: DiffProps) {
-  const hunks = useMemo(() => hunksBetween(before, after), [before, after]);
-  return <Change hunks={hunks} path={path} isWhole />;
-}
 
 interface Props {
   readonly hunks: readonly Hunk[];
   readonly path: string;
   /** Its line numbers are those of the file. */
   readonly numbered?: boolean;
-  /** Nothing of it is left for a click. */
-  readonly isWhole?: boolean;
 }
 
 /** Lines that are shown at first. */
 const SHOWN = 200;
 
 /** A change of a file, line by line. */
-export function Change({ hunks, isWhole = false, numbered = false, path }: Props) {
-  const [isAsked, setAsked] = useState(isWhole);
+export function Change({ hunks, numbered = false, path }: Props) {
+  const [isAsked, setAsked] = useState(false);
   const lines = useMemo(() => linesToShow(hunks, numbered), [hunks, numbered]);
   const { added, removed } = countOf(lines);
   const shown = isAsked ? lines : lines.slice(0, SHOWN);

@@ -11,15 +11,15 @@ import { hrefOf } from "../state/route.ts";
 export function Row({ row }: { readonly row: SessionRow }) {
   const title = oneLine(row.title);
   return (
-    <li class="session">
+    <li class="listed">
       <Status status={row.status} />
-      <div class="session-what">
-        <a class="session-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
+      <div class="listed-what">
+        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
           <bdi>{title === "" ? "No prompt yet" : title}</bdi>
         </a>
         <Facts row={row} />
       </div>
-      <div class="session-numbers number">
+      <div class="listed-numbers number">
         <span>{usd(row.costUsd)}</span>
         <Ago at={row.updatedAt} />
       </div>
@@ -29,8 +29,8 @@ export function Row({ row }: { readonly row: SessionRow }) {
 
 function Facts({ row }: { readonly row: SessionRow }) {
   return (
-    <ul class="session-facts">
-      {row.requests > 0 && <li class="session-waits">{waitsWords(row)}</li>}
+    <ul class="listed-facts">
+      {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
       {row.waitingBefore !== undefined && <li>Waits for a place, {String(row.waitingBefore)} before it</li>}
       {row.turnStartedAt !== undefined && (
         <li class="number">
@@ -43,7 +43,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
         <bdi>{oneLine(shortPath(row.cwd))}</bdi>
       </li>
       <Fact of={row.model && oneLine(row.model)} />
-      <li class="number">{count(row.turns, "turn")}</li>
+      <li class="number">{count(row.turns, "model turn")}</li>
       <Fact of={row.queued > 0 && queueWords(row)} />
       <Fact of={row.background > 0 && `${String(row.background)} in the background`} />
     </ul>

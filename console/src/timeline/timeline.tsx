@@ -36,12 +36,12 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
         {reader && <Items items={items} reader={reader} target={target} />}
         {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
         {children}
+        <Announcer feed={feed} />
       </section>
       <footer class="session-foot">
         {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
         {foot}
       </footer>
-      <Announcer feed={feed} />
     </FeedContext.Provider>
   );
 }

@@ -25,7 +25,7 @@ export function SessionView({ id }: { readonly id: string }) {
   useTitle(detail && titleOf(detail));
   if (feed.isGone.value || problem?.isMissing === true) return <Gone />;
   return (
-    <div class="session">
+    <div class="session-view">
       {detail ? <SessionHeader detail={detail} /> : <Waiting />}
       {problem && (
         <p role="alert" class="problem">
@@ -62,7 +62,7 @@ function Waiting() {
 
 function Gone() {
   return (
-    <div class="session">
+    <div class="session-view">
       <h1>This session is not here</h1>
       <p>It was deleted, or it belongs to somebody else.</p>
       <p>
