@@ -148,15 +148,15 @@ async function events({ engine }: Sources, { caller, params, query }: Asked): Pr
   const { lastEventId } = state;
   const limit = numberOf(query, "limit", { least: 1, most: PAGE_MOST, fallback: PAGE });
   const forward = query.has("from");
-  const end = numberOf(query, "before", { ...ID, fallback: lastEventId + 1 });
+  const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
   const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
   const page = await engine.read(caller.principal, id, from, forward ? limit : Math.max(0, end - from));
   return { events: page.map(shownEvent), lastEventId };
 }
 
 async function event({ engine }: Sources, { caller, params }: Asked): Promise<object> {
-  const wanted = Number(params["event"]);
-  const [found] = Number.isSafeInteger(wanted) ? await engine.read(caller.principal, idOf(params), wanted, 1) : [];
+  const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
+  const [found] = wanted > 0 ? await engine.read(caller.principal, idOf(params), wanted, 1) : [];
   if (found?.id !== wanted) throw invalidArgument("event", "there is no event of this id.");
   return found;
 }

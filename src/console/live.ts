@@ -42,8 +42,13 @@ export async function tellLive(
   const { from, session } = query;
   const told = new Telling(sources, caller, send);
   const parts = [told.sessions(both)];
-  if (session !== undefined)
-    parts.push(told.one(session, both), told.log(session, from, both), told.partial(session, both));
+  if (session !== undefined) {
+    // Once it is gone, whoever has a session of this id next is somebody else.
+    const gone = new AbortController();
+    const following = AbortSignal.any([both, gone.signal]);
+    const one = told.one(session, following, () => gone.abort());
+    parts.push(one, told.log(session, from, following), told.partial(session, following));
+  }
   try {
     await Promise.all(parts);
   } finally {
@@ -57,6 +62,8 @@ class Telling {
   readonly #send: Send;
   /** By session the row as it was told. */
   readonly #told = new Map<string, SessionRow>();
+  /** By session how it was when its requests were looked at: when they end can change without a word in the log. */
+  #looked: ReadonlyMap<string, number> = new Map();
   #requests: readonly PendingRequest[] | undefined;
 
   constructor(sources: Sources, caller: Caller, send: Send) {
@@ -66,17 +73,19 @@ class Telling {
   }
 
   async sessions(signal: AbortSignal): Promise<void> {
-    let newest = Date.now();
+    let lookedAt = Date.now();
     await repeat(LOOK_MS, signal, async () => {
       const { principal } = this.#caller;
-      const since = newest - OVERLAP_MS;
+      const since = lookedAt - OVERLAP_MS;
+      lookedAt = Date.now();
       const records = await this.#sources.engine.list({ principal, since, limit: CHANGED_MOST });
-      newest = Math.max(newest, ...records.map(({ updatedAt }) => updatedAt));
       const rows = await Promise.all(records.map(async (record) => rowOf(this.#sources, record)));
       const changed = rows.filter((row) => !isDeepStrictEqual(this.#told.get(row.id), row));
       for (const row of changed) this.#told.set(row.id, row);
       if (changed.length > 0) await this.#send("sessions", changed);
-      if (changed.length > 0 || !this.#requests) await this.#tellRequests();
+      const isNew = records.some(({ id, rev }) => this.#looked.get(id) !== rev);
+      this.#looked = new Map(records.map(({ id, rev }) => [id, rev]));
+      if (isNew || !this.#requests) await this.#tellRequests();
     });
   }
 
@@ -87,28 +96,27 @@ class Telling {
     this.#requests = open;
     await this.#send("requests", open);
     if (this.#caller.scopes.includes("approve"))
-      await this.#delivered(open.filter(({ requestId }) => !before.has(requestId)));
+      void this.#delivered(open.filter(({ requestId }) => !before.has(requestId)));
   }
 
-  /** Who may answer has seen all of it now, and can send it back changed. */
+  /** Who may answer has seen all of it now. A server that does not hear of it must not keep the page from all else. */
   async #delivered(shown: readonly PendingRequest[]): Promise<void> {
     const { engine } = this.#sources;
     const { principal } = this.#caller;
     await Promise.all(
       shown.map(async ({ requestId, sessionId }) =>
-        engine.delivered(principal, sessionId, [{ requestId, whole: true, rung: "console" }]).catch(ignoreRefusal),
+        engine.delivered(principal, sessionId, [{ requestId, whole: true, rung: "console" }]).catch(ignore),
       ),
     );
   }
 
-  /** Ends when the session is not there any more. */
-  async one(sessionId: string, signal: AbortSignal): Promise<void> {
-    const gone = new AbortController();
+  /** Says when the session is not there any more. */
+  async one(sessionId: string, signal: AbortSignal, onGone: () => void): Promise<void> {
     let last: SessionDetail | undefined;
-    await repeat(LOOK_MS, AbortSignal.any([signal, gone.signal]), async () => {
+    await repeat(LOOK_MS, signal, async () => {
       const record = await this.#find(sessionId);
       if (!record) {
-        gone.abort();
+        onGone();
         return this.#send("gone", { sessionId });
       }
       const detail = await detailOf(this.#sources, record);
@@ -146,10 +154,8 @@ class Telling {
   }
 }
 
-/** Somebody has answered it meanwhile. */
-function ignoreRefusal(error: unknown): void {
-  if (!(error instanceof AppError)) throw error;
-}
+/** Somebody has answered it meanwhile, or its server is stuck; where it is the store that fails, the next look fails too. */
+function ignore(): void {}
 
 async function repeat(everyMs: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   const ended = (): boolean => signal.aborted;

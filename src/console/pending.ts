@@ -4,6 +4,7 @@ import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
+import { noneIfRefused } from "./titles.ts";
 import type { Decided, PendingRequest } from "./wire.ts";
 
 /** What waits for people, and what was decided. */
@@ -21,7 +22,8 @@ export async function pendingOf(sources: Sources, principal: Principal): Promise
 async function pendingIn({ engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {
   const title = await titles.of(record);
   const found = record.state.asks.map(async (open) => {
-    const ask = askOf((await engine.read(record.principal, record.id, open.eventId, 1)).at(0));
+    const events = await engine.read(record.principal, record.id, open.eventId, 1).catch(noneIfRefused);
+    const ask = askOf(events.at(0));
     return ask ? [described({ record, title, open, ask })] : [];
   });
   return (await Promise.all(found)).flat();

@@ -1,3 +1,4 @@
+import { AppError } from "../domain/error.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 
@@ -18,19 +19,27 @@ export class Titles {
   }
 
   /** "" for a session without a name that has had no prompt yet. */
-  async of({ id, principal, state, title }: SessionRecord): Promise<string> {
+  async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
     if (title !== undefined) return title;
-    const known = this.#prompts.get(id);
+    // One that was deleted can come back from the disk under its id, as somebody else's.
+    const name = JSON.stringify([id, createdAt, principal]);
+    const known = this.#prompts.get(name);
     if (known !== undefined) return known;
     if (state.lastEventId === 0) return "";
-    const first = await this.#engine.read(principal, id, 1, FIRST_EVENTS);
+    const first = await this.#engine.read(principal, id, 1, FIRST_EVENTS).catch(noneIfRefused);
     const prompt = first.find((event) => event.type === "prompt.queued");
     if (prompt?.type !== "prompt.queued") return "";
     const text = beginningOf(prompt.data.text);
     if (this.#prompts.size >= KEPT) this.#prompts.clear();
-    this.#prompts.set(id, text);
+    this.#prompts.set(name, text);
     return text;
   }
+}
+
+/** It was deleted since it was listed, or is in trouble: the others are to be shown all the same. */
+export function noneIfRefused(error: unknown): [] {
+  if (error instanceof AppError) return [];
+  throw error;
 }
 
 function beginningOf(text: string): string {

@@ -90,6 +90,8 @@ interface By {
 
 async function answerWith(verbs: Verbs, { by, caller, which }: By, body: Body): Promise<Reply> {
   try {
+    // The console has all of every input, whether its server has heard that it was shown or not.
+    if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);

@@ -9,6 +9,8 @@ const MOST_QUARTERS = 50_000;
 
 interface Known {
   readonly rev: number;
+  /** One that was deleted can come back from the disk under its id, as somebody else's. */
+  readonly createdAt: number;
   readonly sums: ReadonlyMap<number, Sum>;
 }
 
@@ -28,9 +30,10 @@ export class RememberedQuarters {
   async of(record: SessionRecord, breathe: () => Promise<void>): Promise<ReadonlyMap<number, Sum>> {
     await breathe();
     const known = this.#known.get(record.id);
-    const sums = known?.rev === record.rev ? known.sums : await this.#read(record, breathe);
+    const isKnown = known?.rev === record.rev && known.createdAt === record.createdAt;
+    const sums = isKnown ? known.sums : await this.#read(record, breathe);
     this.#forget(record.id);
-    this.#known.set(record.id, { rev: record.rev, sums });
+    this.#known.set(record.id, { rev: record.rev, createdAt: record.createdAt, sums });
     this.#held += weightOf(sums);
     for (const [id] of this.#known) {
       if (this.#held <= this.#most) break;

@@ -1,8 +1,10 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { createConsoleApi } from "../../src/console/api.ts";
+import type { RequestList } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { live, send, signed, signIn, type Signed } from "./console-client.ts";
 import { post, type HttpServer } from "./http-server.ts";
@@ -245,6 +247,23 @@ describe("what is asked", () => {
     const late = await ann.post(path, { decision: "deny" });
     expect(await late.json()).toMatchObject({ error: "already_answered", by: "console" });
     await ann.end(id);
+  });
+
+  it("changed first by a program that has no stream open is run as changed", async () => {
+    const cwd = world.folder();
+    const [first, changed] = [join(cwd, "a"), join(cwd, "b")];
+    const id = await ann.start(calling([writing(first)]), cwd);
+    const asked = async () => (await ann.get<RequestList>("requests")).open.find(({ sessionId: of }) => of === id);
+    await expect.poll(asked).toBeDefined();
+    const ask = await asked();
+    const updatedInput = { ...ask?.input, file_path: changed };
+    const answer = await ann.post(`sessions/${id}/requests/${ask?.requestId ?? ""}`, {
+      decision: "allow",
+      updatedInput,
+    });
+    expect([answer.status, await answer.json()]).toEqual([200, { ok: true, decision: "allow" }]);
+    await ann.end(id);
+    expect([existsSync(first), existsSync(changed)]).toEqual([false, true]);
   });
 
   it("with the same key starts one session", async () => {

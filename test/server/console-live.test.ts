@@ -41,6 +41,9 @@ describe("a log in pages", () => {
     expect(ids((await page(id, "before=3&limit=4")).events)).toEqual([1, 2]);
     expect(ids((await page(id, "before=1")).events)).toEqual([]);
     expect(ids((await page(id, "from=3&limit=4")).events)).toEqual([3, 4, 5, 6]);
+    expect(ids((await page(id, `before=${String(Number.MAX_SAFE_INTEGER)}&limit=4`)).events)).toEqual(
+      upTo(last, last - 3),
+    );
     expect(ids((await page(id, `from=${String(last)}`)).events)).toEqual([last]);
     expect(ids((await page(id, `from=${String(last + 1)}`)).events)).toEqual([]);
     expect(ids((await page(id, "from=1&limit=500")).events)).toEqual(upTo(last));

@@ -127,6 +127,8 @@ async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise
   return streamSSE(context, async (stream) => {
     const gone = new AbortController();
     stream.onAbort(() => gone.abort());
+    // Of a HEAD nobody reads the answer, and so nobody ends it.
+    context.env.outgoing.once("close", () => stream.abort());
     const signal = AbortSignal.any([gone.signal, options.leaving]);
     const send: Send = async (event, data, id) =>
       stream.writeSSE({ event, data: JSON.stringify(data), ...(id !== undefined && { id: String(id) }) });

@@ -51,7 +51,11 @@ export type Page = (request: Request, path: string) => Promise<Response | undefi
 export function createPage(folder: string): Page {
   let files: Promise<ReadonlyMap<string, File>> | undefined;
   return async ({ headers }, path) => {
-    files ??= readAll(folder);
+    // What could not be read is tried again with the next request.
+    files ??= readAll(folder).catch((error: unknown) => {
+      files = undefined;
+      throw error;
+    });
     const file = (await files).get(path === "" ? "index.html" : path);
     if (!file) return undefined;
     const { bytes, cached, etag, packed, type } = file;
