@@ -22,7 +22,8 @@ export interface OpenWindow {
   violations(): Promise<string[]>;
   /** How far the document is wider than the window, px. */
   overhang(): Promise<number>;
-  shot(name: string): Promise<void>;
+  /** Of all of the page, or of what is in view of it. */
+  shot(name: string, isWhole?: boolean): Promise<void>;
 }
 
 export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
@@ -74,7 +75,9 @@ export async function openWindow(
     },
     overhang: async () =>
       page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
-    shot: async (name) => void (await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true })),
+    async shot(name, isWhole = true) {
+      await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: isWhole });
+    },
   };
   if (hash !== "") await window.go(hash);
   return window;
