@@ -72,6 +72,19 @@ async function harm(page: Page): Promise<string[]> {
   ]`);
 }
 
+it("what hostile text could do would be seen", async () => {
+  const { page } = await desk.open();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  expect(await harm(page)).toEqual([]);
+  await page.evaluate(`{
+    const link = document.createElement("a");
+    link.href = "javascript:1";
+    document.querySelector("main").append(link, document.createElement("img"));
+    window.harmed = true;
+  }`);
+  expect(await harm(page)).toEqual(["something ran", "<img>", "href=javascript:1"]);
+});
+
 async function unfoldAll(page: Page): Promise<void> {
   await page.evaluate('document.querySelectorAll("main details").forEach((each) => { each.open = true; })');
 }
@@ -111,7 +124,8 @@ describe("hostile text", () => {
       ],
     };
     const tools = [
-      { name: "Bash", input: { command: `echo ${ALL}`, description: ALL } },
+      // Claude Code itself refuses commands with control characters.
+      { name: "Bash", input: { command: `echo ${PAYLOADS[0]!} ${PAYLOADS[1]!}`, description: ALL } },
       { name: "Write", input: { file_path: join(cwd, PAYLOADS[9]!), content: ALL } },
       { name: "AskUserQuestion", input: { questions: [question] } },
     ];
