@@ -42,6 +42,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/configuration.md",
       "docs/conformance.md",
       "docs/console.md",
+      "docs/console.png",
       "docs/decisions.md",
       "docs/http.md",
       "docs/observability.md",
