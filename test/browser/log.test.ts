@@ -91,13 +91,23 @@ async function unfoldAll(page: Page): Promise<void> {
 
 describe("hostile text", () => {
   it("in a log is text: nothing runs, nothing is asked for, and the page stays quick", async () => {
-    const { page } = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
+    const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
+    const { page } = window;
     await page.getByText("level 0").first().waitFor();
     await unfoldAll(page);
     await page.getByText("<script>").first().waitFor();
-    for (const show of await page.getByRole("button", { name: /^Show (all|the whole)/ }).all()) {
-      if (await show.isVisible()) await show.click();
-    }
+    const show = page.getByRole("main").getByRole("button", { name: /^(Show all|Loading…)/ });
+    expect(await show.count()).toBeGreaterThan(3);
+    await expect
+      .poll(async () => {
+        await show
+          .first()
+          .click({ timeout: 1_000 })
+          .catch(() => undefined);
+        return show.count();
+      })
+      .toBe(0);
+    await window.shot("hostile", false);
     expect(await harm(page)).toEqual([]);
     // It stands in for all links: none is one that could do harm.
     await page.getByText("click me").first().click();
@@ -105,7 +115,7 @@ describe("hostile text", () => {
     const began = Date.now();
     await page.getByRole("link", { name: "Waiting", exact: true }).click();
     await page.getByRole("heading", { name: "Waiting for people" }).waitFor();
-    expect(Date.now() - began).toBeLessThan(5_000);
+    expect(Date.now() - began).toBeLessThan(10_000);
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
     expect(await harm(page)).toEqual([]);
@@ -152,7 +162,7 @@ describe("hostile text", () => {
 
 describe("a log of 10,000 events", () => {
   /** More is not drawn, however long one reads. */
-  const MOST_NODES = 20_000;
+  const MOST_NODES = 8_000;
   const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
   const first = async (page: Page) => (await shownEvents(page))[0] ?? 0;
   const last = async (page: Page) => (await shownEvents(page)).at(-1) ?? 0;
@@ -164,7 +174,8 @@ describe("a log of 10,000 events", () => {
     const began = Date.now();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
     await entry(page, `Step ${String(EVENTS)}:`).waitFor();
-    expect(Date.now() - began).toBeLessThan(10_000);
+    // Far more than it takes: a slow machine is no failure.
+    expect(Date.now() - began).toBeLessThan(20_000);
     expect(await where(page, EVENTS)).toBeLessThan(900);
     let most = 0;
     for (let at = await first(page); at > 1; at = await first(page)) {

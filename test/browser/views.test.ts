@@ -76,6 +76,7 @@ const VIEWS: View[] = [
     isThere: async (page) => {
       await page.getByRole("heading", { level: 1, name: "Numbers" }).waitFor();
       await page.getByText("my-project").first().waitFor();
+      await unfold(page);
     },
   },
 ];
