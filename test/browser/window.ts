@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import axe from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page } from "playwright-core";
 
 import type { HttpServer } from "../server/http-server.ts";
@@ -69,7 +68,7 @@ export async function openWindow(
       await page.evaluate(`location.hash = ${JSON.stringify(to)}`);
     },
     async violations() {
-      await page.evaluate(AXE);
+      await page.evaluate(axe.source);
       const found = await page.evaluate<Violation[]>(RUN_AXE);
       return found.flatMap(({ id, nodes }) => nodes.map(({ target, why }) => `${id}: ${target.join(" ")} ${why}`));
     },
@@ -115,8 +114,6 @@ interface Violation {
   readonly id: string;
   readonly nodes: readonly { readonly target: readonly string[]; readonly why: string }[];
 }
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const RUN_AXE = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => ({
