@@ -3,8 +3,10 @@ import { join } from "node:path";
 import { chromium, type Browser } from "playwright-core";
 import { expect, inject, type TestContext } from "vitest";
 
+import type { SessionBackend } from "../../src/engine/ports.ts";
 import type { HttpServer } from "../server/http-server.ts";
 import { signIn, type Signed } from "../server/console-client.ts";
+import { seed } from "../server/sessions-run.ts";
 import { createWorld, type World } from "../server/world.ts";
 import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
 
@@ -32,11 +34,18 @@ declare module "vitest" {
   }
 }
 
+interface DeskOptions {
+  readonly args?: string[];
+  /** What is in the store before there is a server. */
+  readonly seeded?: (node: SessionBackend) => Promise<void>;
+}
+
 /** With the approvals that a server over HTTP has unless told otherwise. */
-export async function openDesk(args: string[] = []): Promise<Desk> {
+export async function openDesk({ args = [], seeded }: DeskOptions = {}): Promise<Desk> {
   mkdirSync(PICTURES, { recursive: true });
   const world = await createWorld();
   const store = join(world.folder(), "store.db");
+  if (seeded) await seed(store, seeded);
   const start = async (address: string) =>
     world.http({ args: ["--store", store, "--caller-approves", "edits", ...args, "--http", address] });
   let http = await start("127.0.0.1:0");

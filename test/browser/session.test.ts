@@ -13,7 +13,7 @@ import { openDesk, type Desk } from "./desk.ts";
 
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk(["--allow-rules", "Bash(echo:*)"]);
+  desk = await openDesk({ args: ["--allow-rules", "Bash(echo:*)"] });
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());

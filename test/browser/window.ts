@@ -1,6 +1,5 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import axe from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page } from "playwright-core";
 
 import type { HttpServer } from "../server/http-server.ts";
@@ -22,7 +21,8 @@ export interface OpenWindow {
   violations(): Promise<string[]>;
   /** How far the document is wider than the window, px. */
   overhang(): Promise<number>;
-  shot(name: string): Promise<void>;
+  /** Of all of the page, or of what is in view of it. */
+  shot(name: string, isWhole?: boolean): Promise<void>;
 }
 
 export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
@@ -68,13 +68,15 @@ export async function openWindow(
       await page.evaluate(`location.hash = ${JSON.stringify(to)}`);
     },
     async violations() {
-      await page.evaluate(AXE);
+      await page.evaluate(axe.source);
       const found = await page.evaluate<Violation[]>(RUN_AXE);
       return found.flatMap(({ id, nodes }) => nodes.map(({ target, why }) => `${id}: ${target.join(" ")} ${why}`));
     },
     overhang: async () =>
       page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
-    shot: async (name) => void (await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true })),
+    async shot(name, isWhole = true) {
+      await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: isWhole });
+    },
   };
   if (hash !== "") await window.go(hash);
   return window;
@@ -112,8 +114,6 @@ interface Violation {
   readonly id: string;
   readonly nodes: readonly { readonly target: readonly string[]; readonly why: string }[];
 }
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const RUN_AXE = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => ({
