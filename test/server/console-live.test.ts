@@ -8,8 +8,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import type { EventPage, RequestList, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { live, signIn, type Live, type Signed } from "./console-client.ts";
-import type { HttpServer } from "./http-server.ts";
+import { live, send, signIn, type Live, type Signed } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
 import { calling, decisions, writing } from "./somebody.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -174,6 +175,21 @@ describe("`claude-code-mcp console`", () => {
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
     expect(await started.end()).toBe(0);
     expect(started.stderr()).toBe("");
+  });
+
+  it("is for whoever has started it, whatever the settings say of a server for many", async () => {
+    const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
+    const others = ["--public-url", "https://agents.example/here", "--oauth-issuer", "https://issuer.example"];
+    const env = { HOME: world.folder() };
+    const started = await startCommand([...args, ...others], env);
+    const answer = await send(started, "api/sign-in", post({ token: started.token }));
+    expect(answer.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
+    ]);
+    await expect(signIn(started, tokens.ann)).rejects.toThrow("401");
+    const { port } = new URL(started.origin);
+    await expect(startCommand(["--port", port], env)).rejects.toThrow("--port: cannot listen");
+    expect(await started.end()).toBe(0);
   });
 
   it("refuses what does not go with it, and says what to do", async () => {
