@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { EventPage, RequestList, SessionList, ShownEvent } from "../../src/console/wire.ts";
+import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { live, send, signIn, type Live, type Signed } from "./console-client.ts";
 import { post, type HttpServer } from "./http-server.ts";
@@ -175,6 +175,35 @@ describe("`claude-code-mcp console`", () => {
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
     expect(await started.end()).toBe(0);
     expect(started.stderr()).toBe("");
+  });
+
+  it("ends at once with what runs in it, and takes down what was done there and nothing of what was said", async () => {
+    const home = world.folder();
+    const audit = join(home, "audit.log");
+    const env = { ...world.model.environment(world.configFolder), HOME: home };
+    const started = await startCommand(["--audit-log", audit], env);
+    const at = await signIn(started, started.token);
+    const before = world.processes().length;
+    const id = await at.start(scriptTag([{ text: "Whispered.", gate: "never" }]), world.folder());
+    await expect.poll(async () => (await at.get<SessionDetail>(`sessions/${id}`)).turnStartedAt).toBeDefined();
+    await at.post(`sessions/${id}/rename`, { title: "Whispered." });
+    await at.post(`sessions/${id}/requests/none`, { decision: "deny", message: "Whispered." });
+    await at.post(`sessions/${id}/reply`, { prompt: "Whispered." });
+    const ending = Date.now();
+    expect(await started.end()).toBe(0);
+    expect(Date.now() - ending).toBeLessThan(8_000);
+    // Not counting the command itself, which lives in the same world.
+    await expect.poll(() => world.processes().length).toBeLessThan(before);
+    const text = readFileSync(audit, "utf8");
+    expect(text).not.toMatch(new RegExp(`Whispered|${started.token}`));
+    const entries = text.trim().split("\n");
+    expect(entries.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { action: "sign-in", outcome: "ok" },
+      { action: "start", sessionId: id, outcome: "ok" },
+      { action: "rename", sessionId: id, outcome: "ok" },
+      { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "not_found" },
+      { action: "reply", sessionId: id, outcome: "conflict" },
+    ]);
   });
 
   it("is for whoever has started it, whatever the settings say of a server for many", async () => {
