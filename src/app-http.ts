@@ -65,7 +65,8 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
   const leaving = new AbortController();
   let origin = "";
-  const publicUrl = () => config.publicUrl ?? origin;
+  // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
+  const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin;
   const auth = await authenticatorOf(parts, host, publicUrl);
   let running: Running | undefined;
   const metrics = createMetrics({ version, watched: () => running, log });
@@ -94,7 +95,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     log.warn("a client that took nothing of its answer was cut off");
   };
   const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
-  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch(cannotListen);
+  const flag = parts.local ? "--port" : "--http";
+  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch((error: unknown) =>
+    cannotListen(flag, error),
+  );
   origin = listening.url;
   const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
@@ -121,8 +125,12 @@ async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<
 
 async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
   const stateFolder = dirname(defaultStorePath(environment, process.platform));
-  return createAuthenticator({ ...config, host, publicUrl, stateFolder, runToken: local?.token, log });
+  const taken = local ? { ...config, ...NO_OTHERS } : config;
+  return createAuthenticator({ ...taken, host, publicUrl, stateFolder, runToken: local?.token, log });
 }
+
+/** Nobody but who is at this machine. */
+const NO_OTHERS = { principals: {}, oauthIssuer: undefined, oauthAudience: undefined, oauthJwks: undefined };
 
 /** Who was refused at the door is taken down beside what was done inside. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
@@ -141,8 +149,8 @@ function requestsOf({ audit }: HttpParts, running: () => Running | undefined): R
 /** For the person who starts the server; the log is for programs. */
 const tell = (text: string): void => void process.stderr.write(text);
 
-function cannotListen(error: unknown): never {
-  throw new ConfigError(`--http: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
+function cannotListen(flag: string, error: unknown): never {
+  throw new ConfigError(`${flag}: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
 }
 
 /** Every URL under which a session of this server could come back to it. */

@@ -8,8 +8,8 @@ import { newToken } from "../http/auth/secret.ts";
 
 export async function serveConsole(argv: string[]): Promise<void> {
   const { port, rest } = readPort(argv);
-  // A person reads along here: what merely goes its way is not told.
-  const config = loadConfig({ argv: ["--log-level", "warn", ...rest], env: process.env });
+  // A person reads along here, who has ended it and waits: what merely goes its way is not told, and what runs is stopped.
+  const config = loadConfig({ argv: ["--log-level", "warn", "--drain-ms", "0", ...rest], env: process.env });
   if (config.http !== undefined) {
     throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
   }

@@ -1,15 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import type { EventPage, RequestList, SessionList, ShownEvent } from "../../src/console/wire.ts";
+import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { live, signIn, type Live, type Signed } from "./console-client.ts";
-import type { HttpServer } from "./http-server.ts";
+import { live, send, signIn, type Live, type Signed } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
 import { calling, decisions, writing } from "./somebody.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -174,6 +175,50 @@ describe("`claude-code-mcp console`", () => {
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
     expect(await started.end()).toBe(0);
     expect(started.stderr()).toBe("");
+  });
+
+  it("ends at once with what runs in it, and takes down what was done there and nothing of what was said", async () => {
+    const home = world.folder();
+    const audit = join(home, "audit.log");
+    const env = { ...world.model.environment(world.configFolder), HOME: home };
+    const started = await startCommand(["--audit-log", audit], env);
+    const at = await signIn(started, started.token);
+    const before = world.processes().length;
+    const id = await at.start(scriptTag([{ text: "Whispered.", gate: "never" }]), world.folder());
+    await expect.poll(async () => (await at.get<SessionDetail>(`sessions/${id}`)).turnStartedAt).toBeDefined();
+    await at.post(`sessions/${id}/rename`, { title: "Whispered." });
+    await at.post(`sessions/${id}/requests/none`, { decision: "deny", message: "Whispered." });
+    await at.post(`sessions/${id}/reply`, { prompt: "Whispered." });
+    const ending = Date.now();
+    expect(await started.end()).toBe(0);
+    expect(Date.now() - ending).toBeLessThan(8_000);
+    // Not counting the command itself, which lives in the same world.
+    await expect.poll(() => world.processes().length).toBeLessThan(before);
+    const text = readFileSync(audit, "utf8");
+    expect(text).not.toMatch(new RegExp(`Whispered|${started.token}`));
+    const entries = text.trim().split("\n");
+    expect(entries.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { action: "sign-in", outcome: "ok" },
+      { action: "start", sessionId: id, outcome: "ok" },
+      { action: "rename", sessionId: id, outcome: "ok" },
+      { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "not_found" },
+      { action: "reply", sessionId: id, outcome: "conflict" },
+    ]);
+  });
+
+  it("is for whoever has started it, whatever the settings say of a server for many", async () => {
+    const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
+    const others = ["--public-url", "https://agents.example/here", "--oauth-issuer", "https://issuer.example"];
+    const env = { HOME: world.folder() };
+    const started = await startCommand([...args, ...others], env);
+    const answer = await send(started, "api/sign-in", post({ token: started.token }));
+    expect(answer.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
+    ]);
+    await expect(signIn(started, tokens.ann)).rejects.toThrow("401");
+    const { port } = new URL(started.origin);
+    await expect(startCommand(["--port", port], env)).rejects.toThrow("--port: cannot listen");
+    expect(await started.end()).toBe(0);
   });
 
   it("refuses what does not go with it, and says what to do", async () => {

@@ -38,15 +38,15 @@ describe("a stream", () => {
     "of a %s that nobody reads ends with its connection, however much was to be told",
     async (method) => {
       const outgoing = new EventEmitter();
-      let end: () => void = () => undefined;
-      const ended = new Promise<void>((resolve) => (end = resolve));
+      let end: (method: string) => void = () => undefined;
+      const ended = new Promise<string>((resolve) => (end = resolve));
       const app = mounted(async (send, signal) => {
         while (!signal.aborted) await send("partial", { text: "x".repeat(1_000) });
-        end();
+        end(method);
       });
-      await app.request("/console/api/live", { method }, { outgoing } as never);
+      await app.request("/console/api/live", { method }, { outgoing });
       outgoing.emit("close");
-      await ended;
+      expect(await ended).toBe(method);
     },
   );
 });

@@ -75,7 +75,10 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothi
 }
 
 async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
-  while (!signal.aborted) await nextTurn();
+  while (!signal.aborted) {
+    await nextTurn();
+    yield* [];
+  }
 }
 
 type Told = { [K in keyof LiveEvents]: readonly [K, LiveEvents[K]] }[keyof LiveEvents];

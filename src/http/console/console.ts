@@ -71,12 +71,12 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
     const body = isCommand ? await bodyOf(context) : undefined;
     const query = new URL(context.req.url).searchParams;
     const answered = await route.handle({ caller, params, query, body });
-    if (isCommand) note(context, caller, "ok", options);
+    if (isCommand) note(context, caller, { outcome: "ok", answered }, options);
     return Response.json(answered, NOT_KEPT);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const { outcome, response } = problemOf(error);
-    if (isCommand) note(context, caller, outcome, options);
+    if (isCommand) note(context, caller, { outcome }, options);
     return response;
   }
 }
@@ -94,9 +94,15 @@ async function bodyOf({ req }: Context<Env>): Promise<unknown> {
   }
 }
 
-/** What was done, and what was refused: never what was said. */
-function note(context: Context<Env>, { principal }: Caller, outcome: string, { audit }: ConsoleDoorOptions): void {
-  const { id } = context.req.param() as { id?: string };
+/** What was done, and what was refused: never what was said. A session that was started is named by the answer. */
+function note(
+  context: Context<Env>,
+  { principal }: Caller,
+  { answered = {}, outcome }: { outcome: string; answered?: { readonly sessionId?: unknown } },
+  { audit }: ConsoleDoorOptions,
+): void {
+  const { sessionId } = answered;
+  const { id = typeof sessionId === "string" ? sessionId : undefined } = context.req.param() as { id?: string };
   const action = context.req.path.split("/").at(-1) ?? "";
   audit?.({
     principal,
