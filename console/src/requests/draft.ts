@@ -65,6 +65,7 @@ export function write(draft: Draft, filled: { readonly message?: string; readonl
 
 export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.choices.value = choices;
+  draft.problem.value = "";
 }
 
 /** Why a press was not taken for one. */

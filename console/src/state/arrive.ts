@@ -14,7 +14,7 @@ export async function arrive(token: string | undefined): Promise<void> {
   arrivalProblem.value = undefined;
   for (;;) {
     try {
-      await (token === undefined ? learnMe() : signIn(token));
+      await (token === undefined ? learnMe() : arriveWith(token));
       return;
     } catch (error) {
       if (!passes(error)) {
@@ -27,6 +27,17 @@ export async function arrive(token: string | undefined): Promise<void> {
     }
     connection.value = "lost";
     await patience.pause();
+  }
+}
+
+/** A page that is signed in stays so: a link must not make it somebody else's unasked. */
+async function arriveWith(token: string): Promise<void> {
+  if (keyOfPage() === undefined) return signIn(token);
+  try {
+    await learnMe();
+  } catch (error) {
+    if (!isUnknown(error)) throw error;
+    await signIn(token);
   }
 }
 
