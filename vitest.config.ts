@@ -21,6 +21,17 @@ export default defineConfig({
       },
       {
         extends: true,
+        test: {
+          name: "browser",
+          include: ["test/browser/**/*.test.ts"],
+          globalSetup: ["scripts/install-chromium.mjs"],
+          testTimeout: 120_000,
+          // A Chromium for each file.
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
         test: { name: "faults", include: ["test/faults/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 },
       },
       {

@@ -1,8 +1,9 @@
-// Bundles src/ to dist/: what a command needs at once is one file, and what it may need later another. Types are looked
-// at by `npm run check:types`. Usage: node scripts/build.mjs [--watch]
+// Bundles src/ to dist/: what a command needs at once is one file, and what it may need later another. The page of the console
+// goes from console/ to dist/console. Types are looked at by `npm run check:types`. Usage: node scripts/build.mjs [--watch]
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, watch } from "rolldown";
+import { build as buildPage } from "vite";
 import { noticesOf } from "./notices.mjs";
 
 const root = join(import.meta.dirname, "..");
@@ -22,6 +23,7 @@ const CHUNKS = [
   { name: "config/version", test: /src\/config\/version\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
+  { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app-engine|engine\/clock|store\/open)\.ts$/ },
   { name: "http/server", test: /src\/app-http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
@@ -51,14 +53,20 @@ const lightValidator = {
   },
 };
 
+/** Of the page, whose licences stand beside the server's. */
+const pageModules = [];
+
 const finish = {
   name: "finish",
   writeBundle(_, bundle) {
     chmodSync(join(dist, "cli/main.js"), 0o755);
-    const modules = Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {}));
-    writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf(modules));
+    writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
   },
 };
+
+function modulesOf(bundle) {
+  return Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {}));
+}
 
 const options = {
   cwd: root,
@@ -77,6 +85,8 @@ const options = {
 };
 
 rmSync(dist, { recursive: true, force: true });
+const notePage = { name: "note-page", writeBundle: (_, bundle) => void pageModules.push(...modulesOf(bundle)) };
+await buildPage({ configFile: join(root, "console/vite.config.ts"), logLevel: "warn", plugins: [notePage] });
 if (process.argv.includes("--watch")) {
   watch(options).on("event", (event) => {
     if (event.code === "ERROR") console.error(event.error);

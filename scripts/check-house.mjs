@@ -1,5 +1,5 @@
-// The house check: import direction, cycles, names and folder sizes in src/, against house.json.
-// Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one line with counts.
+// The house check: import direction, cycles, names and folder sizes in src/, against house.json; the page of the console has a
+// house of its own. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
 // Imports are found by pattern, which prettier's layout makes safe: when in doubt the check is loud, never silent.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
@@ -53,13 +53,13 @@ function withoutComments(text) {
     .replace(/\s\/\/\s.*$/gm, "");
 }
 
-/** Each import of a file as { specifier, line }; the specifier is null where the module's name could not be read. */
+/** Each import of a file as { specifier, line, isType }; the specifier is null where the module's name could not be read. */
 function importsOf(text) {
   const code = withoutComments(text);
   const found = new Map();
   const note = (match, specifier) => {
     const line = code.slice(0, match.index).split("\n").length;
-    found.set(`${line} ${specifier}`, { specifier, line });
+    found.set(`${line} ${specifier}`, { specifier, line, isType: /^(?:import|export)\s+type\b/.test(match[0]) });
   };
   const read = [...code.matchAll(STATIC)];
   for (const pattern of [STATIC, EXPORT, ...DYNAMIC]) {
@@ -80,9 +80,13 @@ const matches = (specifier, pattern) =>
 /** The row of house.json a file falls under: its first folder, or the file itself at the root of src. */
 const roomOf = (file) => file.split("/")[0];
 
-/** Why this room may not import this file of src, or undefined. */
-function fileFault(room, target, files) {
-  if (target.startsWith("../")) return "an import must stay inside src";
+/** Why this room may not import this file of src, or undefined. Of what lies beyond src only types are to be had. */
+function fileFault(room, target, files, isType) {
+  if (target.startsWith("../")) {
+    const { beyond = [] } = house;
+    if (!beyond.some((allowed) => matches(target, allowed))) return "an import must stay inside src";
+    return isType ? undefined : "of what lies beyond src only types may be imported";
+  }
   if (!files.has(target)) return "no such file in src";
   const { imports } = house.folders[room];
   if (roomOf(target) === room || imports.some((allowed) => target === allowed || roomOf(target) === allowed)) return;
@@ -110,7 +114,7 @@ function checkFile(file, files) {
     return { edges, count: 0 };
   }
   const imports = importsOf(readFileSync(join(root, "src", file), "utf8"));
-  for (const { specifier, line } of imports) {
+  for (const { isType, line, specifier } of imports) {
     const at = `src/${file}:${line} imports`;
     if (specifier === null) {
       violations.push(`${at} a module that cannot be read here: name it in one string`);
@@ -120,7 +124,7 @@ function checkFile(file, files) {
     const direct = posix.join(posix.dirname(file), specifier);
     const target = files.has(direct) ? direct : direct.replace(/\.js$/, ".ts");
     const builtin = isBuiltin(specifier) && !specifier.startsWith("node:") ? `node:${specifier}` : specifier;
-    const fault = relative ? fileFault(room, target, files) : packageFault(room, builtin);
+    const fault = relative ? fileFault(room, target, files, isType) : packageFault(room, builtin);
     if (fault !== undefined) violations.push(`${at} ${specifier}: ${fault}`);
     if (relative && files.has(target)) edges.push({ target, line });
   }

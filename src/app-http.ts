@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { consoleOf } from "./app-console.ts";
 import type { OverHttp, Running } from "./app-engine.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
@@ -8,7 +9,7 @@ import { firstStartText } from "./http/auth/first-start.ts";
 import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
-import { listen, type ListenOptions } from "./http/listen.ts";
+import { listen, type Listening, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
@@ -24,12 +25,22 @@ export interface HttpParts {
   /** Given where what is served has sessions that can be followed. */
   readonly following?: HttpEndpointOptions["following"];
   readonly environment: NodeJS.ProcessEnv;
+  /** Where to listen, and the one token that is taken, where it is not the configuration that says so. */
+  readonly local: LocalHttp | undefined;
+  readonly allowsBypass: () => boolean;
   /** Starts what runs sessions. */
   readonly start: (over: OverHttp) => Promise<Running | undefined>;
   readonly version: string;
   readonly scopeMissing: DoorOptions["scopeMissing"];
   readonly audit: Audit | undefined;
   readonly log: Logger;
+}
+
+/** For the person at this machine alone. */
+export interface LocalHttp {
+  /** host:port */
+  readonly address: string;
+  readonly token: string;
 }
 
 export interface HttpServing {
@@ -47,21 +58,21 @@ const LAST_WORDS_MS = 2_000;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, environment, factory, log, version } = parts;
-  const { host, port } = addressOf(config.http ?? "");
+  const { config, factory, log, version } = parts;
+  const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
   const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
-  let isLeaving = false;
+  const leaving = new AbortController();
   let origin = "";
-  const publicUrl = () => config.publicUrl ?? origin;
-  const stateFolder = dirname(defaultStorePath(environment, process.platform));
-  const auth = await createAuthenticator({ ...config, host, publicUrl, stateFolder, log });
+  // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
+  const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin;
+  const auth = await authenticatorOf(parts, host, publicUrl);
   let running: Running | undefined;
   const metrics = createMetrics({ version, watched: () => running, log });
   const health = createHealth({
     version,
-    busyWith: () => (isLeaving ? "draining" : running ? undefined : "starting"),
+    busyWith: () => (leaving.signal.aborted ? "draining" : running ? undefined : "starting"),
     readStore: async () => running?.store.count(),
   });
   const app = createDoor({
@@ -71,6 +82,9 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     scopeMissing: parts.scopeMissing,
     mcp: endpoint.fetch,
     requests: requestsOf(parts, () => running),
+    console: config.console
+      ? consoleOf({ ...parts, publicUrl, leaving: leaving.signal, running: () => running })
+      : undefined,
     health,
     metrics,
     audit: auditOf(parts),
@@ -81,7 +95,10 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     log.warn("a client that took nothing of its answer was cut off");
   };
   const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
-  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch(cannotListen);
+  const flag = parts.local ? "--port" : "--http";
+  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch((error: unknown) =>
+    cannotListen(flag, error),
+  );
   origin = listening.url;
   const url = `${origin}/mcp`;
   log.info("serving MCP over HTTP", { url });
@@ -95,16 +112,25 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   return {
     url,
     notify: endpoint.notify,
-    refuseNew: () => {
-      isLeaving = true;
-    },
-    close: async () => {
-      const closed = listening.close(LAST_WORDS_MS);
-      await endpoint.close();
-      await closed;
-    },
+    refuseNew: () => leaving.abort(),
+    close: async () => closeBoth(endpoint, listening),
   };
 }
+
+async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
+  const closed = listening.close(LAST_WORDS_MS);
+  await endpoint.close();
+  await closed;
+}
+
+async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
+  const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  const taken = local ? { ...config, ...NO_OTHERS } : config;
+  return createAuthenticator({ ...taken, host, publicUrl, stateFolder, runToken: local?.token, log });
+}
+
+/** Nobody but who is at this machine. */
+const NO_OTHERS = { principals: {}, oauthIssuer: undefined, oauthAudience: undefined, oauthJwks: undefined };
 
 /** Who was refused at the door is taken down beside what was done inside. */
 function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
@@ -114,6 +140,7 @@ function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
 /** Answers to what is asked are taken down as well. */
 function requestsOf({ audit }: HttpParts, running: () => Running | undefined): Requests {
   return createRequests({
+    by: "webhook",
     engine: () => running()?.engine,
     audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
   });
@@ -122,8 +149,8 @@ function requestsOf({ audit }: HttpParts, running: () => Running | undefined): R
 /** For the person who starts the server; the log is for programs. */
 const tell = (text: string): void => void process.stderr.write(text);
 
-function cannotListen(error: unknown): never {
-  throw new ConfigError(`--http: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
+function cannotListen(flag: string, error: unknown): never {
+  throw new ConfigError(`${flag}: cannot listen: ${error instanceof Error ? error.message : String(error)}.`, error);
 }
 
 /** Every URL under which a session of this server could come back to it. */

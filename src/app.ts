@@ -1,5 +1,5 @@
 import type { OverHttp, Running } from "./app-engine.ts";
-import type { HttpParts, HttpServing } from "./app-http.ts";
+import type { HttpParts, HttpServing, LocalHttp } from "./app-http.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
@@ -31,6 +31,8 @@ export interface AppSettings extends StoreSettings {
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
   ownCommands: readonly (readonly [string, ...string[]])[];
   info: { name: string; version: string };
+  /** Served to the person at this machine, whatever the configuration says of HTTP. */
+  local?: LocalHttp | undefined;
   /** What the webhook's requests are signed with, in base64; where there is a webhook. */
   notifySecret?: string | undefined;
 }
@@ -115,7 +117,9 @@ export function createApp(settings: AppSettings): App {
     const served = given
       ? { factory: given }
       : { factory: ((context) => createMcpServer(serverOptions, context)) satisfies ServerFactory, following };
-    const parts = { config, environment, version, audit, log, scopeMissing, start };
+    const { local } = settings;
+    const allowsBypass = () => bypass.isAllowed();
+    const parts = { config, environment, local, version, audit, log, scopeMissing, allowsBypass, start };
     const serving = await serveOverHttp({ ...parts, ...served });
     reported?.onChange(() => serving.notify.toolsChanged());
     return serving;

@@ -7,6 +7,7 @@ import { didYouMean } from "../domain/suggest.ts";
 
 const COMMANDS = {
   serve: "Speaks MCP on stdin and stdout. The default when no command is given.",
+  console: "Shows the sessions in a browser: watch, start, reply, approve. For as long as it runs.",
   sessions: "Lists, shows, counts, exports and deletes kept sessions, with or without a running server.",
   demo: "Runs a session of Claude Code against a scripted model inside this program: no account, no cost.",
   token: "Makes a token for a client of a server over HTTP, and prints it once. It is stored nowhere.",
@@ -17,6 +18,10 @@ const DEMO_FLAGS = {
   "--live": "Takes the model of your own Claude Code login instead: that costs a little.",
   "--json": "Writes JSON lines, for programs.",
   "--keep": "Keeps the folder that the session worked in.",
+};
+const CONSOLE_FLAGS = {
+  "--port <n>": "The port of 127.0.0.1 to listen on. Default: 0, a free one.",
+  "--store <path>": "The file that sessions are kept in, as for serve. So are all other flags of serve but --http.",
 };
 const TOKEN_FLAGS = { "--json": "Writes JSON, for programs." };
 const SESSIONS_VERBS = {
@@ -56,6 +61,10 @@ export function helpText(command?: string): string {
   if (command === "serve") return page(`Usage: claude-code-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
   if (command === "demo")
     return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+  if (command === "console") {
+    const head = `Usage: claude-code-mcp console [flags]\n\n${COMMANDS.console}`;
+    return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
+  }
   if (command === "token") {
     const head = `Usage: claude-code-mcp token [--json]\n\n${COMMANDS.token}`;
     return page(head, entries("Flags", TOKEN_FLAGS), "Where it goes: docs/http.md.");
@@ -81,7 +90,7 @@ function usage(): string {
   return [
     "Usage: claude-code-mcp [serve] [flags]",
     "       claude-code-mcp sessions <verb> [flags]",
-    "       claude-code-mcp demo | token | help [command] | version",
+    "       claude-code-mcp demo | console | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");

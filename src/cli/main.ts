@@ -39,6 +39,12 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       const { sessions } = await import("./sessions.ts");
       return sessions(rest);
     }
+    case "console": {
+      keepCompiled();
+      const { serveConsole } = await import("./console.ts");
+      await serveConsole(rest);
+      return undefined;
+    }
     case "token": {
       const { token } = await import("./token.ts");
       return token(rest);

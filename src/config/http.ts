@@ -39,6 +39,16 @@ export const httpFields = {
     group: "HTTP",
     meaning: "Further values of the Origin header that are answered, such as https://inspector.example.com.",
   }),
+  console: toggle(
+    {
+      flag: "console",
+      variable: "CLAUDE_CODE_MCP_CONSOLE",
+      group: "HTTP",
+      meaning:
+        "Whether the web console is served at /console/, for people who sign in with a token. See docs/console.md.",
+    },
+    true,
+  ),
   auth: toggle(
     {
       flag: "auth",

@@ -18,6 +18,8 @@ export const TurnLimits = z.object({
   noDialog: z.boolean().exactOptional(),
   /** Its caller has no tool to answer with. Holds as long. */
   noCaller: z.boolean().exactOptional(),
+  /** It was given at the console: somebody sits there. Holds as long. */
+  atConsole: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;
 

@@ -141,6 +141,8 @@ export const SessionState = z.object({
   noDialog: z.boolean().exactOptional(),
   /** The caller of the last prompt has no tool to answer with. */
   noCaller: z.boolean().exactOptional(),
+  /** The last prompt was given at the console. */
+  atConsole: z.boolean().exactOptional(),
   /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
   idleSince: z.number(),
 });

@@ -22,6 +22,8 @@ export interface DoorOptions {
   readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
   /** What is asked, for whom the webhook has told of it. */
   readonly requests: Requests;
+  /** The console, where there is one: it mounts itself behind the same entrance. */
+  readonly console: ((app: Hono<Env>, enter: Enter) => void) | undefined;
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
   readonly audit: AuditRefusal | undefined;
@@ -41,7 +43,7 @@ export interface DoorMetrics {
 /** Takes down who was refused, where the operator wants to know. */
 export type AuditRefusal = (refusal: { principal: string; reason: Reason; address: string }) => void;
 
-type Env = { Bindings: Bindings };
+export type Env = { Bindings: Bindings };
 
 /** Of requests without a valid token an address may make so large a share of the rate. */
 const STRANGERS = 0.1;
@@ -78,6 +80,7 @@ export function createDoor(options: DoorOptions): Hono<Env> {
   const sized = bodyLimit({ maxSize: options.limits.maxBodyBytes, onError: () => tooLarge(options) });
   app.all("/mcp", sized, async (context) => serveMcp(context, enter, options));
   app.on(["GET", "POST"], REQUEST, sized, async (context) => serveRequest(context, enter, options));
+  options.console?.(app, enter);
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
   app.onError((error, context) => {
     options.log.warn("a request failed", { path: context.req.path, error: error.stack ?? error.message });
@@ -95,15 +98,19 @@ function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 
-/** `needs` is what a caller must have, or one of these. */
-type Enter = (context: Context<Env>, needs: Scope | readonly Scope[]) => Promise<Admitted | Response>;
+/** `needs` is what a caller must have, or one of these; `authenticated` names him, where the request itself does not. */
+export type Enter = (
+  context: Context<Env>,
+  needs: Scope | readonly Scope[],
+  authenticated?: Request,
+) => Promise<Admitted | Response>;
 
 /** Who comes in has shown who he is and stays within his limits. */
 function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
   const ofStrangers = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * STRANGERS)));
   const ofKnown = rateLimit(limits.rateLimit);
   const open = new OpenRequests(limits.maxStreams);
-  return async (context, needs) => {
+  return async (context, needs, authenticated = context.req.raw) => {
     const { outgoing } = context.env;
     const address = addressOf(context);
     const refused = (reason: Reason, response: Response, principal = ""): Response => {
@@ -111,7 +118,7 @@ function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
       audit?.({ principal, reason, address });
       return response;
     };
-    const admitted = await auth.authenticate(context.req.raw);
+    const admitted = await auth.authenticate(authenticated);
     if (!isAdmitted(admitted)) {
       const tooMany = await ofStrangers(address);
       return tooMany ? refused("rate", tooMany) : refused("unauthenticated", admitted);

@@ -44,9 +44,16 @@ function knownHost({ hosts }: Names): Guard["refusal"] {
 function knownOrigin({ origins }: Names): Guard["refusal"] {
   return ({ headers }) => {
     const origin = headers.get("origin");
-    if (origin === null || origins.has(origin) || isSame(origin, headers.get("host"))) return undefined;
+    if (origin === null ? !isLoadedByOthers(headers) : origins.has(origin) || isSame(origin, headers.get("host")))
+      return undefined;
     return refuse(403, "unknown_origin", "Pages of that origin may not call this server. Name it with --allow-origin.");
   };
+}
+
+/** An image, a frame, a request whose answer is not read: browsers send them without Origin. A link may lead here. */
+function isLoadedByOthers(headers: Headers): boolean {
+  const site = headers.get("sec-fetch-site") ?? "none";
+  return site !== "none" && site !== "same-origin" && headers.get("sec-fetch-dest") !== "document";
 }
 
 /** Forms and simple requests of other sites cannot be of this type without asking first. */

@@ -6,7 +6,7 @@ import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../domain/permi
 import type { Caller } from "../domain/principal.ts";
 import { Answers, withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
-import { refuse } from "./guards.ts";
+import { problemOf, refused, type Reply } from "./problem.ts";
 
 /**
  * /requests/{session}/{request}: where whoever was told by the webhook looks at what is asked, and answers it. A session of
@@ -27,6 +27,8 @@ export interface Which {
 type Verbs = Pick<Engine, "answer" | "delivered" | "get" | "read">;
 
 export interface RequestsOptions {
+  /** Who answers here. */
+  readonly by: "webhook" | "console";
   /** Undefined as long as the server starts. */
   readonly engine: () => Verbs | undefined;
   /** Takes down who has answered what, and who could not. */
@@ -51,14 +53,7 @@ const Body = z.strictObject({
 });
 type Body = z.infer<typeof Body>;
 
-/** A refusal as a word for programs. */
-const WORDS: Readonly<Record<string, { status: number; error: string }>> = {
-  INVALID_ARGUMENT: { status: 400, error: "invalid_request" },
-  PERMISSION_DENIED: { status: 403, error: "not_allowed" },
-  INTERNAL: { status: 503, error: "unavailable" },
-};
-
-export function createRequests({ audit, engine }: RequestsOptions): Requests {
+export function createRequests({ audit, by, engine }: RequestsOptions): Requests {
   return {
     async look(caller, which) {
       const verbs = engine();
@@ -67,7 +62,7 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
       if (!found) return notFound().response;
       if (!("open" in found)) return Response.json({ ...which, status: "answered", ...found.answered }, NOT_KEPT);
       // Who may answer has seen all of it now, and can send it back changed.
-      if (caller.scopes.includes("approve")) await shown(verbs, caller, which);
+      if (caller.scopes.includes("approve")) await shown(verbs, { caller, which, by });
       return Response.json({ ...which, status: "open", ...described(found) }, NOT_KEPT);
     },
     async answer(caller, which, body) {
@@ -75,8 +70,8 @@ export function createRequests({ audit, engine }: RequestsOptions): Requests {
       if (!verbs) return starting().response;
       const parsed = Body.safeParse(body);
       const { outcome, response } = parsed.success
-        ? await answerWith(verbs, { caller, which }, parsed.data)
-        : refused(400, "invalid_request", problemOf(parsed.error, body));
+        ? await answerWith(verbs, { caller, which, by }, parsed.data)
+        : refused(400, "invalid_request", wrongIn(parsed.error, body));
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
@@ -90,34 +85,30 @@ const NOT_KEPT = { headers: { "cache-control": "no-store" } };
 interface By {
   readonly caller: Caller;
   readonly which: Which;
+  readonly by: RequestsOptions["by"];
 }
 
-/** "ok", or the word of the refusal, and what is sent. */
-interface Reply {
-  readonly outcome: string;
-  readonly response: Response;
-}
-
-async function answerWith(verbs: Verbs, { caller, which }: By, body: Body): Promise<Reply> {
+async function answerWith(verbs: Verbs, { by, caller, which }: By, body: Body): Promise<Reply> {
   try {
+    // The console has all of every input, whether its server has heard that it was shown or not.
+    if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
-    const request = requestOf(which, found, body);
+    const request = { ...requestOf(which, found, body), by };
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
-    if (found.ask.kind === "question") await shown(verbs, caller, which);
+    if (found.ask.kind === "question") await shown(verbs, { caller, which, by });
     await verbs.answer(caller, which.sessionId, request);
     return { outcome: "ok", response: Response.json({ ok: true, decision: body.decision }, NOT_KEPT) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, { caller, which });
-    const { error: word, status } = WORDS[error.code] ?? { status: 409, error: "conflict" };
-    return refused(status, word, error.message, status === 503 ? { "Retry-After": "1" } : {});
+    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);
+    return problemOf(error);
   }
 }
 
 /** Somebody else was faster by a moment. */
-async function settled(verbs: Verbs, { caller, which }: By): Promise<Reply> {
+async function settled(verbs: Verbs, caller: Caller, which: Which): Promise<Reply> {
   const found = await find(verbs, caller, which);
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
 }
@@ -158,11 +149,11 @@ function described({ ask, open }: Open): JsonObject {
   };
 }
 
-async function shown(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<void> {
-  await verbs.delivered(principal, sessionId, [{ requestId, whole: true, rung: "webhook" }]);
+async function shown(verbs: Verbs, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
+  await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, rung: by }]);
 }
 
-function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): AnswerRequest {
+function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
   const { answers, decision, message, updatedInput } = body;
   const { input, kind } = ask;
   if (decision !== "deny" && message !== undefined) throw invalidArgument("message", "goes only with decision deny.");
@@ -170,7 +161,7 @@ function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): Answe
   if (updatedInput && !open.seenWhole) {
     throw invalidArgument("updatedInput", "the input was sent cut or masked. GET this path first: it has all of it.");
   }
-  const said = { requestId, decision, by: "webhook" as const };
+  const said = { requestId, decision };
   if (decision === "deny") {
     if (answers) throw invalidArgument("answers", "goes only with decision allow.");
     return { ...said, ...(message !== undefined && { denyMessage: message }) };
@@ -186,7 +177,7 @@ function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): Answe
 }
 
 /** The first thing that is wrong, with the name of the field. */
-function problemOf({ issues }: z.ZodError, body: unknown): string {
+function wrongIn({ issues }: z.ZodError, body: unknown): string {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return "The body must be a JSON object.";
   const [issue] = issues;
   if (issue?.code === "unrecognized_keys") {
@@ -194,10 +185,6 @@ function problemOf({ issues }: z.ZodError, body: unknown): string {
   }
   const field = issue?.path.map(String).join(".").slice(0, 200) ?? "";
   return `${field}: ${issue?.message ?? "cannot be used"}.`;
-}
-
-function refused(status: number, error: string, message: string, headers: Record<string, string> = {}): Reply {
-  return { outcome: error, response: refuse(status, error, message, headers) };
 }
 
 function notFound(): Reply {

@@ -96,6 +96,27 @@ describe("at the door", () => {
     expect(asked.status).toBe(403);
   });
 
+  it("a page of another site, or of another port, opens nothing as an image, a frame or unread; a link leads here", async () => {
+    server = await world.http({ args: ["--no-auth"] });
+    const status = async (path: string, headers: Record<string, string>) => {
+      const sent = request(new URL(path, server.url), { headers });
+      sent.end();
+      const [answer] = (await once(sent, "response")) as [IncomingMessage];
+      answer.destroy();
+      return answer.statusCode;
+    };
+    for (const site of ["cross-site", "same-site"]) {
+      for (const dest of ["empty", "image", "iframe", "script"]) {
+        const headers = { "sec-fetch-site": site, "sec-fetch-dest": dest };
+        expect([dest, await status("/console/api/live", headers)]).toEqual([dest, 403]);
+        expect([dest, await status("/console/", headers)]).toEqual([dest, 403]);
+      }
+      expect(await status("/console/", { "sec-fetch-site": site, "sec-fetch-dest": "document" })).toBe(200);
+    }
+    for (const site of ["same-origin", "none"])
+      expect(await status("/console/api/me", { "sec-fetch-site": site, "sec-fetch-dest": "empty" })).toBe(200);
+  });
+
   it("too large a body, too many headers and what is no JSON are refused by themselves, and the next is served", async () => {
     server = await world.http({ args: ["--max-body-bytes", "65536"] });
     expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);

@@ -41,6 +41,8 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/clients.md",
       "docs/configuration.md",
       "docs/conformance.md",
+      "docs/console.md",
+      "docs/console.png",
       "docs/decisions.md",
       "docs/http.md",
       "docs/observability.md",
@@ -55,7 +57,8 @@ it("npm pack ships the built program, the documents and nothing else", () => {
     ]
   `);
   const built = files.filter((path) => path.startsWith("dist/"));
-  expect(built.filter((path) => !path.endsWith(".js"))).toEqual(["dist/THIRD-PARTY-NOTICES.txt"]);
+  const rest = built.filter((path) => !path.endsWith(".js") && !/^dist\/console\/assets\/[\w-]+\.css$/.test(path));
+  expect(rest.toSorted()).toEqual(["dist/THIRD-PARTY-NOTICES.txt", "dist/console/icon.svg", "dist/console/index.html"]);
   expect(files).toContain("dist/cli/main.js");
   expect(files).toContain("dist/claude/supervise/reaper-process.js");
 });

@@ -11,11 +11,11 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
 });
 
-/** Runs the check with the real house.json over a tree of these files. */
-function check(files: Record<string, string>): { code: number | null; out: string } {
+/** Runs the check with a real house.json over a tree of these files. */
+function check(files: Record<string, string>, house = "house.json"): { code: number | null; out: string } {
   const root = mkdtempSync(join(tmpdir(), "house-"));
   roots.push(root);
-  copyFileSync("house.json", join(root, "house.json"));
+  copyFileSync(house, join(root, "house.json"));
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, "src", path)), { recursive: true });
     writeFileSync(join(root, "src", path), text);
@@ -52,6 +52,17 @@ describe("what the house allows", () => {
   it("counts what it read", () => {
     const files = { ...domain, "engine/a.ts": 'import { event } from "../domain/event.ts";\n' };
     expect(check(files).out).toBe("house: 2 files, 1 imports, no violation\n");
+  });
+});
+
+describe("the house of the page", () => {
+  it("has types of the server, and nothing else of it", () => {
+    const page = (text: string) => check({ "net/a.ts": `${text}\n` }, "console/house.json").out;
+    expect(page('import type { Me } from "../../../src/console/wire.ts";')).toBe(
+      "house: 1 files, 1 imports, no violation\n",
+    );
+    expect(page('import { Scope } from "../../../src/domain/principal.ts";')).toContain("only types may be imported");
+    expect(page('import type { Engine } from "../../../src/engine/api.ts";')).toContain("must stay inside src");
   });
 });
 

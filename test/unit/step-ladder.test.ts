@@ -72,6 +72,23 @@ describe("the ladder", () => {
     expect(walk.state.asks[1]?.rung).toBe("user");
   });
 
+  it("has a console without a turn answer at any time, and asks it only about prompts that were given there", () => {
+    const policy: Partial<Policy> = {
+      ladder: ["user", "caller", "console"],
+      rungMs: { user: 300 * SECOND, console: 0, webhook: 600 * SECOND },
+    };
+    const walk = asking(policy);
+    expect([open(walk)?.rung, seconds(open(walk)?.expiresAt)]).toEqual(["user", 360]);
+    expect(answer(walk, "console", ALLOW).told).toBe("permission.answered(allow console) answer:allow ok");
+    const there = new Walk({ ...policy }).promptWith("p1", {
+      limits: { noDialog: true, noCaller: true, atConsole: true },
+    });
+    there.hear(...UP).hear({ type: "asked", ask: askOf("a1") });
+    expect([open(there)?.rung, seconds(open(there)?.expiresAt)]).toEqual(["console", 600]);
+    const elsewhere = new Walk({ ...policy }).promptWith("p1", { limits: { noDialog: true, noCaller: true } });
+    expect(elsewhere.hear(...UP).hear({ type: "asked", ask: askOf("a1") }).told).toContain("answered(deny rule)");
+  });
+
   it("denies at once what nobody is there to answer, with the reason", () => {
     const nobody = asking({ ladder: [] });
     expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");

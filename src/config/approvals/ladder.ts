@@ -6,7 +6,7 @@ import { LONGEST_MS } from "../setting.ts";
 
 export interface Ladder {
   readonly rungs: readonly Rung[];
-  /** How long a request is with each of them, ms; with the caller as --permission-timeout-ms says. */
+  /** How long a request is with each of them, ms; with the caller as --permission-timeout-ms says. The console may have 0. */
   readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
 }
 
@@ -14,8 +14,8 @@ export interface Ladder {
 const USUAL_MS = { user: 300_000, console: 600_000, webhook: 600_000 };
 const LEAST_MS = 1_000;
 
-/** A rung, and ms where its time is said. Not the console: nobody sits at one yet. */
-export const RUNG_WORD = /^(user|webhook|caller)(?::(\d{1,12}))?$/;
+/** A rung, and ms where its time is said. */
+export const RUNG_WORD = /^(user|console|webhook|caller)(?::(\d{1,12}))?$/;
 
 /** Throws ConfigError. */
 export function ladderOf(words: readonly string[]): Ladder {
@@ -35,7 +35,9 @@ function setTime(rungMs: Record<Exclude<Rung, "caller">, number>, rung: Rung, ms
   if (rung === "caller") {
     throw new ConfigError("--approvals: caller takes no time there. Set --permission-timeout-ms.");
   }
-  if (ms < LEAST_MS || ms > LONGEST_MS) {
+  // Who looks at the page may answer at any time, also without a turn of his own.
+  const isWithoutTurn = rung === "console" && ms === 0;
+  if (!isWithoutTurn && (ms < LEAST_MS || ms > LONGEST_MS)) {
     const range = `from ${String(LEAST_MS)} to ${String(LONGEST_MS)}`;
     throw new ConfigError(`--approvals: the time of ${rung} is ${String(ms)}: must be a whole number of ms ${range}.`);
   }

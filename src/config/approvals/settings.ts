@@ -8,13 +8,13 @@ import { inOrder, optionalChoice, rules } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
-  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, webhook, caller", {
-    fallback: "user,caller",
+  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, console, webhook, caller", {
+    fallback: "user,caller,console:0",
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
     meaning:
-      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. See docs/approvals.md.",
+      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), console (the web page), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. console:0 may answer at any time, and is asked itself only about prompts that were given there. See docs/approvals.md.",
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",

@@ -79,11 +79,13 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
 }
 
 /** Whom its requests cannot reach is known from the prompt, and holds until the next one. */
-function noteReach(state: SessionState, { noCaller, noDialog }: TurnLimits = {}): void {
+function noteReach(state: SessionState, { atConsole, noCaller, noDialog }: TurnLimits = {}): void {
   if (noDialog) state.noDialog = true;
   else delete state.noDialog;
   if (noCaller) state.noCaller = true;
   else delete state.noCaller;
+  if (atConsole) state.atConsole = true;
+  else delete state.atConsole;
 }
 
 /** What there is against a prompt in an open session. */

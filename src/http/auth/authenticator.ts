@@ -8,7 +8,7 @@ import type { ProtectedResource } from "./challenge.ts";
 import { KeysUnavailable, RETRY_MS } from "./issuer-keys.ts";
 import { createJwtVerifier, looksLikeJwt, TokenRefused } from "./jwt.ts";
 import { isLoopback, isSafe } from "../../config/loopback.ts";
-import { holderOf, type Known } from "./secret.ts";
+import { digestOf, holderOf, type Known } from "./secret.ts";
 import { makeToken, TokenFile } from "./token-file.ts";
 
 /**
@@ -26,6 +26,8 @@ export interface AuthSettings {
   /** The operator's; undefined for one in `stateFolder`, which is made where there is none. */
   readonly tokenFile?: string | undefined;
   readonly stateFolder: string;
+  /** The operator's for this run alone: then no file is made or read. */
+  readonly runToken?: string | undefined;
   readonly principals: Readonly<Record<string, Terms>>;
   /** An authorization server whose JWTs are taken. */
   readonly oauthIssuer?: string | undefined;
@@ -67,9 +69,9 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
   checkOAuth(settings);
   const verifyJwt = jwtVerifierOf(settings, () => settings.oauthAudience ?? resourceUrl(place.publicUrl()));
   const named = namedTokens(settings.principals);
-  const { file, made } = await operatorsToken(settings);
+  const { known, made } = await operatorsToken(settings);
   const check = async (token: string): Promise<Admitted> => {
-    const caller = holderOf(token, [...(await knownOf(file)), ...named]);
+    const caller = holderOf(token, [...(await known()), ...named]);
     if (caller) return { caller, kind: "token" };
     if (verifyJwt && looksLikeJwt(token)) return verifyJwt(token);
     throw new TokenRefused("This server does not know the token. It may have been changed: ask the server's operator.");
@@ -148,19 +150,23 @@ function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>
 }
 
 interface OperatorsToken {
-  readonly file: TokenFile;
+  /** As it is now: its file may be changed at any time. */
+  readonly known: () => Promise<Known<Caller>[]>;
   readonly made: MadeToken | undefined;
 }
 
-async function operatorsToken({ log, stateFolder, tokenFile }: AuthSettings): Promise<OperatorsToken> {
+async function operatorsToken({ log, runToken, stateFolder, tokenFile }: AuthSettings): Promise<OperatorsToken> {
+  if (runToken !== undefined) {
+    const only = [{ digest: digestOf(runToken), holder: LOCAL_CALLER }];
+    return { known: async () => Promise.resolve(only), made: undefined };
+  }
   const path = tokenFile ?? join(stateFolder, "http-token");
   // A path that was given must exist: a misspelt one would make a token that nobody knows of.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
   const file = await TokenFile.open(path, log);
-  return { file, made: token === undefined ? undefined : { file: path, token } };
-}
-
-async function knownOf(file: TokenFile): Promise<Known<Caller>[]> {
-  const digest = await file.digest();
-  return digest ? [{ digest, holder: LOCAL_CALLER }] : [];
+  const known = async () => {
+    const digest = await file.digest();
+    return digest ? [{ digest, holder: LOCAL_CALLER }] : [];
+  };
+  return { known, made: token === undefined ? undefined : { file: path, token } };
 }

@@ -1,27 +1,11 @@
 import type { TurnEnded } from "../../../domain/event.ts";
-import type { AnsweredBy } from "../../../domain/permission.ts";
 import { TOKEN_KINDS, type ResultUsage } from "../../../domain/usage.ts";
+import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "../../../stats/facts.ts";
 import { exactUsd } from "../words.ts";
 
 /** What happened in all sessions, added up. Times are in ms, costs in USD. */
 
-export interface TurnFacts {
-  readonly ended: TurnEnded;
-  /** The tool that its prompt came through. */
-  readonly tool: string;
-  /** How its cost is made up. */
-  readonly costByModel: ReadonlyMap<string, number>;
-}
-
-export interface AnswerFacts {
-  readonly kind: "permission" | "question";
-  readonly decision: "allow" | "deny";
-  readonly by: AnsweredBy;
-  /** Undefined when the log does not say when it was asked. */
-  readonly waitMs: number | undefined;
-}
-
-export class Tally {
+export class Tally implements FactSink {
   readonly #statuses = new Map<string, number>();
   readonly #outcomes = new Map<string, number>();
   readonly #categories = new Map<string, number>();
@@ -41,7 +25,7 @@ export class Tally {
     this.#open += open;
   }
 
-  turn({ costByModel, ended, tool }: TurnFacts): void {
+  turn({ costByModel, ended, tool }: TurnFact): void {
     increase(this.#outcomes, ended.outcome);
     if (isFailure(ended)) increase(this.#categories, ended.category ?? "unknown");
     this.#apiMs += ended.durationApiMs;
@@ -50,18 +34,17 @@ export class Tally {
     for (const [model, costUsd] of costByModel) increase(this.#models, model, costUsd);
   }
 
-  answer({ by, decision, kind, waitMs }: AnswerFacts): void {
+  answer({ by, decision, kind, waitMs }: AnswerFact): void {
     const group = at(this.#answers, `${kind} ${decision} ${by}`, () => ({ kind, decision, by, count: 0, waits: [] }));
     group.count += 1;
     if (waitMs !== undefined) group.waits.push(waitMs);
   }
 
-  result({ tokens }: ResultUsage): void {
+  result({ usage: { tokens } }: { readonly usage: ResultUsage }): void {
     for (const kind of TOKEN_KINDS) this.#tokens[kind] += tokens[kind];
   }
 
-  /** Something was open for so long, however much it was. */
-  waited(ms: number): void {
+  waited({ ms }: { readonly ms: number }): void {
     this.#waitedMs += ms;
   }
 
@@ -69,7 +52,6 @@ export class Tally {
     this.#apiRetries += 1;
   }
 
-  /** A Claude Code ended that nobody had asked to. */
   crash(): void {
     this.#crashes += 1;
   }
@@ -103,7 +85,7 @@ export class Tally {
 
 export type Report = ReturnType<Tally["report"]>;
 
-interface Answers extends Omit<AnswerFacts, "waitMs"> {
+interface Answers extends Omit<AnswerFact, "at" | "waitMs"> {
   count: number;
   readonly waits: number[];
 }
@@ -143,11 +125,6 @@ function spreadOf(values: readonly number[]): Spread | null {
   const sorted = values.toSorted((a, b) => a - b);
   const rank = (share: number): number => sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
   return sorted.length === 0 ? null : { median: rank(0.5), p95: rank(0.95), max: rank(1) };
-}
-
-/** Who interrupts or cancels a turn has ended it: nothing broke down. */
-function isFailure({ outcome }: TurnEnded): boolean {
-  return outcome === "failed" || outcome === "lost";
 }
 
 function dearestFirst(a: { costUsd: number }, b: { costUsd: number }): number {

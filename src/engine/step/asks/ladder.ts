@@ -20,7 +20,17 @@ export function nextRung(draft: Draft, ask: Asked, after?: Rung): Rung | undefin
 
 function canTake(draft: Draft, ask: Asked, rung: Rung): boolean {
   if (rung === "user") return draft.state.noDialog !== true;
+  if (rung === "console") return timeOf(draft, rung) > 0;
   return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask));
+}
+
+/** Where nobody is asked at the console, whoever gives a prompt there still is. */
+const AT_CONSOLE_MS = 600_000;
+
+/** How long the rung has, ms; 0 where it is not asked. */
+function timeOf({ policy, state }: Draft, rung: Exclude<Rung, "caller">): number {
+  const ms = policy.rungMs[rung];
+  return rung === "console" && ms === 0 && state.atConsole ? AT_CONSOLE_MS : ms;
 }
 
 /** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
@@ -45,7 +55,7 @@ export function setTimes(draft: Draft, ask: OpenAsk): void {
   const isUnseen = deliveredAt === undefined && !ask.seenBefore;
   const unseenUntil = ask.createdAt + policy.askUnseenMs;
   const own =
-    rung === "caller" ? callersEnd(draft, { ...ask, rungSince }) : (deliveredAt ?? rungSince) + policy.rungMs[rung];
+    rung === "caller" ? callersEnd(draft, { ...ask, rungSince }) : (deliveredAt ?? rungSince) + timeOf(draft, rung);
   ask.rungEndsAt = own;
   const all = own + timeBehind(draft, ask, rung);
   ask.expiresAt = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseenUntil) : all;
@@ -64,7 +74,7 @@ function timeBehind(draft: Draft, ask: Asked, rung: Rung): number {
   const { policy } = draft;
   const next = nextRung(draft, ask, rung);
   if (next === undefined) return 0;
-  const own = next === "caller" ? (chosenMs(draft) ?? policy.askDeliveredMs) : policy.rungMs[next];
+  const own = next === "caller" ? (chosenMs(draft) ?? policy.askDeliveredMs) : timeOf(draft, next);
   return own + timeBehind(draft, ask, next);
 }
 

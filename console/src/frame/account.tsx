@@ -1,0 +1,40 @@
+import { ActionButton } from "../parts/action-button.tsx";
+import { oneLine } from "../parts/plain.ts";
+import { me, signOut } from "../state/me.ts";
+import { helpIsOpen } from "./key-help.tsx";
+
+/** Who is signed in, and what is seldom needed. */
+export function Account() {
+  if (!me.value) return null;
+  const { principal, scopes, signsIn, version } = me.value;
+  const name = oneLine(principal);
+  return (
+    <div class="account">
+      <button
+        type="button"
+        class="quiet account-button"
+        popoverTarget="account"
+        aria-label={`${name}: account and help`}
+        title={name}
+      >
+        <svg viewBox="0 0 16 16" aria-hidden="true">
+          <circle cx="8" cy="5.5" r="2.75" />
+          <path d="M2.75 14c.4-3 2.4-4.5 5.25-4.5s4.85 1.5 5.25 4.5" />
+        </svg>
+        <span class="account-name">{name}</span>
+      </button>
+      <div id="account" popover="auto" class="account-menu">
+        <p>
+          {signsIn ? "Signed in as" : "You are"} <strong>{name}</strong>
+          <br />
+          <span class="soft">May {scopes.join(", ")}</span>
+        </p>
+        <button type="button" onClick={() => (helpIsOpen.value = true)}>
+          Keyboard shortcuts <kbd>?</kbd>
+        </button>
+        {signsIn && <ActionButton act={signOut}>Sign out</ActionButton>}
+        <p class="soft">claude-code-mcp {version}</p>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,68 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { PendingRequest } from "../../../src/console/wire.ts";
+import { oneLine } from "../parts/plain.ts";
+import { requests } from "../state/live.ts";
+import { hrefOf, route } from "../state/route.ts";
+
+const SHOWN_MS = 8000;
+
+/** Says for a moment that a request has come. The count in the header stays. */
+export function Announcements() {
+  const arrived = useArrived();
+  const isOpen = arrived && requests.value.some((request) => idOf(request) === idOf(arrived));
+  // Who looks at the requests, or at the session that asks, sees it come.
+  const at = route.value;
+  const isSeen = at.view === "waiting" || (at.view === "session" && at.id === arrived?.sessionId);
+  return (
+    <div role="status" class="announcement">
+      {arrived && isOpen && (
+        <p class={isSeen ? "unseen" : undefined}>
+          <span>{wordsOf(arrived)}</span> <a href={hrefOf({ view: "waiting" })}>Show</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** The newest request that was not there before, for a while. */
+function useArrived(): PendingRequest | undefined {
+  const [arrived, setArrived] = useState<PendingRequest>();
+  const open = requests.value;
+  const untoldRef = useRef(open);
+  const knownRef = useRef<ReadonlySet<string>>(undefined);
+  useEffect(() => {
+    // Before the first answer of the server nothing is known, and nothing of that answer is news.
+    if (open === untoldRef.current) return;
+    const before = knownRef.current;
+    knownRef.current = new Set(open.map(idOf));
+    const news = before && open.findLast((request) => !before.has(idOf(request)));
+    if (news) setArrived(news);
+  }, [open]);
+  useEffect(() => {
+    const timer = setTimeout(() => setArrived(undefined), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [arrived]);
+  return arrived;
+}
+
+function idOf({ sessionId, requestId }: PendingRequest): string {
+  return `${sessionId} ${requestId}`;
+}
+
+function wordsOf({ type, toolName, title }: PendingRequest): string {
+  const where = title === "" ? "A session" : `“${shortened(oneLine(title))}”`;
+  if (type === "question") return `${where} asks a question.`;
+  return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${oneLine(toolName)}.`;
+}
+
+const LONGEST = 60;
+
+function shortened(text: string): string {
+  // Not in the middle of a letter.
+  return text.length > LONGEST
+    ? `${text
+        .slice(0, LONGEST)
+        .replace(/\p{Cs}$/u, "")
+        .trimEnd()}…`
+    : text;
+}

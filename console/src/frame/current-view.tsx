@@ -1,0 +1,69 @@
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Problem } from "../parts/problem.tsx";
+import { hrefOf, route } from "../state/route.ts";
+import { SessionsView } from "../views/sessions.tsx";
+import { SessionView } from "../views/session.tsx";
+import { StartView } from "../views/start.tsx";
+import { WaitingView } from "../views/waiting.tsx";
+
+/** The view that the address names. Where it changes, the focus goes to its heading, so that it is read from there. */
+export function CurrentView() {
+  const at = hrefOf(route.value);
+  const beforeRef = useRef(at);
+  useEffect(() => {
+    if (beforeRef.current === at) return;
+    beforeRef.current = at;
+    const main = document.querySelector("main");
+    // A view may have put the focus where it is needed.
+    if (!main || (main !== document.activeElement && main.contains(document.activeElement))) return;
+    const heading = main.querySelector("h1");
+    heading?.setAttribute("tabindex", "-1");
+    (heading ?? main).focus({ preventScroll: true });
+  }, [at]);
+  return <View />;
+}
+
+function View() {
+  const at = route.value;
+  switch (at.view) {
+    case "session":
+      return <SessionView key={at.id} id={at.id} />;
+    case "waiting":
+      return <WaitingView />;
+    case "numbers":
+      return <LazyNumbers />;
+    case "start":
+      return <StartView />;
+    case "sessions":
+      return <SessionsView />;
+  }
+}
+
+/** Charts are most of the code of this page, and few look at them. */
+function LazyNumbers() {
+  const [Numbers, setNumbers] = useState<ComponentType>();
+  const [problem, setProblem] = useState<unknown>();
+  const load = () => {
+    setProblem(undefined);
+    import("../views/numbers.tsx").then(({ NumbersView }) => setNumbers(() => NumbersView), setProblem);
+  };
+  useEffect(load, []);
+  if (Numbers) return <Numbers />;
+  if (problem === undefined)
+    return (
+      <p class="soft" role="status">
+        Loading…
+      </p>
+    );
+  return (
+    <Problem
+      of={new Error("The server did not send it, or sent another version.")}
+      what="This view could not be loaded"
+    >
+      <button type="button" onClick={() => location.reload()}>
+        Reload the page
+      </button>
+    </Problem>
+  );
+}

@@ -1,0 +1,81 @@
+import type { ComponentChildren } from "preact";
+import { requests } from "../state/live.ts";
+import { may } from "../state/me.ts";
+import { hrefOf, route, type Route } from "../state/route.ts";
+import { Account } from "./account.tsx";
+
+/** Where one can go from everywhere. */
+export function Header() {
+  return (
+    <header class="bar">
+      <a class="bar-name" href={hrefOf({ view: "sessions" })}>
+        <Mark />
+        claude-code-mcp
+      </a>
+      <nav aria-label="Views">
+        <Tab to="sessions">Sessions</Tab>
+        <Tab to="waiting">
+          Waiting
+          <WaitingCount />
+        </Tab>
+        <Tab to="numbers">Numbers</Tab>
+      </nav>
+      <div class="bar-end">
+        {may("run") && (
+          <a
+            class="button primary"
+            href={hrefOf({ view: "start" })}
+            aria-label="New session"
+            aria-current={route.value.view === "start" ? "page" : undefined}
+          >
+            <span>
+              New<span class="bar-more"> session</span>
+            </span>
+          </a>
+        )}
+        <Account />
+      </div>
+    </header>
+  );
+}
+
+function Tab({
+  to,
+  children,
+}: {
+  readonly to: "sessions" | "waiting" | "numbers";
+  readonly children: ComponentChildren;
+}) {
+  return (
+    <a class="tab" href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
+      {children}
+    </a>
+  );
+}
+
+/** A session is one of the sessions, though not their list. */
+function currency(to: string, { view }: Route): "page" | "true" | undefined {
+  if (view === to) return "page";
+  return view === "session" && to === "sessions" ? "true" : undefined;
+}
+
+function WaitingCount() {
+  const waiting = requests.value.length;
+  if (waiting === 0) return null;
+  return (
+    <span class="tab-count number">
+      {waiting}
+      <span class="unseen"> open</span>
+    </span>
+  );
+}
+
+/** As icon.svg, drawn here so that it is there at once. */
+export function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+      <rect width="16" height="16" rx="4" />
+      <path d="M4 5l3 3-3 3M8.5 11.5H12" />
+    </svg>
+  );
+}

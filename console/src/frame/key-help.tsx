@@ -1,0 +1,79 @@
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { bindKeys, keysAreOn, turnKeys } from "../state/keys.ts";
+import { may } from "../state/me.ts";
+import { go } from "../state/route.ts";
+import { searchIsWanted } from "../sessions/search-wanted.ts";
+
+export const helpIsOpen = signal(false);
+
+const ROWS: readonly (readonly [readonly string[], string])[] = [
+  [["g", "s"], "Sessions"],
+  [["g", "w"], "What waits for people"],
+  [["g", "n"], "Numbers"],
+  [["n"], "New session"],
+  [["/"], "Search sessions"],
+  [["j"], "Next session in the list"],
+  [["k"], "The one before"],
+  [["Enter"], "Open it"],
+  [["a"], "Allow the request that has the focus"],
+  [["d"], "Deny it"],
+  [["?"], "This help"],
+];
+
+/** The keys that do something everywhere, and what tells of them. */
+export function KeyHelp() {
+  useEffect(
+    () =>
+      bindKeys({
+        "g s": () => go({ view: "sessions" }),
+        "g w": () => go({ view: "waiting" }),
+        "g n": () => go({ view: "numbers" }),
+        n: () => {
+          if (may("run")) go({ view: "start" });
+        },
+        "/": () => {
+          searchIsWanted.value = true;
+          go({ view: "sessions" });
+        },
+        "?": () => {
+          helpIsOpen.value = true;
+        },
+      }),
+    [],
+  );
+  return helpIsOpen.value ? <Help /> : null;
+}
+
+function Help() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={() => (helpIsOpen.value = false)}>
+      <h2 id="help-title">Keyboard shortcuts</h2>
+      <dl>
+        {ROWS.map(([keys, what]) => (
+          <div key={what}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <label class="help-switch">
+        <input
+          type="checkbox"
+          checked={keysAreOn.value}
+          onChange={({ currentTarget }) => turnKeys(currentTarget.checked)}
+        />
+        Shortcuts are on in this browser
+      </label>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}

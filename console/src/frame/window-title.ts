@@ -1,0 +1,24 @@
+import { useEffect } from "preact/hooks";
+import { oneLine } from "../parts/plain.ts";
+import { requests } from "../state/live.ts";
+import { isStranger } from "../state/me.ts";
+import { route } from "../state/route.ts";
+import { title } from "../state/title.ts";
+
+const NAMES = {
+  sessions: "Sessions",
+  session: "Session",
+  waiting: "Waiting",
+  numbers: "Numbers",
+  start: "New session",
+};
+
+/** "(2) Sessions · claude-code-mcp": tabs show how much waits. */
+export function useWindowTitle(): void {
+  const waiting = requests.value.length;
+  const name = isStranger.value ? "Sign in" : oneLine(title.value ?? NAMES[route.value.view]);
+  const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-code-mcp`;
+  useEffect(() => {
+    document.title = text;
+  }, [text]);
+}

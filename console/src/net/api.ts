@@ -1,0 +1,75 @@
+import type { Problem } from "../../../src/console/wire.ts";
+import { keyOfPage } from "./key.ts";
+
+/** Requests to this page's own server; what it refuses is thrown as ApiProblem. */
+
+export const ROOT = new URL("api/", location.href.replace(/[?#].*$/, ""));
+
+/** Also for when there is no answer at all: then `status` is 0 and `error` "unreachable". */
+export class ApiProblem extends Error {
+  override readonly name = "ApiProblem";
+  readonly status: number;
+  /** The word of the refusal. */
+  readonly error: string;
+
+  constructor(status: number, { error, message }: Problem) {
+    super(message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** `path` is relative to /console/api/; values of `query` that are undefined are left out, lists are repeated. */
+export async function get<T>(path: string, query: Query = {}): Promise<T> {
+  return read<T>(await send(path, { query }));
+}
+
+export async function post<T>(path: string, body: object = {}): Promise<T> {
+  const headers = { "content-type": "application/json" };
+  return read<T>(await send(path, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+export type Query = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+/** The bare response, for streams; throws ApiProblem unless it is good. */
+export async function send(path: string, { query = {}, ...init }: RequestInit & { query?: Query }): Promise<Response> {
+  const url = new URL(path, ROOT);
+  for (const [name, value] of Object.entries(query)) {
+    for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each));
+  }
+  const headers = new Headers(init.headers);
+  headers.set("x-console-key", keyOfPage() ?? "");
+  const response = await fetch(url, { ...init, headers, cache: "no-store" }).catch((error: unknown) => {
+    if (init.signal?.aborted === true) throw error;
+    throw new ApiProblem(0, { error: "unreachable", message: "The server does not answer." });
+  });
+  if (response.ok) return response;
+  if (response.status === 401) for (const listener of strangerListeners) listener();
+  throw new ApiProblem(response.status, await problemOf(response));
+}
+
+const strangerListeners = new Set<() => void>();
+
+/** Told when the server does not know us, or not any more. */
+export function onStranger(listener: () => void): void {
+  strangerListeners.add(listener);
+}
+
+async function read<T>(response: Response): Promise<T> {
+  const body: T = await response.json();
+  return body;
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const fallback = { error: "refused", message: `The server answered ${String(response.status)}.` };
+  try {
+    return { ...fallback, ...(await read<Partial<Problem>>(response)) };
+  } catch {
+    return fallback;
+  }
+}
+
+/** What to show of whatever was thrown. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

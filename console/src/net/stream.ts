@@ -1,0 +1,41 @@
+import { EventSourceParserStream } from "eventsource-parser/stream";
+import type { LiveEvents } from "../../../src/console/wire.ts";
+import { send, type Query } from "./api.ts";
+
+/** One kind of live event with what comes with it. */
+export type LiveEvent = {
+  [K in keyof LiveEvents]: { readonly kind: K; readonly data: LiveEvents[K] };
+}[keyof LiveEvents];
+
+/** Whoever says nothing for so long is gone, ms: a comment comes more often. */
+const SILENCE_MS = 40_000;
+
+/** What comes on the stream until it breaks off; throws ApiProblem where it is refused. */
+export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGenerator<LiveEvent> {
+  const quiet = new AbortController();
+  const { body } = await send("live", { query, signal: AbortSignal.any([signal, quiet.signal]) });
+  if (!body) return;
+  let timer = setTimeout(() => quiet.abort(), SILENCE_MS);
+  const heard = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      clearTimeout(timer);
+      timer = setTimeout(() => quiet.abort(), SILENCE_MS);
+      controller.enqueue(chunk);
+    },
+  });
+  const events = body
+    .pipeThrough(heard)
+    .pipeThrough(new TextDecoderStream())
+    .pipeThrough(new EventSourceParserStream());
+  const reader = events.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      // What this server sends is of these kinds; one of a newer server is nobody's here.
+      yield { kind: value.event, data: JSON.parse(value.data) } as LiveEvent;
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,69 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { Figure } from "./figure.ts";
+import { onRecoloured } from "./palette.ts";
+import { SeriesTable } from "./series-table.tsx";
+
+/** A figure as a picture, and in words and numbers for whoever sees no picture. */
+export function ChartCard({ figure }: { readonly figure: Figure }) {
+  const id = useId();
+  return (
+    <section class="chart-card" aria-labelledby={id}>
+      <h3 id={id}>{figure.title}</h3>
+      {figure.series.length > 1 && <Key figure={figure} />}
+      <Picture figure={figure} />
+      <details>
+        <summary>
+          As a table<span class="unseen">: {figure.title}</span>
+        </summary>
+        <SeriesTable figure={figure} />
+      </details>
+    </section>
+  );
+}
+
+function Key({ figure }: { readonly figure: Figure }) {
+  return (
+    <ul class="chart-key">
+      {figure.series.map(({ fill, name }) => (
+        <li key={fill}>
+          <i class={`swatch fill-${String(fill)}`} aria-hidden="true" />
+          <bdi>{name}</bdi>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Room for a name and its bar, px, and for the axis below. */
+const LINE = 34;
+const AXIS = 34;
+
+function Picture({ figure }: { readonly figure: Figure }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [isMissing, setMissing] = useState(false);
+  useEffect(() => {
+    let isGone = false;
+    let take: (() => void) | undefined;
+    const show = async () => {
+      const { draw } = await import("./draw.ts");
+      if (isGone || !canvas.current) return;
+      take?.();
+      take = draw(canvas.current, figure);
+    };
+    const tryToShow = () => void show().catch(() => setMissing(true));
+    tryToShow();
+    const end = onRecoloured(tryToShow);
+    return () => {
+      isGone = true;
+      end();
+      take?.();
+    };
+  }, [figure]);
+  if (isMissing) return <p class="soft">The chart could not be loaded. Its numbers are in the table.</p>;
+  const height = figure.lying === true ? { height: `${String(figure.labels.length * LINE + AXIS)}px` } : {};
+  return (
+    <div class="chart" style={height}>
+      <canvas ref={canvas} role="img" aria-label={`${figure.title}. ${figure.summary}`} />
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+import type { Numbers } from "../../../src/console/wire.ts";
+import { count, duration, usd } from "../parts/format.ts";
+import { oneLine } from "../parts/plain.ts";
+import { dayWords, workedMs, type Day } from "./range.ts";
+
+/** What a chart shows: the same for the eye, for the ear and in its table. */
+
+export interface Series {
+  readonly name: string;
+  /** How it is filled: a number of the palette in numbers.css, or what is bad. */
+  readonly fill: Fill;
+  readonly values: readonly number[];
+}
+
+export type Fill = 1 | 2 | 3 | 4 | 5 | 6 | "bad";
+
+export interface Figure {
+  readonly title: string;
+  /** In a sentence, for whom the chart cannot be seen. */
+  readonly summary: string;
+  /** What its labels are: Day. */
+  readonly of: string;
+  readonly labels: readonly string[];
+  /** On top of each other. */
+  readonly series: readonly Series[];
+  readonly lying?: boolean;
+  /** As it stands beside the axis, and where it is named. */
+  readonly tick: (value: number) => string;
+  readonly words: (value: number) => string;
+  /** The step of the axis, where one of 1, 2 and 5 would be odd. */
+  readonly stepOf?: (most: number) => number;
+}
+
+export function figuresOf(numbers: Numbers, days: readonly Day[]): Figure[] {
+  return [costs(numbers, days), turns(days), tokens(days), time(days), models(numbers)].filter((figure) =>
+    figure.series.some(({ values }) => values.some((value) => value > 0)),
+  );
+}
+
+/** Models that have a colour of their own. */
+const OWN = 5;
+const FILLS = [1, 2, 3, 4, 5] as const;
+
+function costs({ models: all, totals }: Numbers, days: readonly Day[]): Figure {
+  const own = all.slice(0, OWN).map(({ model }) => model);
+  const series: Series[] = own.map((model, n) => ({
+    name: oneLine(model),
+    fill: FILLS[n] ?? 6,
+    values: days.map(({ costByModel }) => costByModel[model] ?? 0),
+  }));
+  if (all.length > own.length) {
+    const rest = ({ costByModel }: Day) =>
+      Object.entries(costByModel).reduce((sum, [model, costUsd]) => sum + (own.includes(model) ? 0 : costUsd), 0);
+    series.push({ name: "Others", fill: 6, values: days.map(rest) });
+  }
+  return {
+    ...byDay(days),
+    title: "Cost per day",
+    summary: `${usd(totals.costUsd)} in all. ${highest(days, ({ costUsd }) => costUsd, usd)}`,
+    series,
+    tick: usdTick,
+    words: usd,
+  };
+}
+
+function turns(days: readonly Day[]): Figure {
+  const words = (n: number) => n.toLocaleString("en-US");
+  const all = days.reduce((sum, day) => sum + day.turns, 0);
+  const failed = days.reduce((sum, day) => sum + day.failed, 0);
+  return {
+    ...byDay(days),
+    title: "Turns per day",
+    summary: `${count(all, "turn")} in all, ${words(failed)} failed. ${highest(days, (day) => day.turns, words)}`,
+    series: [
+      { name: "Not failed", fill: 1, values: days.map((day) => day.turns - day.failed) },
+      { name: "Failed", fill: "bad", values: days.map((day) => day.failed) },
+    ],
+    tick: words,
+    words,
+    stepOf: (most) => (most <= 5 ? 1 : 0),
+  };
+}
+
+function tokens(days: readonly Day[]): Figure {
+  const of = ({ tokens: each }: Day) => each.input + each.output + each.cacheRead + each.cacheCreation;
+  return {
+    ...byDay(days),
+    title: "Tokens per day",
+    summary: `${short(days.reduce((sum, day) => sum + of(day), 0))} in all. ${highest(days, of, short)}`,
+    series: [
+      { name: "From the cache", fill: 1, values: days.map((day) => day.tokens.cacheRead) },
+      { name: "To the cache", fill: 2, values: days.map((day) => day.tokens.cacheCreation) },
+      { name: "In", fill: 3, values: days.map((day) => day.tokens.input) },
+      { name: "Out", fill: 4, values: days.map((day) => day.tokens.output) },
+    ],
+    tick: short,
+    words: (n) => n.toLocaleString("en-US"),
+  };
+}
+
+function time(days: readonly Day[]): Figure {
+  const worked = days.reduce((sum, day) => sum + workedMs(day), 0);
+  const waited = days.reduce((sum, day) => sum + day.waitedMs, 0);
+  return {
+    ...byDay(days),
+    title: "Time per day",
+    summary: `${duration(worked)} of work in all, and ${duration(waited)} of waiting for people.`,
+    series: [
+      { name: "Working", fill: 1, values: days.map(workedMs) },
+      { name: "Waiting for people", fill: 2, values: days.map((day) => day.waitedMs) },
+    ],
+    tick: timeTick,
+    words: (ms) => (ms === 0 ? "0" : duration(ms)),
+    stepOf: timeStep,
+  };
+}
+
+function models({ models: all }: Numbers): Figure {
+  const [dearest] = all;
+  return {
+    of: "Model",
+    title: "Cost per model",
+    summary: dearest ? `Most of it is ${oneLine(dearest.model)}: ${usd(dearest.costUsd)}.` : "",
+    labels: all.map(({ model }) => oneLine(model)),
+    series: [{ name: "Cost", fill: 1, values: all.map(({ costUsd }) => costUsd) }],
+    lying: true,
+    tick: usdTick,
+    words: usd,
+  };
+}
+
+function byDay(days: readonly Day[]): Pick<Figure, "of" | "labels"> {
+  return { of: "Day", labels: days.map(({ day }) => dayWords(day)) };
+}
+
+function highest(days: readonly Day[], of: (day: Day) => number, words: (value: number) => string): string {
+  const [first, ...others] = days;
+  if (!first) return "";
+  const most = others.reduce((best, day) => (of(day) > of(best) ? day : best), first);
+  return `Most on ${dayWords(most.day, true)}: ${words(of(most))}.`;
+}
+
+/** 1.2M */
+export function short(n: number): string {
+  return n.toLocaleString("en-US", { notation: "compact", maximumFractionDigits: 1 });
+}
+
+/** Below a cent every digit counts: beside an axis "<$0.01" would stand three times. */
+function usdTick(amount: number): string {
+  return `$${amount.toLocaleString("en-US", { maximumFractionDigits: amount < 0.1 ? 4 : 2 })}`;
+}
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const STEPS = [
+  ...[0.25, 1, 2, 5, 10, 15, 30].map((minutes) => minutes * MINUTE),
+  ...[1, 2, 3, 6, 12, 24, 48, 120, 240].map((hours) => hours * HOUR),
+];
+
+/** Some five steps to the top. */
+function timeStep(most: number): number {
+  return STEPS.find((step) => most / step <= 5) ?? most / 5;
+}
+
+function timeTick(ms: number): string {
+  if (ms === 0) return "0";
+  if (ms < MINUTE) return `${String(ms / 1000)} s`;
+  const [unit, name] = ms < HOUR ? [MINUTE, "min"] : [HOUR, "h"];
+  return `${(ms / unit).toLocaleString("en-US", { maximumFractionDigits: 1 })} ${name}`;
+}

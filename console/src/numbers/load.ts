@@ -1,0 +1,77 @@
+import { signal } from "@preact/signals";
+import type { Numbers } from "../../../src/console/wire.ts";
+import { get } from "../net/api.ts";
+import { onConnected, onRows } from "../state/live.ts";
+import { beginningOf, ZONE, type Range } from "./range.ts";
+
+/** The numbers that are shown, and how they are kept up with what happens. */
+
+export const range = signal<Range>(30);
+/** `of` is the range they are of; they stay while newer ones are on their way. */
+export const numbers = signal<{ readonly of: Range; readonly at: number; readonly data: Numbers } | undefined>(
+  undefined,
+);
+export const isLoading = signal(false);
+export const problem = signal<unknown>(undefined);
+
+/** Sessions change all the time; these numbers follow no faster, ms. */
+const PAUSE_MS = 30_000;
+
+let asked = 0;
+let askedAt = 0;
+
+/** Only the last one that was asked for is shown. */
+export async function load(): Promise<void> {
+  const of = range.value;
+  const mine = ++asked;
+  askedAt = Date.now();
+  isLoading.value = true;
+  try {
+    const data = await get<Numbers>("numbers", { since: beginningOf(of, new Date()), zone: ZONE });
+    if (mine !== asked) return;
+    numbers.value = { of, at: Date.now(), data };
+    problem.value = undefined;
+  } catch (error) {
+    if (mine === asked) problem.value = error;
+  } finally {
+    if (mine === asked) isLoading.value = false;
+  }
+}
+
+/** Shows the numbers of so many days. */
+export function choose(of: Range): void {
+  range.value = of;
+  void load();
+}
+
+/** Loads now, and again when sessions have changed, until the returned function is called. */
+export function keepUp(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isDue = false;
+  const reload = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    isDue = document.visibilityState === "hidden";
+    if (!isDue) void load();
+  };
+  const soon = () => {
+    timer ??= setTimeout(reload, Math.max(0, askedAt + PAUSE_MS - Date.now()));
+  };
+  /** Nobody looks: it is made up for when somebody does. */
+  const onVisible = () => {
+    if (isDue) soon();
+  };
+  document.addEventListener("visibilitychange", onVisible);
+  const ends = [onRows(soon), onConnected(soon)];
+  void load();
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", onVisible);
+    for (const end of ends) end();
+    // Whoever comes next may be somebody else.
+    asked++;
+    numbers.value = undefined;
+    problem.value = undefined;
+    isLoading.value = false;
+  };
+}

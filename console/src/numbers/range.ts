@@ -1,0 +1,58 @@
+import type { Amounts, Numbers } from "../../../src/console/wire.ts";
+
+/** Days as whoever looks counts them. */
+
+export const RANGES = [7, 30, 90] as const;
+export type Range = (typeof RANGES)[number];
+
+export type Day = Numbers["days"][number];
+
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Where the first of so many days began, today being the last. */
+export function beginningOf(range: Range, now: Date): number {
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - range + 1).getTime();
+}
+
+/** All days since then, also those on which nothing was. The server's clock may be ahead: its days are kept anyway. */
+export function everyDay({ days, since }: Numbers, now: Date): Day[] {
+  const byName = new Map(days.map((day) => [day.day, day]));
+  const last = [nameOf(now), ...byName.keys()].toSorted().at(-1) ?? "";
+  const start = new Date(since);
+  const all: Day[] = [];
+  for (let n = 0; n <= MOST; n++) {
+    const day = nameOf(new Date(start.getFullYear(), start.getMonth(), start.getDate() + n));
+    if (day > last) break;
+    all.push(byName.get(day) ?? { ...NOTHING, day, costByModel: {} });
+  }
+  return all;
+}
+
+/** The server tells of no longer time. */
+const MOST = 366;
+
+const NOTHING: Amounts = {
+  turns: 0,
+  failed: 0,
+  costUsd: 0,
+  tokens: { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 },
+  durationMs: 0,
+  waitedMs: 0,
+};
+
+function nameOf(date: Date): string {
+  const digits = [date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, "0"));
+  return [date.getFullYear(), ...digits].join("-");
+}
+
+/** 2026-01-31 as people say it: Jan 31, or with the day of the week. */
+export function dayWords(day: string, weekday = false): string {
+  const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
+  const words = new Date(year, month - 1, date);
+  return words.toLocaleDateString("en-US", { month: "short", day: "numeric", ...(weekday && { weekday: "short" }) });
+}
+
+/** Of the time of turns, what nobody was waited for. */
+export function workedMs({ durationMs, waitedMs }: Amounts): number {
+  return Math.max(0, durationMs - waitedMs);
+}

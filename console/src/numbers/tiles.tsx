@@ -1,0 +1,48 @@
+import type { Amounts } from "../../../src/console/wire.ts";
+import { count, duration, usd } from "../parts/format.ts";
+import { short } from "./figure.ts";
+import { workedMs } from "./range.ts";
+
+/** All of it in six numbers. */
+export function Tiles({ totals }: { readonly totals: Amounts }) {
+  const { costUsd, failed, tokens, turns, waitedMs } = totals;
+  const all = tokens.input + tokens.output + tokens.cacheRead + tokens.cacheCreation;
+  const each = turns > 0 ? `${usd(costUsd / turns)} a turn` : "";
+  return (
+    <dl class="tiles">
+      <Tile name="Cost" value={usd(costUsd)} more={each} />
+      <Tile name="Turns" value={turns.toLocaleString("en-US")} more="" />
+      <Tile
+        name="Failed"
+        value={share(failed, turns)}
+        more={`${failed.toLocaleString("en-US")} of ${count(turns, "turn")}`}
+      />
+      <Tile
+        name="Tokens"
+        value={short(all)}
+        more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
+      />
+      <Tile name="Time worked" value={duration(workedMs(totals))} more={perTurn(workedMs(totals), turns)} />
+      <Tile name="Waiting for people" value={waitedMs > 0 ? duration(waitedMs) : "None"} more="with a request open" />
+    </dl>
+  );
+}
+
+function Tile({ more, name, value }: { readonly name: string; readonly value: string; readonly more: string }) {
+  return (
+    <div class="tile">
+      <dt>{name}</dt>
+      <dd class="tile-value">{value}</dd>
+      {more !== "" && <dd class="soft">{more}</dd>}
+    </div>
+  );
+}
+
+function share(part: number, of: number): string {
+  if (of === 0) return "–";
+  return (part / of).toLocaleString("en-US", { style: "percent", maximumFractionDigits: 1 });
+}
+
+function perTurn(ms: number, turns: number): string {
+  return turns > 0 ? `${duration(ms / turns)} a turn` : "";
+}

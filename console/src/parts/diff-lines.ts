@@ -1,0 +1,80 @@
+import { structuredPatch } from "diff";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import { isObject, numberAt, objectsAt } from "./json.ts";
+
+/** What is changed in a file, as lines to show. */
+
+export interface Hunk {
+  readonly oldStart: number;
+  readonly newStart: number;
+  /** Each begins with " ", "+" or "-". */
+  readonly lines: readonly string[];
+}
+
+export interface DiffLine {
+  readonly kind: "same" | "added" | "removed" | "gap";
+  readonly text: string;
+  readonly oldNumber?: number;
+  readonly newNumber?: number;
+}
+
+/** Beyond it the whole is shown as taken away and put in: finding the least change of huge texts takes long. */
+const MOST_EDITS = 1_000;
+const LONGEST = 200_000;
+
+export function hunksBetween(before: string, after: string): readonly Hunk[] {
+  const isLong = before.length + after.length > LONGEST;
+  const patch = isLong
+    ? undefined
+    : structuredPatch("", "", before, after, undefined, undefined, { context: 3, maxEditLength: MOST_EDITS });
+  return patch
+    ? patch.hunks.map(({ lines, newStart, oldStart }) => ({ oldStart, newStart, lines }))
+    : replaced(before, after);
+}
+
+function replaced(before: string, after: string): readonly Hunk[] {
+  const marked = (text: string, sign: string) => (text === "" ? [] : linesOf(text).map((line) => sign + line));
+  return [{ oldStart: 1, newStart: 1, lines: [...marked(before, "-"), ...marked(after, "+")] }];
+}
+
+function linesOf(text: string): string[] {
+  return text.replace(/\n$/, "").split("\n");
+}
+
+/** As a tool of Claude Code reports what it has changed (`structuredPatch`); undefined where it says nothing that can be read. */
+export function hunksReported(output: JsonObject | undefined): readonly Hunk[] | undefined {
+  const reported = output ? objectsAt(output, "structuredPatch") : [];
+  const hunks = reported.flatMap((hunk) => {
+    const lines: unknown = hunk["lines"];
+    if (!isObject(hunk) || !Array.isArray(lines)) return [];
+    const texts = lines.filter((line): line is string => typeof line === "string");
+    return [{ oldStart: numberAt(hunk, "oldStart") ?? 1, newStart: numberAt(hunk, "newStart") ?? 1, lines: texts }];
+  });
+  return hunks.length === 0 ? undefined : hunks;
+}
+
+/** `numbered`: the numbers are those of the file. Else only a part of it is known. */
+export function linesToShow(hunks: readonly Hunk[], numbered: boolean): readonly DiffLine[] {
+  return hunks.flatMap((hunk, at): DiffLine[] => [
+    ...(at === 0 ? [] : [{ kind: "gap" as const, text: "" }]),
+    ...linesOfHunk(hunk, numbered),
+  ]);
+}
+
+function linesOfHunk({ lines, newStart, oldStart }: Hunk, numbered: boolean): DiffLine[] {
+  let [oldNumber, newNumber] = [oldStart, newStart];
+  return lines.flatMap((line): DiffLine[] => {
+    const text = line.slice(1);
+    const sign = line[0];
+    // "\ No newline at end of file"
+    if (sign === "\\") return [];
+    if (sign === "+") return [{ kind: "added", text, ...(numbered && { newNumber: newNumber++ }) }];
+    if (sign === "-") return [{ kind: "removed", text, ...(numbered && { oldNumber: oldNumber++ }) }];
+    return [{ kind: "same", text, ...(numbered && { oldNumber: oldNumber++, newNumber: newNumber++ }) }];
+  });
+}
+
+export function countOf(lines: readonly DiffLine[]): { readonly added: number; readonly removed: number } {
+  const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
+  return { added: count("added"), removed: count("removed") };
+}

@@ -1,0 +1,67 @@
+import "../style/diff.css";
+import { useMemo, useState } from "preact/hooks";
+import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
+import { plain } from "./plain.ts";
+
+interface Props {
+  readonly hunks: readonly Hunk[];
+  readonly path: string;
+  /** Its line numbers are those of the file. */
+  readonly numbered?: boolean;
+}
+
+/** Lines that are shown at first. */
+const SHOWN = 200;
+
+/** A change of a file, line by line. */
+export function Change({ hunks, numbered = false, path }: Props) {
+  const [isAsked, setAsked] = useState(false);
+  const lines = useMemo(() => linesToShow(hunks, numbered), [hunks, numbered]);
+  const { added, removed } = countOf(lines);
+  const shown = isAsked ? lines : lines.slice(0, SHOWN);
+  return (
+    <figure class="diff">
+      <figcaption>
+        <code>{plain(path)}</code>{" "}
+        <span aria-hidden="true">
+          <span class="plus">+{added}</span> <span class="minus">−{removed}</span>
+        </span>
+        <span class="unseen">
+          {added} lines added, {removed} removed
+        </span>
+      </figcaption>
+      <div class="box" tabIndex={0} role="region" aria-label={`Change of ${plain(path)}`}>
+        <div class="lines">
+          {shown.map((line, at) => (
+            <Line key={at} line={line} numbered={numbered} />
+          ))}
+        </div>
+      </div>
+      {shown.length < lines.length && (
+        <button type="button" onClick={() => setAsked(true)}>
+          Show all {lines.length} lines
+        </button>
+      )}
+    </figure>
+  );
+}
+
+const SIGNS = { same: " ", added: "+", removed: "−", gap: "⋯" } as const;
+const WORDS = { same: "", added: "added: ", removed: "removed: ", gap: "" } as const;
+
+function Line({ line, numbered }: { readonly line: DiffLine; readonly numbered: boolean }) {
+  return (
+    <div class={`line ${line.kind}`}>
+      {numbered && (
+        <span class="number" aria-hidden="true">
+          {line.newNumber ?? line.oldNumber ?? ""}
+        </span>
+      )}
+      <span class="sign" aria-hidden="true">
+        {SIGNS[line.kind]}
+      </span>
+      <span class="unseen">{WORDS[line.kind]}</span>
+      <code>{plain(line.text)}</code>
+    </div>
+  );
+}

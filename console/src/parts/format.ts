@@ -1,0 +1,72 @@
+/** Numbers, times and names as people read them. */
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** What is older has its date. */
+const LONG_AGO = 30 * DAY;
+
+/** How long something took: 0.4 s, 12 s, 3 min 05 s, 2 h 10 min, 3 d 4 h. */
+export function duration(ms: number): string {
+  if (ms < 10 * SECOND) return `${(Math.max(0, ms) / SECOND).toFixed(1)} s`;
+  const whole = Math.round(ms / SECOND) * SECOND;
+  if (whole < MINUTE) return `${String(whole / SECOND)} s`;
+  if (whole < HOUR) return `${parts(whole, MINUTE)} min ${twoDigits(parts(whole % MINUTE, SECOND))} s`;
+  if (whole < DAY) return `${parts(whole, HOUR)} h ${twoDigits(parts(whole % HOUR, MINUTE))} min`;
+  return `${parts(whole, DAY)} d ${parts(whole % DAY, HOUR)} h`;
+}
+
+/** The same in whole seconds, for what counts on. */
+export function ticking(ms: number): string {
+  return ms < MINUTE ? `${parts(Math.max(0, ms), SECOND)} s` : duration(Math.floor(ms / SECOND) * SECOND);
+}
+
+/** How long ago `at` is. A clock that is a little ahead of ours is no reason to speak of the future. */
+export function ago(at: number, now: number): string {
+  const ms = now - at;
+  if (ms < 10 * SECOND) return "just now";
+  if (ms < MINUTE) return `${parts(ms, SECOND)} s ago`;
+  if (ms < HOUR) return `${parts(ms, MINUTE)} min ago`;
+  if (ms < DAY) return `${parts(ms, HOUR)} h ago`;
+  if (ms < LONG_AGO) return `${parts(ms, DAY)} d ago`;
+  return new Date(at).toLocaleDateString(undefined, { year: "numeric", month: "short", day: "numeric" });
+}
+
+/** Date and time of day, here. */
+export function moment(at: number): string {
+  return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+/** $0.00 is nothing at all; what is less than a cent says so. */
+export function usd(amount: number): string {
+  if (amount > 0 && amount < 0.01) return "<$0.01";
+  return `$${amount.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** 1 turn, 2 turns */
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+}
+
+/** The end of a path tells more than its beginning: …/work/shop */
+export function shortPath(path: string, longest = 32): string {
+  if (path.length <= longest) return path;
+  const separator = path.includes("/") ? "/" : "\\";
+  const kept: string[] = [];
+  let length = 1;
+  for (const name of path.split(separator).toReversed()) {
+    length += name.length + 1;
+    if (kept.length > 0 && length > longest) break;
+    kept.unshift(name);
+  }
+  return `…${separator}${kept.join(separator)}`;
+}
+
+function parts(ms: number, unit: number): string {
+  return String(Math.floor(ms / unit));
+}
+
+function twoDigits(digits: string): string {
+  return digits.padStart(2, "0");
+}

@@ -1,0 +1,25 @@
+/**
+ * Text of agents as one harmless line or more: colours of terminals are left out, and what would not be seen, or would turn
+ * what follows around, is shown for what it is.
+ */
+export function plain(text: string): string {
+  return text.replace(TERMINAL, "").replace(UNSEEN, shown);
+}
+
+/** The same on one line. */
+export function oneLine(text: string): string {
+  return plain(text.replace(/\s+/gu, " ")).trim();
+}
+
+/** CSI and OSC sequences, and the short escapes. */
+const TERMINAL = new RegExp(String.raw`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`, "g");
+
+/** Control characters, and those that turn text around or have no width. */
+const UNSEEN = /\p{Cc}|\p{Bidi_Control}|[\u{200b}\u{2060}-\u{2064}\u{feff}]/gu;
+
+function shown(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (character === "\n" || character === "\t") return character;
+  if (character === "\r") return "";
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}

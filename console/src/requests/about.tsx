@@ -1,0 +1,86 @@
+import type { ComponentChildren } from "preact";
+import type { PendingRequest } from "../../../src/console/wire.ts";
+import type { Risk } from "../../../src/domain/approvals/risk.ts";
+import { moment } from "../parts/format.ts";
+import { now } from "../state/clock.ts";
+import { me } from "../state/me.ts";
+import { Plain } from "./plain.tsx";
+import { rungWords, thenWords } from "./words/deciders.ts";
+import { RISK_WORDS } from "./words/subject.ts";
+import { leftWords } from "./words/time-left.ts";
+
+export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
+  const level = risk?.level ?? "unknown";
+  return <span class={`rq-risk rq-risk-${level}`}>{RISK_WORDS[level].name}</span>;
+}
+
+/** Beside what it is about: how much it would let happen, why it asks, and whom it is with until when. */
+export function About({ request }: { readonly request: PendingRequest }) {
+  const { blockedPath, decisionReason, risk, type } = request;
+  return (
+    <dl class="rq-about">
+      {type === "permission" && (
+        <Fact name="Risk">
+          {RISK_WORDS[risk?.level ?? "unknown"].means}
+          {risk && risk.why.length > 0 && (
+            <>
+              {" "}
+              <b>
+                <Plain text={risk.why.join(", ")} />
+              </b>
+            </>
+          )}
+        </Fact>
+      )}
+      {decisionReason !== undefined && (
+        <Fact name="Why it asks">
+          <Plain text={decisionReason} />
+        </Fact>
+      )}
+      {blockedPath !== undefined && (
+        <Fact name="Path">
+          <code>
+            <Plain text={blockedPath} />
+          </code>
+        </Fact>
+      )}
+      <Fact name="Waits for">
+        <Waits request={request} />
+      </Fact>
+    </dl>
+  );
+}
+
+function Fact({ children, name }: { readonly name: string; readonly children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request: PendingRequest }) {
+  const then = thenWords(rung, me.value?.approvals ?? []);
+  const isLast = rungEndsAt === undefined || rungEndsAt >= expiresAt;
+  return (
+    <>
+      {rungWords(rung)}
+      {!isLast && (
+        <>
+          , <Until at={rungEndsAt} /> left
+        </>
+      )}
+      {then !== "" && `, then ${then}`}. Without an answer it is denied in <Until at={expiresAt} />.
+    </>
+  );
+}
+
+/** Ticks; nobody is to be told each second. */
+function Until({ at }: { readonly at: number }) {
+  return (
+    <time class="rq-left" aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>
+      {leftWords(at - now.value)}
+    </time>
+  );
+}

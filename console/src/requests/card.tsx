@@ -1,0 +1,99 @@
+import "../style/requests.css";
+import { useRef } from "preact/hooks";
+import type { PendingRequest } from "../../../src/console/wire.ts";
+import { me } from "../state/me.ts";
+import { hrefOf } from "../state/route.ts";
+import { About, RiskBadge } from "./about.tsx";
+import { draftOf, JUST_CAME, type Draft } from "./draft.ts";
+import { InputShown } from "./input.tsx";
+import { useKeys } from "./keys.ts";
+import { PermissionForm } from "./forms/permission-form.tsx";
+import { Plain } from "./plain.tsx";
+import { PlanForm } from "./forms/plan-form.tsx";
+import { useGuard } from "./places.ts";
+import { QuestionForm } from "./forms/question-form.tsx";
+import { whyOnlyLook } from "./words/deciders.ts";
+import { headline } from "./words/subject.ts";
+
+interface Props {
+  readonly request: PendingRequest;
+  /** Fits below what stands over the card. */
+  readonly heading?: "h2" | "h3" | "h4";
+  /** False where the card stands below its session's name anyway. */
+  readonly showSession?: boolean;
+}
+
+/** What Claude Code asks, and all that one can answer. */
+export function RequestCard({ heading: Heading = "h2", request, showSession = true }: Props) {
+  const draft = draftOf(request);
+  const card = useRef<HTMLElement>(null);
+  useGuard(draft, card);
+  const outcome = draft.outcome.value;
+  useKeys(card);
+  const id = `request-${draft.key}`;
+  const isAnswered = outcome !== "";
+  return (
+    <article
+      ref={card}
+      class="rq-card"
+      aria-labelledby={id}
+      tabIndex={isAnswered ? -1 : 0}
+      data-request={draft.key}
+      data-answered={isAnswered ? "" : undefined}
+      data-risk={request.type === "permission" ? (request.risk?.level ?? "unknown") : undefined}
+    >
+      <header class="rq-head">
+        <Heading id={id}>
+          <Plain text={headline(request)} />
+        </Heading>
+        {request.type === "permission" && (
+          <span class="rq-tags">
+            <code class="rq-tool">
+              <Plain text={request.toolName} />
+            </code>
+            <RiskBadge risk={request.risk} />
+          </span>
+        )}
+      </header>
+      {showSession && <SessionLine request={request} />}
+      {!isAnswered && <Open request={request} draft={draft} />}
+      <p class="rq-outcome" role="status">
+        {isAnswered ? <Plain text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
+      </p>
+    </article>
+  );
+}
+
+function SessionLine({ request: { cwd, eventId, sessionId, title } }: { readonly request: PendingRequest }) {
+  return (
+    <p class="rq-session">
+      <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(eventId)}`}>
+        <Plain text={title === "" ? "Session without a name" : title} />
+      </a>{" "}
+      <span class="rq-folder">
+        <Plain text={cwd} />
+      </span>
+    </p>
+  );
+}
+
+/** What there is of it as long as nobody has answered. */
+function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
+  const only = me.value && whyOnlyLook(me.value);
+  const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
+  return (
+    <>
+      {request.type === "permission" && <InputShown request={request} />}
+      {request.type === "plan" && <PlanForm {...form} about={<About request={request} />} />}
+      {request.type === "question" && <QuestionForm {...form} about={<About request={request} />} />}
+      {request.type === "permission" && <About request={request} />}
+      {request.type === "permission" && <PermissionForm {...form} />}
+      {draft.problem.value !== "" && (
+        <p class={draft.problem.value === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
+          <Plain text={draft.problem.value} />
+        </p>
+      )}
+      {only !== undefined && <p class="rq-note">{only}</p>}
+    </>
+  );
+}

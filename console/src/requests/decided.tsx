@@ -1,0 +1,60 @@
+import type { Decided } from "../../../src/console/wire.ts";
+import { Ago } from "../parts/time.tsx";
+import { hrefOf } from "../state/route.ts";
+import { isMine } from "./draft.ts";
+import { Plain } from "./plain.tsx";
+import { decidedName, decidedWords } from "./words/deciders.ts";
+import { keyOf } from "./words/shown.ts";
+
+/** What was decided last, by whom. */
+export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
+  if (decided.length === 0) return <p class="soft">Nothing has been decided yet.</p>;
+  return (
+    <ol class="rq-decided">
+      {decided.map((each) => (
+        <Row key={keyOf(each)} decided={each} />
+      ))}
+    </ol>
+  );
+}
+
+function Row({ decided }: { readonly decided: Decided }) {
+  const { at, behavior, eventId, message, remembered = [], sessionId, title } = decided;
+  const where = eventId === undefined ? "" : `?event=${String(eventId)}`;
+  return (
+    <li>
+      <span class={`rq-sign rq-sign-${behavior}`} aria-hidden="true">
+        {behavior === "allow" ? "✓" : "✕"}
+      </span>
+      <div class="rq-decided-what">
+        <p>
+          <code>
+            <Plain text={decidedName(decided)} />
+          </code>{" "}
+          <Plain text={decidedWords(decided, isMine(decided))} />
+          {remembered.length > 0 && (
+            <>
+              , and until the session ends also{" "}
+              <code>
+                <Plain text={remembered.join(", ")} />
+              </code>
+            </>
+          )}
+        </p>
+        {message !== undefined && message !== "" && (
+          <p class="rq-quote">
+            <Plain text={message} />
+          </p>
+        )}
+        <p class="soft">
+          <a href={`${hrefOf({ view: "session", id: sessionId })}${where}`}>
+            <Plain text={title === "" ? "Session without a name" : title} />
+          </a>
+        </p>
+      </div>
+      <span class="soft">
+        <Ago at={at} />
+      </span>
+    </li>
+  );
+}

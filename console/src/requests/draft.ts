@@ -1,0 +1,94 @@
+import { signal, type Signal } from "@preact/signals";
+import type { PendingRequest } from "../../../src/console/wire.ts";
+import { requests } from "../state/live.ts";
+import { editableOf } from "./words/answer.ts";
+import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
+import { keyOf } from "./words/shown.ts";
+
+/** What somebody has begun to answer. Kept beside the cards, so that neither a new list nor another view loses it. */
+export interface Draft {
+  readonly key: string;
+  /** What is being filled in. */
+  readonly open: Signal<"nothing" | "message" | "edit">;
+  readonly message: Signal<string>;
+  readonly edited: Signal<string>;
+  readonly choices: Signal<readonly Choice[]>;
+  readonly isSending: Signal<boolean>;
+  /** What is wrong with what was filled in, or was not taken. */
+  readonly problem: Signal<string>;
+  /** What became of the request; "" as long as it is open. */
+  readonly outcome: Signal<string>;
+  /** What is filled in was opened just now: the focus belongs there. */
+  takesFocus: boolean;
+  /** It was this page's answer. */
+  isMine: boolean;
+}
+
+const drafts = new Map<string, Draft>();
+
+export function draftOf(request: PendingRequest): Draft {
+  const key = keyOf(request);
+  const known = drafts.get(key);
+  if (known) return known;
+  const draft: Draft = {
+    key,
+    open: signal("nothing"),
+    message: signal(""),
+    edited: signal(editableOf(request).text),
+    choices: signal(questionsIn(request.input).map(() => NO_CHOICE)),
+    isSending: signal(false),
+    problem: signal(""),
+    outcome: signal(""),
+    takesFocus: false,
+    isMine: false,
+  };
+  forgetOld();
+  drafts.set(key, draft);
+  return draft;
+}
+
+const KEPT = 200;
+
+/** The oldest go, unless they are still open. */
+function forgetOld(): void {
+  if (drafts.size < KEPT) return;
+  const wanted = new Set(requests.peek().map(keyOf));
+  for (const key of drafts.keys()) if (!wanted.has(key)) drafts.delete(key);
+}
+
+/** What is filled in, and so no longer wrong. */
+export function write(draft: Draft, filled: { readonly message?: string; readonly edited?: string }): void {
+  if (filled.message !== undefined) draft.message.value = filled.message;
+  if (filled.edited !== undefined) draft.edited.value = filled.edited;
+  draft.problem.value = "";
+}
+
+export function choose(draft: Draft, choices: readonly Choice[]): void {
+  draft.choices.value = choices;
+  draft.problem.value = "";
+}
+
+/** Why a press was not taken for one. */
+export const JUST_CAME = "This has only just come here: have a look, then press again.";
+
+export function complain(draft: Draft, problem: string): void {
+  draft.problem.value = problem;
+}
+
+export function open(draft: Draft, what: "nothing" | "message" | "edit"): void {
+  draft.problem.value = "";
+  draft.open.value = what;
+  draft.takesFocus = true;
+}
+
+/** Once: where a whole view comes back with what had been begun in it, the focus is not for that. */
+export function takeFocus(draft: Draft): boolean {
+  const { takesFocus } = draft;
+  draft.takesFocus = false;
+  return takesFocus;
+}
+
+/** Answered on this page, as far as it remembers. */
+export function isMine(of: Parameters<typeof keyOf>[0]): boolean {
+  return drafts.get(keyOf(of))?.isMine === true;
+}

@@ -1,0 +1,60 @@
+import { useState } from "preact/hooks";
+import { complain, write } from "../draft.ts";
+import { Cancel, Field, Press, send, type FormProps } from "./form.tsx";
+import { Code } from "../plain.tsx";
+import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
+import { isOdd } from "../words/harmless.ts";
+
+interface Props {
+  readonly form: FormProps;
+  readonly button: string;
+}
+
+const ROWS_MOST = 24;
+
+/** What is run instead: one text, or all of the input as JSON. */
+export function EditInput({ button, form }: Props) {
+  const { draft, request } = form;
+  const { key, text } = editableOf(request);
+  const [wrongAt, setWrongAt] = useState<number | undefined>(undefined);
+  const change = (typed: string) => {
+    write(draft, { edited: typed });
+    setWrongAt(undefined);
+  };
+  const sendIt = () => {
+    const edited = editedInput(request, draft.edited.value);
+    if (edited.ok) return send(form, allowedWith(request, edited.value));
+    complain(draft, edited.problem);
+    setWrongAt(edited.at);
+  };
+  const rows = Math.min(ROWS_MOST, Math.max(3, text.split("\n").length + 1));
+  return (
+    <Field
+      form={form}
+      label={key === undefined ? "Input, as JSON" : `The ${key}`}
+      value={draft.edited.value}
+      rows={rows}
+      isCode={request.type !== "plan"}
+      wrongAt={wrongAt}
+      onText={change}
+      onSend={sendIt}
+    >
+      {isOdd(draft.edited.value) && (
+        <>
+          <p class="rq-hint">It holds characters that cannot be seen. With them written out:</p>
+          <Code label="With hidden characters written out" text={draft.edited.value} />
+        </>
+      )}
+      <div class="rq-buttons">
+        <Press form={form} kind="primary" act={sendIt}>
+          {button}
+        </Press>
+        <button type="button" class="quiet" disabled={draft.edited.value === text} onClick={() => change(text)}>
+          Reset
+        </button>
+        <Cancel draft={draft} />
+        <span class="rq-hint">Ctrl+Enter sends</span>
+      </div>
+    </Field>
+  );
+}

@@ -1,0 +1,151 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
+import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
+import { isMeant } from "../places.ts";
+import { sendAnswer } from "../sending.ts";
+import { denied } from "../words/answer.ts";
+
+/** What the forms for permissions, plans and questions are made of. */
+
+export interface FormProps {
+  readonly request: PendingRequest;
+  readonly draft: Draft;
+  readonly mayAnswer: boolean;
+}
+
+interface PressProps {
+  readonly form: FormProps;
+  readonly kind?: "primary" | "danger";
+  /** Presses it while its card is focused. */
+  readonly keyName?: string;
+  readonly describedBy?: string;
+  readonly act: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A button that decides, or begins to: only when it was meant. */
+export function Press({ act, children, describedBy, form, keyName, kind }: PressProps) {
+  const { draft, mayAnswer } = form;
+  const isSending = draft.isSending.value;
+  const press = () => {
+    if (isSending) return;
+    if (isMeant(draft.key)) act();
+    else complain(draft, JUST_CAME);
+  };
+  return (
+    <button
+      type="button"
+      class={kind}
+      disabled={!mayAnswer}
+      // Not `disabled`: the focus would be lost with it.
+      aria-disabled={isSending}
+      data-key={keyName}
+      aria-keyshortcuts={keyName}
+      aria-describedby={describedBy}
+      onClick={press}
+    >
+      {children}
+    </button>
+  );
+}
+
+export function send({ draft, request }: FormProps, body: AnswerBody): void {
+  void sendAnswer(request, draft, body);
+}
+
+interface MessageProps {
+  readonly form: FormProps;
+  readonly label: string;
+  readonly button: string;
+}
+
+/** Why not; may be left empty. */
+export function MessageField({ button, form, label }: MessageProps) {
+  const { draft } = form;
+  const sendIt = () => send(form, denied(draft.message.value));
+  return (
+    <Field
+      form={form}
+      label={label}
+      value={draft.message.value}
+      onText={(message) => write(draft, { message })}
+      onSend={sendIt}
+      rows={3}
+    >
+      <div class="rq-buttons">
+        <Press form={form} kind="danger" act={sendIt}>
+          {button}
+        </Press>
+        <Cancel draft={draft} />
+        <span class="rq-hint">Ctrl+Enter sends</span>
+      </div>
+    </Field>
+  );
+}
+
+export function Cancel({ draft }: { readonly draft: Draft }) {
+  return (
+    <button type="button" class="quiet" onClick={(event) => close(draft, event.currentTarget)}>
+      Cancel
+    </button>
+  );
+}
+
+/** The focus goes back to the card: the field that had it is gone. */
+function close(draft: Draft, from: HTMLElement): void {
+  const card = from.closest<HTMLElement>("[data-request]");
+  open(draft, "nothing");
+  card?.focus();
+}
+
+interface FieldProps {
+  readonly form: FormProps;
+  readonly label: string;
+  readonly value: string;
+  readonly rows: number;
+  readonly isCode?: boolean;
+  /** Where in the text something is wrong. */
+  readonly wrongAt?: number | undefined;
+  readonly onText: (text: string) => void;
+  readonly onSend: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A text with its own buttons; Ctrl+Enter sends, Escape closes. */
+export function Field({ children, form, isCode = false, label, onSend, onText, rows, value, wrongAt }: FieldProps) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const id = `field-${form.draft.key}`;
+  useEffect(() => {
+    if (takeFocus(form.draft)) area.current?.focus();
+  }, [form.draft]);
+  useEffect(() => {
+    if (wrongAt === undefined) return;
+    area.current?.focus();
+    area.current?.setSelectionRange(wrongAt, wrongAt + 1);
+  }, [wrongAt]);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape" && area.current) close(form.draft, area.current);
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+    event.preventDefault();
+    if (isMeant(form.draft.key)) onSend();
+  };
+  return (
+    <div class="rq-field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        ref={area}
+        class={isCode ? "rq-typed-code" : undefined}
+        rows={rows}
+        spellcheck={!isCode}
+        value={value}
+        readOnly={form.draft.isSending.value}
+        aria-invalid={wrongAt !== undefined}
+        onInput={(event) => onText(event.currentTarget.value)}
+        onKeyDown={onKeyDown}
+      />
+      {children}
+    </div>
+  );
+}

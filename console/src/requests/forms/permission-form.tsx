@@ -1,0 +1,75 @@
+import { EditInput } from "./edit-input.tsx";
+import { keysAreOn } from "../../state/keys.ts";
+import { open } from "../draft.ts";
+import { MessageField, Press, send, type FormProps } from "./form.tsx";
+import { Plain } from "../plain.tsx";
+
+/** May Claude Code use a tool in this way? */
+export function PermissionForm(form: FormProps) {
+  const { draft, request } = form;
+  const { remember } = request;
+  const what = draft.open.value;
+  const rulesId = `rules-${draft.key}`;
+  if (what === "edit") return <EditInput form={form} button="Allow with changes" />;
+  if (what === "message")
+    return <MessageField form={form} label="What Claude Code is told (may be empty)" button="Deny" />;
+  return (
+    <>
+      <div class="rq-buttons">
+        <Press form={form} kind="primary" keyName="a" act={() => send(form, { decision: "allow" })}>
+          Allow
+        </Press>
+        {remember.length > 0 && (
+          <Press form={form} describedBy={rulesId} act={() => send(form, { decision: "allow_for_session" })}>
+            Allow for session
+          </Press>
+        )}
+        <Press form={form} kind="danger" keyName="d" act={() => open(draft, "message")}>
+          Deny…
+        </Press>
+        <Press form={form} act={() => open(draft, "edit")}>
+          Edit input…
+        </Press>
+        {form.mayAnswer && (
+          <KeyHint
+            keys={[
+              ["a", "allow"],
+              ["d", "deny"],
+            ]}
+          />
+        )}
+      </div>
+      {remember.length > 0 && (
+        <p class="rq-rules" id={rulesId}>
+          For session: until it ends also{" "}
+          {remember.map((rule, place) => (
+            <span key={rule}>
+              {place > 0 && ", "}
+              <code>
+                <Plain text={rule} />
+              </code>
+            </span>
+          ))}
+        </p>
+      )}
+    </>
+  );
+}
+
+interface HintProps {
+  readonly keys: readonly (readonly [key: string, does: string])[];
+}
+
+/** They work while the card has the focus. */
+export function KeyHint({ keys }: HintProps) {
+  if (!keysAreOn.value) return undefined;
+  return (
+    <span class="rq-hint rq-keys">
+      {keys.map(([key, does]) => (
+        <span key={key}>
+          <kbd>{key}</kbd> {does}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,51 @@
+import type { ComponentChildren } from "preact";
+import { Markdown } from "../../parts/markdown.tsx";
+import { EditInput } from "./edit-input.tsx";
+import { open } from "../draft.ts";
+import { MessageField, Press, send, type FormProps } from "./form.tsx";
+import { Fields } from "../input.tsx";
+import { KeyHint } from "./permission-form.tsx";
+
+/** Is the plan good? */
+export function PlanForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
+  const { draft, request } = form;
+  const { plan, ...rest } = request.input;
+  const what = draft.open.value;
+  const text = typeof plan === "string" ? plan : "";
+  return (
+    <>
+      {what !== "edit" && (
+        <div class="rq-plan">{text === "" ? <p>It has written no plan down.</p> : <Markdown text={text} />}</div>
+      )}
+      {what === "edit" && <EditInput form={form} button="Approve with changes" />}
+      {what !== "edit" && <Fields input={rest} />}
+      {about}
+      {what === "message" && (
+        <MessageField form={form} label="What should be different (may be empty)" button="Keep planning" />
+      )}
+      {what === "nothing" && (
+        <div class="rq-buttons">
+          <Press form={form} kind="primary" keyName="a" act={() => send(form, { decision: "allow" })}>
+            Approve plan
+          </Press>
+          <Press form={form} keyName="d" act={() => open(draft, "message")}>
+            Keep planning…
+          </Press>
+          {text !== "" && (
+            <Press form={form} act={() => open(draft, "edit")}>
+              Edit plan…
+            </Press>
+          )}
+          {form.mayAnswer && (
+            <KeyHint
+              keys={[
+                ["a", "approve"],
+                ["d", "keep planning"],
+              ]}
+            />
+          )}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,90 @@
+import type { FormProps } from "./form.tsx";
+import { Plain } from "../plain.tsx";
+import { withOther, withPick, type Choice, type Question } from "../words/questions.ts";
+
+interface Props {
+  readonly form: FormProps;
+  /** Of the group of its buttons. */
+  readonly name: string;
+  readonly question: Question;
+  readonly choice: Choice;
+  readonly isMissing: boolean;
+  readonly onChange: (choice: Choice) => void;
+}
+
+/** One question with its options. */
+export function QuestionField({ choice, form, isMissing, name, onChange, question }: Props) {
+  const errorId = `missing-${name}`;
+  const isDisabled = !form.mayAnswer || form.draft.isSending.value;
+  const kind = question.multiSelect ? "checkbox" : "radio";
+  return (
+    <fieldset class="rq-question" disabled={isDisabled} aria-describedby={isMissing ? errorId : undefined}>
+      <legend>
+        {question.header !== "" && (
+          <span class="rq-tag">
+            <Plain text={question.header} />
+          </span>
+        )}
+        <Plain text={question.question} />
+      </legend>
+      {question.multiSelect && <p class="rq-hint">Choose one or more.</p>}
+      {question.options.map(({ description, label }, place) => (
+        <label key={place} class="rq-option">
+          <input
+            type={kind}
+            name={name}
+            checked={choice.picked.includes(place)}
+            onChange={() => onChange(withPick(question, choice, place))}
+          />
+          <span>
+            <b>
+              <Plain text={label} />
+            </b>
+            {description !== "" && (
+              <small>
+                <Plain text={description} />
+              </small>
+            )}
+          </span>
+        </label>
+      ))}
+      <Other {...{ choice, kind, name, onChange, question }} />
+      {isMissing && (
+        <p class="rq-problem" id={errorId} role="alert">
+          {choice.isOther ? "Write your answer, or choose one." : "This one has no answer yet."}
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+type OtherProps = Pick<Props, "choice" | "name" | "onChange" | "question"> & { readonly kind: "checkbox" | "radio" };
+
+/** Words of one's own: to write them is to choose them. */
+function Other({ choice, kind, name, onChange, question }: OtherProps) {
+  const hasOptions = question.options.length > 0;
+  const write = (other: string) => onChange({ ...withOther(question, choice, choice.isOther || other !== ""), other });
+  return (
+    <div class="rq-other">
+      {hasOptions && (
+        <label class="rq-option">
+          <input
+            type={kind}
+            name={name}
+            checked={choice.isOther}
+            onChange={(event) => onChange(withOther(question, choice, event.currentTarget.checked))}
+          />
+          <span>Other</span>
+        </label>
+      )}
+      <textarea
+        rows={1}
+        maxLength={20_000}
+        aria-label="Your own answer"
+        placeholder="Your own answer"
+        value={choice.other}
+        onInput={(event) => write(event.currentTarget.value)}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Decided, PendingRequest } from "../../../src/console/wire.ts";
+import { draftOf } from "./draft.ts";
+import { stay } from "./places.ts";
+import { decidedWords } from "./words/deciders.ts";
+import { keyOf, LINGERS_MS, shownNow, type Shown } from "./words/shown.ts";
+
+/** What is open, and for a moment what was: so that one can read what became of it, whoever decided. */
+export function useLingering(
+  open: readonly PendingRequest[],
+  decided: readonly Decided[] | undefined,
+): readonly Shown[] {
+  const [shown, setShown] = useState<readonly Shown[]>([]);
+  useEffect(() => {
+    const look = () => setShown((before) => shownNow(before, open, Date.now()));
+    look();
+    const timer = setTimeout(look, LINGERS_MS + 100);
+    return () => clearTimeout(timer);
+  }, [open]);
+  useEffect(() => {
+    for (const { goneAt, request } of shown) if (goneAt !== undefined) tellWhatBecame(request, decided);
+  }, [shown, decided]);
+  return shown;
+}
+
+const GONE = "It is not open any more.";
+
+/** Of what was decided elsewhere; our own answer tells of itself. */
+function tellWhatBecame(request: PendingRequest, decided: readonly Decided[] = []): void {
+  const { isSending, key, outcome } = draftOf(request);
+  if (isSending.value || (outcome.value !== "" && outcome.value !== GONE)) return;
+  const known = decided.find((each) => keyOf(each) === keyOf(request));
+  stay(key);
+  outcome.value = known ? `${decidedWords(known)}.` : GONE;
+}

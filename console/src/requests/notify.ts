@@ -1,0 +1,59 @@
+import { effect, signal } from "@preact/signals";
+import type { PendingRequest } from "../../../src/console/wire.ts";
+import { requests } from "../state/live.ts";
+import { hrefOf } from "../state/route.ts";
+import { harmless } from "./words/harmless.ts";
+import { keyOf } from "./words/shown.ts";
+
+/** Notices of the browser for those who look elsewhere: off until somebody wants them. */
+
+const NAME = "claude-code-mcp console notices";
+
+export type Notices = "off" | "on" | "blocked" | "unknown";
+
+export const notices = signal<Notices>(whatHolds());
+
+function whatHolds(): Notices {
+  if (!("Notification" in globalThis)) return "unknown";
+  if (Notification.permission === "denied") return "blocked";
+  return Notification.permission === "granted" && localStorage.getItem(NAME) === "on" ? "on" : "off";
+}
+
+export async function switchOn(): Promise<void> {
+  const permission = await Notification.requestPermission();
+  if (permission === "granted") localStorage.setItem(NAME, "on");
+  notices.value = whatHolds();
+}
+
+export function switchOff(): void {
+  localStorage.removeItem(NAME);
+  notices.value = whatHolds();
+}
+
+let known: ReadonlySet<string> = new Set();
+
+effect(() => {
+  const open = requests.value;
+  const isNew = open.filter((request) => !known.has(keyOf(request)));
+  known = new Set(open.map(keyOf));
+  if (notices.value === "on" && !document.hasFocus()) for (const request of isNew) tell(request);
+});
+
+/** Others may see the screen: the session's title and the tool, and nothing of what is in it. */
+function tell(request: PendingRequest): void {
+  const { title, toolName } = request;
+  try {
+    const notice = new Notification(harmless(title === "" ? "Claude Code" : title), {
+      body: `Waits for you: ${harmless(toolName)}`,
+      tag: keyOf(request),
+    });
+    notice.addEventListener("click", () => {
+      focus();
+      location.hash = hrefOf({ view: "waiting" });
+      notice.close();
+    });
+  } catch {
+    // Chrome on Android has notifications, and lets only service workers show them.
+    notices.value = "unknown";
+  }
+}

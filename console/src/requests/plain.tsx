@@ -1,0 +1,31 @@
+import { piecesOf, type Piece } from "./words/harmless.ts";
+
+/** A text of an agent: only ever text, with what would hide written out and marked. */
+export function Plain({ text }: { readonly text: string }) {
+  return <bdi>{piecesOf(text).map(shown)}</bdi>;
+}
+
+function shown({ isOdd, text }: Piece, place: number) {
+  if (!isOdd) return text;
+  return (
+    <mark key={place} class="odd">
+      {text}
+    </mark>
+  );
+}
+
+const [LINES, CHARACTERS] = [16, 1_000];
+
+/** What does not scroll needs no place in the order of the Tab key; this is on the safe side. */
+export function mayScroll(text: string): boolean {
+  return text.length > CHARACTERS || text.split("\n").length > LINES;
+}
+
+/** A text in a box of its own, whole. */
+export function Code({ label, text }: { readonly label: string; readonly text: string }) {
+  return (
+    <pre class="rq-code" dir="ltr" tabIndex={mayScroll(text) ? 0 : undefined} role="group" aria-label={label}>
+      <Plain text={text} />
+    </pre>
+  );
+}

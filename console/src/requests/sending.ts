@@ -1,0 +1,44 @@
+import type { AnswerBody, PendingRequest, RequestList } from "../../../src/console/wire.ts";
+import { ApiProblem, get, post, wordsOf } from "../net/api.ts";
+import type { Draft } from "./draft.ts";
+import { leave } from "./places.ts";
+import { doneWords } from "./words/answer.ts";
+import { decidedWords } from "./words/deciders.ts";
+import { keyOf } from "./words/shown.ts";
+
+/** Sends an answer, once; what became of it stands in the draft. */
+export async function sendAnswer(request: PendingRequest, draft: Draft, body: AnswerBody): Promise<void> {
+  if (draft.isSending.value || draft.outcome.value !== "") return;
+  draft.isSending.value = true;
+  draft.problem.value = "";
+  try {
+    const [session, id] = [request.sessionId, request.requestId].map(encodeURIComponent);
+    await post(`sessions/${session ?? ""}/requests/${id ?? ""}`, body);
+    draft.isMine = true;
+    draft.outcome.value = doneWords(request, body);
+    leave(draft.key);
+  } catch (error) {
+    if (isTooLate(error)) {
+      draft.outcome.value = await fasterWords(request, error);
+      leave(draft.key);
+    } else draft.problem.value = problemWords(error);
+  } finally {
+    draft.isSending.value = false;
+  }
+}
+
+function isTooLate(error: unknown): error is ApiProblem {
+  return error instanceof ApiProblem && (error.error === "already_answered" || error.status === 404);
+}
+
+function problemWords(error: unknown): string {
+  const isUnreachable = error instanceof ApiProblem && error.status === 0;
+  return `${wordsOf(error)} ${isUnreachable ? "It may not have your answer: send it again once it is back." : "Nothing was decided."}`;
+}
+
+/** Who was faster, and what was decided. */
+async function fasterWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
+  const list = await get<RequestList>("requests").catch(() => undefined);
+  const decided = list?.decided.find((each) => keyOf(each) === keyOf(request));
+  return decided ? `Somebody was faster: ${decidedWords(decided)}.` : `Too late. ${problem.message}`;
+}

@@ -1,0 +1,69 @@
+import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { piecesOf } from "./harmless.ts";
+import { readObject, type Typed } from "./json-place.ts";
+
+/** What is sent, from what stands in the form; and what is said once it was taken. */
+
+export function denied(message: string): AnswerBody {
+  const said = message.trim();
+  return said === "" ? { decision: "deny" } : { decision: "deny", message: said };
+}
+
+/** Of an input that is edited: its one text, where it has one that it is all about, or all of it as JSON. */
+export interface Editable {
+  /** The field that is edited; all of the input where there is none. */
+  readonly key?: string;
+  readonly text: string;
+}
+
+export function editableOf({ input, toolName, type }: Pick<PendingRequest, "input" | "toolName" | "type">): Editable {
+  const key = type === "plan" ? "plan" : keyOf(toolName, input);
+  const value = key === undefined ? undefined : input[key];
+  if (key !== undefined && typeof value === "string") return { key, text: value };
+  return { text: escaped(JSON.stringify(input, undefined, 2)) };
+}
+
+/** In JSON what cannot be seen may stand as an escape, and so it can be seen where it is edited. */
+function escaped(json: string): string {
+  const written = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return piecesOf(json)
+    .map(({ isOdd, raw }) => (isOdd ? raw.replaceAll(/[^]/g, written) : raw))
+    .join("");
+}
+
+const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
+
+function keyOf(toolName: string, input: JsonObject): string | undefined {
+  if (SHELLS.has(toolName)) return "command";
+  const keys = Object.keys(input);
+  return keys.length === 1 ? keys[0] : undefined;
+}
+
+/** The input as it was edited, or where its JSON goes wrong. */
+export function editedInput(request: Parameters<typeof editableOf>[0], text: string): Typed {
+  const { key } = editableOf(request);
+  if (key === undefined) return readObject(text);
+  return { ok: true, value: { ...request.input, [key]: text } };
+}
+
+/** Allows what was edited; what is as it was is simply allowed. */
+export function allowedWith(request: Pick<PendingRequest, "input">, updatedInput: JsonObject): AnswerBody {
+  const isSame = JSON.stringify(updatedInput) === JSON.stringify(request.input);
+  return isSame ? { decision: "allow" } : { decision: "allow", updatedInput };
+}
+
+type Asked = Pick<PendingRequest, "type" | "remember">;
+
+/** What was done. */
+export function doneWords({ remember, type }: Asked, { decision, message, updatedInput }: AnswerBody): string {
+  if (decision === "deny") {
+    const what = { permission: "Denied", question: "Declined", plan: "Sent back to planning" }[type];
+    return message === undefined ? `${what}.` : `${what}, with your message.`;
+  }
+  const withChanges = updatedInput === undefined ? "" : " with your changes";
+  if (type === "question") return "Answers sent.";
+  if (type === "plan") return `Plan approved${withChanges}.`;
+  if (decision === "allow_for_session") return `Allowed, and until the session ends also ${remember.join(", ")}.`;
+  return `Allowed${withChanges}.`;
+}

@@ -1,0 +1,70 @@
+import type { Decided, Me } from "../../../../src/console/wire.ts";
+import type { Rung } from "../../../../src/domain/approvals/rung.ts";
+import type { AnsweredBy } from "../../../../src/domain/permission.ts";
+
+/** Who decides, and who has decided. */
+
+const RUNG: Readonly<Record<Rung, string>> = {
+  user: "the person at the client",
+  console: "this console",
+  webhook: "the webhook",
+  caller: "the calling model",
+};
+
+export function rungWords(rung: Rung): string {
+  return RUNG[rung];
+}
+
+/** Those who are asked after it, in words; "" where there is nobody. */
+export function thenWords(rung: Rung, ladder: readonly Rung[]): string {
+  const behind = ladder.includes(rung) ? ladder.slice(ladder.indexOf(rung) + 1) : [];
+  return behind.map(rungWords).join(", then ");
+}
+
+const BY: Readonly<Record<AnsweredBy, string>> = {
+  caller: "by the calling model",
+  rule: "by a rule",
+  user: "by the person at the client",
+  console: "at the console",
+  webhook: "by the webhook",
+  timeout: "because nobody answered in time",
+  cancel: "because the session was cancelled",
+  withdrawn: "because Claude Code no longer waits for it",
+  shutdown: "because the server was stopped",
+};
+
+const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
+/** What asks for more than a permission. */
+const DONE: Readonly<Partial<Record<string, typeof ALLOWED>>> = {
+  AskUserQuestion: { allow: "Answered", deny: "Declined" },
+  ExitPlanMode: { allow: "Approved", deny: "Sent back" },
+};
+const NAMES: Readonly<Partial<Record<string, string>>> = { AskUserQuestion: "Question", ExitPlanMode: "Plan" };
+
+/** What was decided: a question, a plan, or the use of a tool. */
+export function decidedName({ toolName }: Pick<Decided, "toolName">): string {
+  return (Object.hasOwn(NAMES, toolName) ? NAMES[toolName] : undefined) ?? toolName;
+}
+
+/** "Allowed by the rule Bash(npm test)"; `isMine`: it was answered on this page. */
+export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" | "toolName">, isMine = false): string {
+  const { behavior, toolName } = decided;
+  const words = Object.hasOwn(DONE, toolName) ? DONE[toolName] : undefined;
+  const what = (words ?? ALLOWED)[behavior];
+  if (isMine && decided.by === "console") return `${what} by you`;
+  if (decided.rule !== undefined) return `${what} by the rule ${decided.rule}`;
+  return `${what} ${BY[decided.by]}`;
+}
+
+/** Why this page may only look, and what the operator can do; undefined where it may answer. */
+export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | undefined {
+  if (!me.approvals.includes("console")) {
+    const isBefore = (rung: Rung) => rung === "user";
+    const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((rung) => !isBefore(rung))];
+    const ladder = [...before, "console", ...behind].join(",");
+    const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(rungWords).join(" or ")}`;
+    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${ladder}.`;
+  }
+  if (me.scopes.includes("approve")) return undefined;
+  return "You may look but not answer. Ask the operator for a token with the scope approve, and sign in with it.";
+}

@@ -1,0 +1,43 @@
+/** What an agent has written, so that nothing of it hides, moves a cursor, or turns the direction of writing. */
+
+/** A part of a text: as it stands, or a character that is written out. */
+export interface Piece {
+  readonly text: string;
+  /** As it was. */
+  readonly raw: string;
+  readonly isOdd: boolean;
+}
+
+const ODD = /\p{Cs}|[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu;
+
+export function piecesOf(text: string): Piece[] {
+  const pieces: Piece[] = [];
+  let from = 0;
+  for (const { 0: odd, index } of text.matchAll(ODD)) {
+    if (index > from) pieces.push(asItIs(text.slice(from, index)));
+    pieces.push({ text: writtenOut(odd), raw: odd, isOdd: true });
+    from = index + odd.length;
+  }
+  if (from < text.length) pieces.push(asItIs(text.slice(from)));
+  return pieces;
+}
+
+/** For where there can be only text, such as a notification or an attribute. */
+export function harmless(text: string): string {
+  return piecesOf(text)
+    .map((piece) => piece.text)
+    .join("");
+}
+
+function asItIs(text: string): Piece {
+  return { text, raw: text, isOdd: false };
+}
+
+export function isOdd(text: string): boolean {
+  return piecesOf(text).some((piece) => piece.isOdd);
+}
+
+function writtenOut(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`;
+}

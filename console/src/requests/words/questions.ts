@@ -1,0 +1,82 @@
+import type { AnswerBody } from "../../../../src/console/wire.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { isObject } from "./json-place.ts";
+
+/** What Claude Code wants to know (AskUserQuestion), and what has been chosen so far. */
+
+export interface Question {
+  readonly question: string;
+  readonly header: string;
+  readonly multiSelect: boolean;
+  readonly options: readonly { readonly label: string; readonly description: string }[];
+}
+
+/** What stands in the form for one question. */
+export interface Choice {
+  /** Places of options. */
+  readonly picked: readonly number[];
+  readonly isOther: boolean;
+  readonly other: string;
+}
+
+export const NO_CHOICE: Choice = { picked: [], isOther: false, other: "" };
+
+/** [] where they cannot be read. */
+export function questionsIn(input: JsonObject): Question[] {
+  return listIn(input["questions"]).map((each) => ({
+    question: textIn(each["question"]),
+    header: textIn(each["header"]),
+    multiSelect: each["multiSelect"] === true,
+    options: listIn(each["options"]).map(({ description, label }) => ({
+      label: textIn(label),
+      description: textIn(description),
+    })),
+  }));
+}
+
+/** The option is picked, or not any more; where one answer is asked for it takes the place of all others. */
+export function withPick({ multiSelect }: Question, choice: Choice, place: number): Choice {
+  if (!multiSelect) return { ...choice, picked: [place], isOther: false };
+  const isPicked = choice.picked.includes(place);
+  const picked = isPicked ? choice.picked.filter((each) => each !== place) : [...choice.picked, place];
+  return { ...choice, picked: picked.toSorted((one, other) => one - other) };
+}
+
+/** With words of one's own, or not any more. */
+export function withOther({ multiSelect }: Question, choice: Choice, isOther: boolean): Choice {
+  return { ...choice, isOther, picked: multiSelect || !isOther ? choice.picked : [] };
+}
+
+export interface Answered {
+  readonly answers: NonNullable<AnswerBody["answers"]>;
+  /** Places of the questions that have no answer yet. */
+  readonly missing: readonly number[];
+}
+
+export function answersOf(questions: readonly Question[], choices: readonly Choice[]): Answered {
+  const answers: [string, string | readonly string[]][] = [];
+  const missing: number[] = [];
+  for (const [place, question] of questions.entries()) {
+    const all = chosen(question, choices[place] ?? NO_CHOICE);
+    const [first] = all;
+    if (first === undefined) missing.push(place);
+    else answers.push([question.question, question.multiSelect ? all : first]);
+  }
+  return { answers: Object.fromEntries(answers), missing };
+}
+
+function chosen({ options }: Question, { isOther, other, picked }: Choice): string[] {
+  const own = other.trim();
+  const hasOwn = own !== "" && (isOther || options.length === 0);
+  // Whoever ticks "Other" and writes nothing has not said all yet.
+  if (isOther && own === "") return [];
+  return [...picked.flatMap((place) => options[place]?.label ?? []), ...(hasOwn ? [own] : [])];
+}
+
+function listIn(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+function textIn(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

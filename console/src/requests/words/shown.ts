@@ -1,0 +1,44 @@
+import type { PendingRequest } from "../../../../src/console/wire.ts";
+
+/** What the list shows: all that is open, and for a moment what was open just now, so that one can read what became of it. */
+
+export interface Shown {
+  readonly request: PendingRequest;
+  /** When it was gone from the open ones. */
+  readonly goneAt?: number;
+}
+
+export const LINGERS_MS = 6_000;
+
+/** Of one request; an id is only one of its session's. */
+export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId" | "sessionId">): string {
+  return `${sessionId}/${requestId}`;
+}
+
+export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
+  const isOpen = new Set(open.map(keyOf));
+  const lingering = before.flatMap(({ goneAt = now, request }): Shown[] =>
+    isOpen.has(keyOf(request)) || now - goneAt >= LINGERS_MS ? [] : [{ request, goneAt }],
+  );
+  return [...open.map((request) => ({ request })), ...lingering];
+}
+
+export interface Group {
+  readonly sessionId: string;
+  readonly title: string;
+  readonly cwd: string;
+  readonly shown: readonly Shown[];
+}
+
+/** By session, the oldest first, in a group and of the groups. */
+export function grouped(all: readonly Shown[]): Group[] {
+  const groups = new Map<string, Shown[]>();
+  for (const each of all.toSorted((one, other) => one.request.createdAt - other.request.createdAt)) {
+    const { sessionId } = each.request;
+    groups.set(sessionId, [...(groups.get(sessionId) ?? []), each]);
+  }
+  return [...groups].map(([sessionId, shown]) => {
+    const { cwd = "", title = "" } = shown.at(-1)?.request ?? {};
+    return { sessionId, title, cwd, shown };
+  });
+}

@@ -1,0 +1,104 @@
+import type { PendingRequest } from "../../../../src/console/wire.ts";
+import type { RISK_LEVELS } from "../../../../src/domain/approvals/risk.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { isObject } from "./json-place.ts";
+
+/** What a request is about, in words, and how its input is best looked at. */
+
+const ACTS: Readonly<Record<string, string>> = {
+  Agent: "start a subagent",
+  Bash: "run a command",
+  Edit: "change a file",
+  Glob: "look for files",
+  Grep: "search in files",
+  MultiEdit: "change a file",
+  NotebookEdit: "change a notebook",
+  PowerShell: "run a command",
+  Read: "read a file",
+  Skill: "use a skill",
+  Task: "start a subagent",
+  WebFetch: "fetch a page",
+  WebSearch: "search the web",
+  Write: "write a file",
+};
+
+type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId">;
+
+export function headline({ agentId, input, toolName, type }: Named): string {
+  const who = agentId === undefined ? "Claude Code" : "A subagent";
+  if (type === "plan") return `${who} has made a plan`;
+  if (type === "question") {
+    const { questions } = input;
+    const count = Array.isArray(questions) ? questions.length : 1;
+    return count === 1 ? `${who} has a question` : `${who} has ${String(count)} questions`;
+  }
+  return `${who} asks to ${actOf(toolName)}`;
+}
+
+function actOf(toolName: string): string {
+  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
+  if (act !== undefined) return act;
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/s.exec(toolName) ?? [];
+  return server === undefined || tool === undefined ? "use a tool" : `use ${tool} of the MCP server ${server}`;
+}
+
+type Level = (typeof RISK_LEVELS)[number] | "unknown";
+
+export const RISK_WORDS: Readonly<Record<Level, { readonly name: string; readonly means: string }>> = {
+  reads: { name: "Low risk", means: "It looks at what is in the session's folders." },
+  edits: { name: "Some risk", means: "It changes files in the session's folders." },
+  all: { name: "High risk", means: "It can reach beyond the session's folders." },
+  unknown: { name: "Unknown risk", means: "Take it as high." },
+};
+
+/** `rest` is whatever the kind does not show: nothing of an input is left out. */
+export type Shape =
+  | { readonly kind: "command"; readonly command: string; readonly description: string; readonly rest: JsonObject }
+  | { readonly kind: "diffs"; readonly path: string; readonly diffs: readonly Change[]; readonly rest: JsonObject }
+  | { readonly kind: "fields"; readonly rest: JsonObject };
+
+export interface Change {
+  readonly before: string;
+  readonly after: string;
+}
+
+export function shapeOf({ input, toolName }: Pick<PendingRequest, "input" | "toolName">): Shape {
+  const shape = Object.hasOwn(SHAPES, toolName) ? SHAPES[toolName]?.(input) : undefined;
+  return shape ?? { kind: "fields", rest: input };
+}
+
+/** Undefined where the input is not as it should be. */
+const SHAPES: Readonly<Record<string, (input: JsonObject) => Shape | undefined>> = {
+  Bash: commandIn,
+  PowerShell: commandIn,
+  Write({ content, file_path: path, ...rest }) {
+    if (typeof content !== "string" || typeof path !== "string") return undefined;
+    return { kind: "diffs", path, diffs: [{ before: "", after: content }], rest };
+  },
+  Edit({ file_path: path, new_string: after, old_string: before, ...rest }) {
+    if (typeof path !== "string" || typeof before !== "string" || typeof after !== "string") return undefined;
+    return { kind: "diffs", path, diffs: [{ before, after }], rest };
+  },
+  MultiEdit({ edits, file_path: path, ...rest }) {
+    const diffs = changesIn(edits);
+    return typeof path === "string" && diffs ? { kind: "diffs", path, diffs, rest } : undefined;
+  },
+};
+
+function commandIn({ command, description = "", ...rest }: JsonObject): Shape | undefined {
+  if (typeof command !== "string" || typeof description !== "string") return undefined;
+  return { kind: "command", command, description, rest };
+}
+
+/** Undefined where they say more than is shown of them. */
+function changesIn(edits: unknown): Change[] | undefined {
+  if (!Array.isArray(edits)) return undefined;
+  const changes = edits.flatMap((edit: unknown): Change[] => {
+    if (!isObject(edit)) return [];
+    const { new_string: after, old_string: before, replace_all: all = false, ...rest } = edit;
+    if (typeof before !== "string" || typeof after !== "string" || all !== false || Object.keys(rest).length > 0)
+      return [];
+    return [{ before, after }];
+  });
+  return changes.length === edits.length ? changes : undefined;
+}

@@ -1,0 +1,40 @@
+import { useState } from "preact/hooks";
+import type { ActionBodies } from "../../../src/console/wire.ts";
+import { post, wordsOf } from "../net/api.ts";
+
+/** Tells the server what to do with the session. What comes of it is told by the stream. */
+export async function act<A extends keyof ActionBodies, T = unknown>(
+  sessionId: string,
+  action: A,
+  body: ActionBodies[A],
+): Promise<T> {
+  return post<T>(`sessions/${encodeURIComponent(sessionId)}/${action}`, body);
+}
+
+export interface Attempt {
+  readonly isBusy: boolean;
+  readonly problem: string | undefined;
+  /** Answers with whether it went well. One at a time. */
+  readonly run: (what: () => Promise<unknown>) => Promise<boolean>;
+}
+
+/** Something that is tried, may take a while and may be refused. */
+export function useAttempt(): Attempt {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const run = async (what: () => Promise<unknown>) => {
+    if (isBusy) return false;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await what();
+      return true;
+    } catch (error) {
+      setProblem(wordsOf(error));
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { isBusy, problem, run };
+}

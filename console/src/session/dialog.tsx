@@ -1,0 +1,62 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import type { Attempt } from "./act.ts";
+
+interface Props {
+  readonly title: string;
+  readonly children: ComponentChildren;
+  /** What the button does, in a word or two. */
+  readonly confirm: string;
+  readonly isDangerous?: boolean;
+  readonly isReady?: boolean;
+  readonly attempt: Attempt;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+}
+
+/** Asks before something is done. It is there as long as it is drawn; Escape and Back close it. */
+export function Dialog({
+  attempt,
+  children,
+  confirm,
+  isDangerous = false,
+  isReady = true,
+  onClose,
+  onConfirm,
+  title,
+}: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const opener = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus({ preventScroll: true });
+    };
+  }, []);
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onConfirm();
+  };
+  return (
+    <dialog class="ask" ref={dialog} aria-labelledby={id} onClose={onClose}>
+      <form method="dialog" onSubmit={submit}>
+        <h2 id={id}>{title}</h2>
+        {children}
+        {attempt.problem !== undefined && (
+          <p role="alert" class="problem">
+            {attempt.problem}
+          </p>
+        )}
+        <p class="buttons">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Back
+          </button>
+          <button type="submit" class={isDangerous ? "danger" : "primary"} disabled={attempt.isBusy || !isReady}>
+            {attempt.isBusy ? "One moment…" : confirm}
+          </button>
+        </p>
+      </form>
+    </dialog>
+  );
+}

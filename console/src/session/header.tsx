@@ -1,0 +1,78 @@
+import "../style/session.css";
+import type { SessionDetail } from "../../../src/console/wire.ts";
+import { count, usd, moment } from "../parts/format.ts";
+import { Status } from "../parts/status.tsx";
+import { Since } from "../parts/time.tsx";
+import { plain } from "../parts/plain.ts";
+import { Actions } from "./actions.tsx";
+import { Remembered } from "./remembered.tsx";
+import { isAtWork, wordsOfWait } from "./status.ts";
+import { Title } from "./title.tsx";
+
+/** Which session it is, and how it stands. */
+export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
+  const { closed, costUsd, status, turns } = detail;
+  return (
+    <header class="session-head">
+      <div class="first">
+        <Title detail={detail} />
+        <Actions detail={detail} />
+      </div>
+      <p class="facts-line">
+        <span class="now" role="status">
+          <Status status={status} /> {wordsOfWait(detail)}
+        </span>
+        {detail.turnStartedAt !== undefined && isAtWork(detail) && (
+          <span class="number">
+            for <Since at={detail.turnStartedAt} />
+          </span>
+        )}
+        {turns > 0 && <span>{count(turns, "model turn")}</span>}
+        <span>{usd(costUsd)}</span>
+        {detail.background > 0 && <span>{count(detail.background, "task")} in the background</span>}
+        {closed && (
+          <span>
+            {closed.reason} by {plain(closed.by)}, {moment(closed.at)}
+          </span>
+        )}
+      </p>
+      <Details detail={detail} />
+    </header>
+  );
+}
+
+function Details({ detail }: { readonly detail: SessionDetail }) {
+  const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, permissionMode, tasks } = detail;
+  return (
+    <details class="session-details">
+      <summary>
+        <code class="glimpse">{plain(cwd)}</code>
+        <span class="soft">
+          {model ?? "default model"} · {permissionMode}
+        </span>
+      </summary>
+      <dl class="facts">
+        <Fact name="Directory" text={cwd} />
+        <Fact name="Model" text={model ?? "Claude Code's default"} />
+        <Fact name="Permission mode" text={permissionMode} />
+        <Fact name="Started" text={moment(createdAt)} />
+        <Fact name="Id" text={id} />
+        {maxTurns !== undefined && <Fact name="Turns at most" text={String(maxTurns)} />}
+        {maxBudgetUsd !== undefined && <Fact name="Spends at most" text={usd(maxBudgetUsd)} />}
+        {tasks.map(({ description, id: task, type }) => (
+          <Fact key={task} name="In the background" text={description === "" ? type : description} />
+        ))}
+      </dl>
+      <Remembered detail={detail} />
+    </details>
+  );
+}
+
+function Fact({ name, text }: { readonly name: string; readonly text: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{plain(text)}</dd>
+    </div>
+  );
+}

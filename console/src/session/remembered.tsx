@@ -1,0 +1,52 @@
+import type { SessionDetail } from "../../../src/console/wire.ts";
+import { count, moment } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
+import { may } from "../state/me.ts";
+import { act, useAttempt } from "./act.ts";
+
+/** Answers that hold until the session ends:. */
+export function Remembered({ detail: { id, remembered } }: { readonly detail: SessionDetail }) {
+  const attempt = useAttempt();
+  if (remembered.length === 0) return null;
+  const revoke = (body: { readonly rule?: string }) => void attempt.run(() => act(id, "revoke", body));
+  return (
+    <section class="remembered" aria-label="Remembered answers">
+      <p class="soft">
+        {count(remembered.length, "answer is remembered", "answers are remembered")} until the session ends:
+      </p>
+      <ul>
+        {remembered.map(({ at, by, level, rule }) => (
+          <li key={`${rule} ${level} ${by}`}>
+            <span>
+              <code>{plain(rule)}</code>{" "}
+              <span class="soft">
+                up to “{level}”, by {plain(by)}, {moment(at)}
+              </span>
+            </span>
+            {may("run") && (
+              <button
+                type="button"
+                class="small"
+                disabled={attempt.isBusy}
+                onClick={() => revoke({ rule })}
+                aria-label={`Revoke ${plain(rule)}`}
+              >
+                Revoke
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {may("run") && remembered.length > 1 && (
+        <button type="button" class="small" disabled={attempt.isBusy} onClick={() => revoke({})}>
+          Revoke all
+        </button>
+      )}
+      {attempt.problem !== undefined && (
+        <p role="alert" class="problem">
+          {attempt.problem}
+        </p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,83 @@
+import { useState } from "preact/hooks";
+import type { ReplyBody, SessionDetail } from "../../../src/console/wire.ts";
+import { post } from "../net/api.ts";
+import { may } from "../state/me.ts";
+import { useAttempt } from "./act.ts";
+import { isAtWork, isOver } from "./status.ts";
+
+type WhenBusy = "queue" | "steer";
+
+/** Tells Claude Code what to do next. */
+export function Reply({ detail }: { readonly detail: SessionDetail }) {
+  if (isOver(detail)) return <p class="reply-none">This session is {detail.status}: no more can be sent to it.</p>;
+  if (!may("run")) return <p class="reply-none">You may look, but not send prompts.</p>;
+  return <ReplyForm detail={detail} />;
+}
+
+function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
+  const [prompt, setPrompt] = useState("");
+  const [whenBusy, setWhenBusy] = useState<WhenBusy>("queue");
+  /** The same prompt has the same key, so that sending it again after a lost answer does nothing twice. */
+  const [idempotencyKey, setKey] = useState(() => crypto.randomUUID());
+  const attempt = useAttempt();
+  const isBusy = isAtWork(detail);
+  const change = (text: string) => {
+    setKey(crypto.randomUUID());
+    setPrompt(text);
+  };
+  const send = async () => {
+    const body: ReplyBody = { prompt, idempotencyKey, whenBusy: isBusy ? whenBusy : "queue" };
+    const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
+    if (prompt.trim() !== "" && (await attempt.run(() => post(path, body)))) change("");
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void send();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+  };
+  return (
+    <form class="reply" onSubmit={submit}>
+      <textarea
+        aria-label="Prompt"
+        placeholder={isBusy ? "Tell Claude Code more…" : "What is to be done next?"}
+        rows={1}
+        value={prompt}
+        onInput={(event) => change(event.currentTarget.value)}
+        onKeyDown={onKeyDown}
+      />
+      <div class="row">
+        {isBusy && <Choice value={whenBusy} onChange={setWhenBusy} />}
+        <span class="soft hint">Ctrl+Enter sends</span>
+        <button type="submit" class="primary" disabled={attempt.isBusy || prompt.trim() === ""}>
+          {attempt.isBusy ? "Sending…" : "Send"}
+        </button>
+      </div>
+      {attempt.problem !== undefined && (
+        <p role="alert" class="problem">
+          {attempt.problem}
+        </p>
+      )}
+    </form>
+  );
+}
+
+const CHOICES = [
+  ["queue", "After this turn"],
+  ["steer", "Into this turn"],
+] as const;
+
+function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChange: (value: WhenBusy) => void }) {
+  return (
+    <fieldset class="choice">
+      <legend class="unseen">A turn runs: when is the prompt to be heard?</legend>
+      {CHOICES.map(([choice, words]) => (
+        <label key={choice}>
+          <input type="radio" name="when-busy" checked={value === choice} onChange={() => onChange(choice)} />
+          {words}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

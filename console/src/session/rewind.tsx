@@ -1,0 +1,94 @@
+import { useContext, useState } from "preact/hooks";
+import type { Rewound } from "../../../src/console/wire.ts";
+import { ActionButton } from "../parts/action-button.tsx";
+import { count } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
+import { may } from "../state/me.ts";
+import { FeedContext } from "../timeline/feed.ts";
+import { act, useAttempt } from "./act.ts";
+import { Dialog } from "./dialog.tsx";
+import { isAtWork, isOver } from "./status.ts";
+
+interface Props {
+  readonly promptId: string;
+}
+
+/** Puts files back to what they were before a prompt. What that would change is shown before. */
+export function RewindButton({ promptId }: Props) {
+  const [preview, setPreview] = useState<Rewound>();
+  const detail = useContext(FeedContext)?.detail.value;
+  if (!detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
+  const look = async () => setPreview(await rewind(detail.id, promptId, true));
+  return (
+    <div class="rewind">
+      <ActionButton kind="quiet" act={look}>
+        Rewind files to before this
+      </ActionButton>
+      {preview && (
+        <RewindDialog
+          preview={preview}
+          act={() => rewind(detail.id, promptId, false)}
+          onClose={() => setPreview(undefined)}
+        />
+      )}
+    </div>
+  );
+}
+
+async function rewind(sessionId: string, promptId: string, dryRun: boolean): Promise<Rewound> {
+  return act<"rewind", Rewound>(sessionId, "rewind", { promptId, dryRun });
+}
+
+interface DialogProps {
+  readonly preview: Rewound;
+  readonly act: () => Promise<Rewound>;
+  readonly onClose: () => void;
+}
+
+function RewindDialog({ act: goBack, onClose, preview }: DialogProps) {
+  const attempt = useAttempt();
+  const put = async () => {
+    const done = await goBack();
+    if (!done.canRewind) throw new Error(done.error ?? "Claude Code cannot put the files back.");
+  };
+  const confirm = async () => {
+    if (await attempt.run(put)) onClose();
+  };
+  return (
+    <Dialog
+      title="Rewind files to before this prompt?"
+      confirm="Rewind files"
+      isDangerous
+      isReady={preview.canRewind && (preview.filesChanged?.length ?? 1) > 0}
+      attempt={attempt}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+    >
+      <Preview preview={preview} />
+    </Dialog>
+  );
+}
+
+function Preview({
+  preview: { canRewind, deletions = 0, error, filesChanged = [], insertions = 0 },
+}: {
+  readonly preview: Rewound;
+}) {
+  if (!canRewind) return <p class="problem">{plain(error ?? "There is no checkpoint of the files at this prompt.")}</p>;
+  if (filesChanged.length === 0) return <p>No file has changed since: there is nothing to put back.</p>;
+  return (
+    <>
+      <p>
+        {count(filesChanged.length, "file")} would be put back ({count(insertions, "line")} added, {deletions} removed).
+        What was said stays.
+      </p>
+      <ul class="files" tabIndex={0} aria-label="Files">
+        {filesChanged.map((file) => (
+          <li key={file}>
+            <code>{plain(file)}</code>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,71 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { SessionDetail } from "../../../src/console/wire.ts";
+import { glimpse } from "../parts/glimpse.ts";
+import { may } from "../state/me.ts";
+import { act, useAttempt } from "./act.ts";
+
+export function titleOf({ title }: Pick<SessionDetail, "title">): string {
+  return title === "" ? "Untitled session" : glimpse(title, 200);
+}
+
+/** The session's name, which can be changed where it stands. */
+export function Title({ detail: { id, title } }: { readonly detail: SessionDetail }) {
+  const [isEdited, setEdited] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    setEdited(false);
+    // When the button is there again.
+    requestAnimationFrame(() => opener.current?.focus());
+  };
+  if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;
+  return (
+    <div class="title">
+      <h1 tabIndex={-1}>{titleOf({ title })}</h1>
+      {may("run") && (
+        <button type="button" class="small rare" ref={opener} onClick={() => setEdited(true)}>
+          Rename
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface FormProps {
+  readonly id: string;
+  readonly title: string;
+  readonly onClose: () => void;
+}
+
+function TitleForm({ id, onClose, title }: FormProps) {
+  const [text, setText] = useState(title);
+  const attempt = useAttempt();
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []);
+  const save = (event: Event) => {
+    event.preventDefault();
+    void attempt.run(() => act(id, "rename", { title: text.trim() })).then((ok) => ok && onClose());
+  };
+  return (
+    <form class="title" onSubmit={save}>
+      <h1 class="unseen">{title}</h1>
+      <input
+        aria-label="Title of the session"
+        ref={field}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Escape" && onClose()}
+      />
+      <button type="submit" class="small primary" disabled={attempt.isBusy || text.trim() === ""}>
+        Save
+      </button>
+      <button type="button" class="small" onClick={onClose}>
+        Back
+      </button>
+      {attempt.problem !== undefined && (
+        <p role="alert" class="problem">
+          {attempt.problem}
+        </p>
+      )}
+    </form>
+  );
+}

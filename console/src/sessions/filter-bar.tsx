@@ -1,0 +1,94 @@
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { SESSION_STATUSES, STATUS_WORDS } from "../parts/status-words.ts";
+import type { SessionStatus } from "../../../src/domain/session.ts";
+import { shortPath } from "../parts/format.ts";
+import { oneLine } from "../parts/plain.ts";
+import type { Filters } from "./filters.ts";
+import { directories } from "./list.ts";
+import { searchIsWanted } from "./search-wanted.ts";
+
+interface Bar {
+  readonly filters: Filters;
+  /** The same one at each rendering. */
+  readonly change: (to: Partial<Filters>) => void;
+}
+
+/** Which sessions are shown. */
+export function FilterBar({ filters, change }: Bar) {
+  return (
+    <search class="filters">
+      <SearchField text={filters.text} change={change} />
+      <DirectoryField cwd={filters.cwd} change={(cwd) => change({ cwd })} />
+      <fieldset>
+        <legend class="unseen">Status</legend>
+        {SESSION_STATUSES.map((status) => (
+          <label key={status} class="filter-status">
+            <input
+              type="checkbox"
+              checked={filters.statuses.includes(status)}
+              onChange={() => change({ statuses: toggled(filters.statuses, status) })}
+            />
+            {STATUS_WORDS[status]}
+          </label>
+        ))}
+      </fieldset>
+    </search>
+  );
+}
+
+/** Whoever types is not interrupted by an answer for each letter. */
+const TYPING_MS = 250;
+
+function SearchField({ text, change }: Pick<Bar, "change"> & { readonly text: string }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(text);
+  useEffect(() => setTyped(text), [text]);
+  useEffect(() => {
+    if (typed === text) return;
+    const timer = setTimeout(() => change({ text: typed }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed, text, change]);
+  const isWanted = searchIsWanted.value;
+  useLayoutEffect(() => {
+    if (!isWanted) return;
+    searchIsWanted.value = false;
+    input.current?.focus();
+    input.current?.select();
+  }, [isWanted]);
+  return (
+    <input
+      ref={input}
+      type="search"
+      class="filter-text"
+      aria-label="Search sessions"
+      placeholder="Search titles, prompts, directories"
+      value={typed}
+      onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+    />
+  );
+}
+
+function DirectoryField({ cwd, change }: { readonly cwd: string; readonly change: (cwd: string) => void }) {
+  const known = directories.value;
+  const choices = cwd === "" || known.includes(cwd) ? known : [cwd, ...known];
+  return (
+    <select
+      class="filter-directory"
+      aria-label="Directory"
+      title={cwd}
+      value={cwd}
+      onChange={({ currentTarget }) => change(currentTarget.value)}
+    >
+      <option value="">All directories</option>
+      {choices.map((path) => (
+        <option key={path} value={path}>
+          {oneLine(shortPath(path))}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function toggled(statuses: readonly SessionStatus[], status: SessionStatus): readonly SessionStatus[] {
+  return statuses.includes(status) ? statuses.filter((each) => each !== status) : [...statuses, status];
+}

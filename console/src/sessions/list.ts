@@ -1,0 +1,156 @@
+import { effect, signal } from "@preact/signals";
+import type { SessionList, SessionRow } from "../../../src/console/wire.ts";
+import { ApiProblem, get } from "../net/api.ts";
+import { onConnected, onRows } from "../state/live.ts";
+import { me } from "../state/me.ts";
+import { filtersOf, queryOf, type Filters } from "./filters.ts";
+import { merge, newestFirst, rejoin } from "./merge.ts";
+
+/** The list of sessions: it stays while other views are shown, so that whoever comes back finds it. */
+
+const PAGE = 50;
+
+interface Listing {
+  readonly filters: Filters;
+  readonly rows: readonly SessionRow[];
+  readonly next?: string;
+}
+
+const NO_FILTERS = filtersOf(new URLSearchParams());
+
+/** Undefined before the first answer. */
+export const listing = signal<Listing | undefined>(undefined);
+export const isLoading = signal(false);
+export const problem = signal<unknown>(undefined);
+/** All directories that were seen, for those who choose one. */
+export const directories = signal<readonly string[]>([]);
+
+let asked = NO_FILTERS;
+/** Only what was asked for last counts. */
+let turn = 0;
+/** What has changed since then. */
+let changedMeanwhile: SessionRow[] = [];
+let isHeld = false;
+
+/** Shows what fits; what is shown stays until it is there. */
+export async function show(filters: Filters): Promise<void> {
+  asked = filters;
+  const mine = turn + 1;
+  try {
+    await load(async () => firstPage(filters));
+    if (mine === turn) problem.value = undefined;
+  } catch (error) {
+    // While the server is gone the frame says so, and the list is asked for anew when it is back.
+    const isShown = listing.value !== undefined && key(listing.value.filters) === key(filters);
+    const isGone = error instanceof ApiProblem && error.status === 0;
+    if (mine === turn && !(isGone && isShown)) problem.value = error;
+  }
+}
+
+async function firstPage(filters: Filters): Promise<Listing> {
+  const page = await ask(filters);
+  const before = listing.value;
+  const isSame = before !== undefined && key(before.filters) === key(filters);
+  const rows = isSame ? rejoin(page, before.rows) : page.sessions;
+  const next = rows.length > page.sessions.length ? before?.next : page.next;
+  return { filters, rows, ...(next !== undefined && { next }) };
+}
+
+export async function reload(): Promise<void> {
+  await show(asked);
+}
+
+/** Throws ApiProblem. */
+export async function loadMore(): Promise<void> {
+  const before = listing.value;
+  if (before?.next === undefined) return;
+  await load(async () => {
+    const { sessions, next } = await ask(before.filters, before.next);
+    const isThere = new Set(before.rows.map(({ id }) => id));
+    const rows = [...before.rows, ...sessions.filter(({ id }) => !isThere.has(id))];
+    return { filters: before.filters, rows, ...(next !== undefined && { next }) };
+  });
+}
+
+/** Keeps all rows where they are while somebody points at one. */
+export function hold(on: boolean): void {
+  isHeld = on;
+  const now = listing.value;
+  if (!on && now) listing.value = { ...now, rows: newestFirst(now.rows) };
+}
+
+/** How soon the server is asked which of the changed sessions mention what is sought, ms. */
+const ASK_AGAIN_MS = 2000;
+
+/** Keeps the list up to date until the returned function is called. */
+export function watch(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const again = () => {
+    timer = undefined;
+    void reload();
+  };
+  const ends = [
+    onConnected(() => void reload()),
+    onRows((changed) => {
+      take(changed);
+      const shown = new Set(listing.value?.rows.map(({ id }) => id));
+      if (asked.text !== "" && changed.some(({ id }) => !shown.has(id))) timer ??= setTimeout(again, ASK_AGAIN_MS);
+    }),
+    () => clearTimeout(timer),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+function take(changed: readonly SessionRow[]): void {
+  changedMeanwhile.push(...changed);
+  const now = listing.value;
+  if (!now) return;
+  learnDirectories(changed);
+  listing.value = { ...now, rows: merge(now.rows, changed, { filters: now.filters, hold: isHeld }) };
+}
+
+async function load(step: () => Promise<Listing>): Promise<void> {
+  const mine = ++turn;
+  changedMeanwhile = [];
+  isLoading.value = true;
+  try {
+    const loaded = await step();
+    if (mine !== turn) return;
+    const rows = merge(loaded.rows, changedMeanwhile, { filters: loaded.filters, hold: isHeld });
+    listing.value = { ...loaded, rows };
+    learnDirectories(rows);
+  } finally {
+    if (mine === turn) isLoading.value = false;
+  }
+}
+
+async function ask({ statuses, text, cwd }: Filters, before?: string): Promise<SessionList> {
+  const sought = text.trim();
+  return get<SessionList>("sessions", {
+    status: statuses,
+    text: sought === "" ? undefined : sought,
+    cwd: cwd === "" ? undefined : cwd,
+    limit: PAGE,
+    before,
+  });
+}
+
+function learnDirectories(rows: readonly SessionRow[]): void {
+  const known = directories.value;
+  const news = new Set(rows.map(({ cwd }) => cwd).filter((cwd) => !known.includes(cwd)));
+  if (news.size > 0) directories.value = [...known, ...news].toSorted();
+}
+
+function key(filters: Filters): string {
+  return queryOf(filters).toString();
+}
+
+// What one has seen is nothing for whoever signs in after him.
+effect(() => {
+  if (me.value) return;
+  turn++;
+  listing.value = undefined;
+  directories.value = [];
+});

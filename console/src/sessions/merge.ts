@@ -1,0 +1,46 @@
+import type { SessionRow } from "../../../src/console/wire.ts";
+import { fits, type Filters } from "./filters.ts";
+
+type Rows = readonly SessionRow[];
+
+/**
+ * The list with what has changed: the newest first, without what fits no more. With `hold` what is there stays where it is, for
+ * somebody is about to press it. What is new fits only where no text is sought: the server says whether it does.
+ */
+export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: Filters; hold: boolean }): Rows {
+  const all = new Map(rows.map((row) => [row.id, row]));
+  for (const row of changed) {
+    const old = all.get(row.id);
+    if (old && old.lastEventId > row.lastEventId) continue;
+    if (!fits(filters, row)) all.delete(row.id);
+    else if (old || filters.text === "") all.set(row.id, row);
+  }
+  if (!hold) return newestFirst([...all.values()]);
+  const known = new Set(rows.map(({ id }) => id));
+  const [there, come] = [
+    [...all.values()].filter(({ id }) => known.has(id)),
+    [...all.values()].filter(({ id }) => !known.has(id)),
+  ];
+  return [...newestFirst(come), ...there];
+}
+
+/**
+ * A first page that was asked for anew, with those of the older rows that come behind it: unless so much has changed that there
+ * may be others between the two.
+ */
+export function rejoin(page: { readonly sessions: Rows; readonly next?: string }, rows: Rows): Rows {
+  const last = page.sessions.at(-1);
+  if (!last || page.next === undefined) return page.sessions;
+  const knownAt = new Map(rows.map(({ id, updatedAt }) => [id, updatedAt]));
+  if (!page.sessions.some(({ id, updatedAt }) => knownAt.get(id) === updatedAt)) return page.sessions;
+  const isThere = new Set(page.sessions.map(({ id }) => id));
+  return [...page.sessions, ...rows.filter((row) => !isThere.has(row.id) && order(last, row) < 0)];
+}
+
+export function newestFirst(rows: Rows): Rows {
+  return rows.toSorted(order);
+}
+
+function order(a: SessionRow, b: SessionRow): number {
+  return b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1);
+}

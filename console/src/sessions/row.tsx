@@ -1,0 +1,78 @@
+import type { ComponentChildren } from "preact";
+import type { SessionRow } from "../../../src/console/wire.ts";
+import type { Rung } from "../../../src/domain/approvals/rung.ts";
+import { count, shortPath, usd } from "../parts/format.ts";
+import { oneLine, plain } from "../parts/plain.ts";
+import { Status } from "../parts/status.tsx";
+import { Ago, Since } from "../parts/time.tsx";
+import { hrefOf } from "../state/route.ts";
+
+/** A session in the list: all of it is pressed, its title is the link. */
+export function Row({ row }: { readonly row: SessionRow }) {
+  const title = oneLine(row.title);
+  return (
+    <li class="listed">
+      <Status status={row.status} />
+      <div class="listed-what">
+        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
+          <bdi>{title === "" ? "No prompt yet" : title}</bdi>
+        </a>
+        <Facts row={row} />
+      </div>
+      <div class="listed-numbers number">
+        <span>{usd(row.costUsd)}</span>
+        <Ago at={row.updatedAt} />
+      </div>
+    </li>
+  );
+}
+
+function Facts({ row }: { readonly row: SessionRow }) {
+  return (
+    <ul class="listed-facts">
+      {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
+      {row.waitingBefore !== undefined && <li>Waits for a place, {String(row.waitingBefore)} before it</li>}
+      {row.turnStartedAt !== undefined && (
+        <li class="number">
+          for <Since at={row.turnStartedAt} />
+        </li>
+      )}
+      <Fact of={endOf(row)} />
+      <li>
+        <span class="unseen">in </span>
+        <bdi>{oneLine(shortPath(row.cwd))}</bdi>
+      </li>
+      <Fact of={row.model && oneLine(row.model)} />
+      {row.turns > 0 && <li class="number">{count(row.turns, "model turn")}</li>}
+      <Fact of={row.queued > 0 && queueWords(row)} />
+      <Fact of={row.background > 0 && `${String(row.background)} in the background`} />
+    </ul>
+  );
+}
+
+function Fact({ of: text }: { readonly of: ComponentChildren }) {
+  return text === undefined || text === false ? null : <li>{text}</li>;
+}
+
+const WHO: Readonly<Record<Rung, string>> = {
+  user: "its client’s user",
+  console: "this console",
+  webhook: "a webhook",
+  caller: "the calling model",
+};
+
+function waitsWords({ requests, waitsFor }: SessionRow): string {
+  const whom = waitsFor.map((rung) => WHO[rung]).join(" and ");
+  return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
+}
+
+function queueWords({ queued, held }: SessionRow): string {
+  return `${count(queued, "prompt")} ${queued === 1 ? "waits" : "wait"}${held > 0 ? ` (${String(held)} held)` : ""}`;
+}
+
+/** How it ended, where its status does not say so. */
+function endOf({ closed, lastOutcome, status }: SessionRow): string | undefined {
+  if (closed) return closed.reason === "expired" ? "expired" : undefined;
+  if (lastOutcome === "interrupted" && status === "idle") return "interrupted";
+  return lastOutcome === "lost" && status === "error" ? "lost" : undefined;
+}

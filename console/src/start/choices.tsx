@@ -1,0 +1,123 @@
+import type { ComponentChildren, InputHTMLAttributes } from "preact";
+import { useEffect } from "preact/hooks";
+import { directories, reload } from "../sessions/list.ts";
+import { me } from "../state/me.ts";
+import { draft, modeOf, write } from "./draft.ts";
+import { modeName, modeWords } from "./modes.ts";
+
+const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } as const;
+const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
+const MONEY = { type: "number", min: "0.01", step: "any", inputMode: "decimal" } as const;
+
+/** Everything but the prompt; all of it may be left as it is. */
+export function Choices() {
+  return (
+    <div class="start-choices">
+      <div class="start-wide">
+        <TextField
+          name="cwd"
+          label="Directory"
+          hint="Where Claude Code works: a full path on the server’s machine."
+          input={{ ...NAME, list: "start-directories", placeholder: me.value?.cwd, class: "start-path" }}
+        />
+        <Directories />
+      </div>
+      <ModeField />
+      <TextField
+        name="model"
+        label="Model"
+        hint="A name as sonnet or opus, or a full id."
+        input={{ ...NAME, placeholder: "Claude Code’s own choice" }}
+      />
+      <TextField
+        name="maxTurns"
+        label="Most turns"
+        hint="How often the model may be asked for this prompt."
+        input={{ ...TURNS, placeholder: "No limit" }}
+      />
+      <TextField
+        name="maxBudgetUsd"
+        label="Budget in USD"
+        hint="The work stops when this is spent."
+        input={{ ...MONEY, placeholder: "No limit" }}
+      />
+    </div>
+  );
+}
+
+interface Text {
+  readonly name: "cwd" | "model" | "maxTurns" | "maxBudgetUsd";
+  readonly label: string;
+  readonly hint: string;
+  readonly input: InputHTMLAttributes;
+}
+
+function TextField({ name, label, hint, input }: Text) {
+  const id = `start-${name}`;
+  return (
+    <Field id={id} label={label} hint={hint}>
+      <input
+        {...input}
+        id={id}
+        aria-describedby={`${id}-hint`}
+        value={draft.value[name]}
+        onInput={({ currentTarget }) => write({ [name]: currentTarget.value })}
+      />
+    </Field>
+  );
+}
+
+interface Labelled {
+  readonly id: string;
+  readonly label: string;
+  readonly hint: string;
+  readonly children: ComponentChildren;
+}
+
+function Field({ id, label, hint, children }: Labelled) {
+  return (
+    <div class="field">
+      <label htmlFor={id}>{label}</label>
+      {children}
+      <p id={`${id}-hint`} class="field-hint">
+        {hint}
+      </p>
+    </div>
+  );
+}
+
+function ModeField() {
+  const modes = me.value?.permissionModes ?? [];
+  const chosen = modeOf(draft.value);
+  return (
+    <Field id="start-mode" label="Permissions" hint={modeWords(chosen)}>
+      <select
+        id="start-mode"
+        aria-describedby="start-mode-hint"
+        value={chosen}
+        onChange={({ currentTarget }) => write({ permissionMode: currentTarget.value })}
+      >
+        {modes.map((mode) => (
+          <option key={mode} value={mode}>
+            {modeName(mode)}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+/** Where sessions have worked before. */
+function Directories() {
+  const isUnknown = directories.value.length === 0;
+  useEffect(() => {
+    if (isUnknown) void reload();
+  }, [isUnknown]);
+  return (
+    <datalist id="start-directories">
+      {directories.value.map((path) => (
+        <option key={path}>{path}</option>
+      ))}
+    </datalist>
+  );
+}

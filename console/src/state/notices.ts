@@ -1,0 +1,13 @@
+import { signal } from "@preact/signals";
+
+/** What the server has said of a session when it was started, until somebody has read it. */
+export const notices = signal<Readonly<Record<string, readonly string[]>>>({});
+
+export function keepNotices(sessionId: string, texts: readonly string[]): void {
+  if (texts.length > 0) notices.value = { ...notices.value, [sessionId]: texts };
+}
+
+export function dropNotices(sessionId: string): void {
+  const { [sessionId]: _, ...others } = notices.value;
+  notices.value = others;
+}

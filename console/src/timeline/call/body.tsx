@@ -1,0 +1,95 @@
+import { useMemo } from "preact/hooks";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { hunksBetween, hunksReported } from "../../parts/diff-lines.ts";
+import { Change as FileChange } from "../../parts/diff.tsx";
+import { plain } from "../../parts/plain.ts";
+import { objectsAt, textAt } from "../../parts/json.ts";
+import { Markdown } from "../../parts/markdown.tsx";
+import type { CallItem } from "../fold/item.ts";
+import { Output } from "../output.tsx";
+import { Fields } from "./fields.tsx";
+import { fromFolder } from "./title.ts";
+import { Todos } from "./todos.tsx";
+
+interface Props {
+  readonly item: CallItem;
+  readonly cwd: string;
+}
+
+/** What a tool was told, and what it has given. */
+export function CallBody({ cwd, item }: Props) {
+  const { name, output, state } = item;
+  // That a file was written as it was meant to be takes many words.
+  const isSaid = state === "done" && EDITS.has(name ?? "");
+  return (
+    <>
+      <Told item={item} cwd={cwd} />
+      {output !== undefined && !isSaid && (
+        <>
+          <p class="label">{state === "failed" || state === "denied" ? "What went wrong" : "Output"}</p>
+          {name === "Agent" || name === "Task" ? <Markdown text={output} /> : <Output text={output} label="Output" />}
+        </>
+      )}
+    </>
+  );
+}
+
+const EDITS: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit", "TodoWrite"]);
+
+function Told({ cwd, item }: Props) {
+  const { input, name } = item;
+  switch (name) {
+    case undefined:
+      return null;
+    case "Bash":
+      return <Command input={input} />;
+    case "Edit":
+    case "MultiEdit":
+    case "NotebookEdit":
+    case "Write":
+      return <Change item={item} cwd={cwd} />;
+    case "TodoWrite":
+      return <Todos input={input} />;
+    case "ExitPlanMode":
+      return <Markdown text={textAt(input, "plan") ?? ""} />;
+    case "Agent":
+    case "Task":
+      return <Markdown text={textAt(input, "prompt") ?? ""} />;
+    default:
+      return <Fields input={input} />;
+  }
+}
+
+function Command({ input }: { readonly input: JsonObject }) {
+  const description = textAt(input, "description");
+  return (
+    <>
+      {description !== undefined && <p class="soft">{plain(description)}</p>}
+      <Output text={textAt(input, "command") ?? ""} label="Command" />
+    </>
+  );
+}
+
+/** As the tool reports it, else as it was told: then the lines have no numbers, since only a part of the file is known. */
+function Change({ cwd, item: { input, structured } }: Props) {
+  const reported = useMemo(() => hunksReported(structured), [structured]);
+  const told = useMemo(() => (reported ? [] : changesTold(input)), [input, reported]);
+  const path = fromFolder(textAt(input, "file_path") ?? textAt(input, "notebook_path") ?? "", cwd);
+  return (
+    <>
+      {reported && <FileChange hunks={reported} numbered path={path} />}
+      {told.map((hunks, at) => (
+        <FileChange key={at} hunks={hunks} path={path} />
+      ))}
+    </>
+  );
+}
+
+function changesTold(input: JsonObject) {
+  const edits = objectsAt(input, "edits");
+  const all = edits.length === 0 ? [input] : edits;
+  return all.map((edit) => {
+    const after = textAt(edit, "new_string") ?? textAt(edit, "content") ?? textAt(edit, "new_source") ?? "";
+    return hunksBetween(textAt(edit, "old_string") ?? "", after);
+  });
+}

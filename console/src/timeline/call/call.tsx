@@ -1,0 +1,83 @@
+import type { ComponentChildren } from "preact";
+import { useContext } from "preact/hooks";
+import { count, duration } from "../../parts/format.ts";
+import { glimpse } from "../../parts/glimpse.ts";
+import { FeedContext } from "../feed.ts";
+import { FoldOut } from "../fold-out.tsx";
+import type { CallItem, CallState, Item } from "../fold/item.ts";
+import { ShowWhole } from "../show-whole.tsx";
+import { CallBody } from "./body.tsx";
+import { callTitle } from "./title.ts";
+
+interface Props {
+  readonly item: CallItem;
+  /** Draws what a subagent does, which can be anything. */
+  readonly children: (items: readonly Item[]) => ComponentChildren;
+}
+
+/** A use of a tool, with what it has given. */
+export function Call({ children: draw, item }: Props) {
+  const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
+  const { children, name, summary } = item;
+  return (
+    <>
+      <FoldOut summary={<Head item={item} cwd={cwd} />} isOpenAtFirst={name === "TodoWrite" || name === "ExitPlanMode"}>
+        {() => (
+          <>
+            <CallBody item={item} cwd={cwd} />
+            <ShowWhole eventIds={item.cutIn} />
+          </>
+        )}
+      </FoldOut>
+      {summary !== undefined && <p class="soft summary">{glimpse(summary, 300)}</p>}
+      {children.length > 0 && (
+        <FoldOut class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>}>
+          {() => <ol class="items">{draw(children)}</ol>}
+        </FoldOut>
+      )}
+    </>
+  );
+}
+
+function Head({ cwd, item }: { readonly item: CallItem; readonly cwd: string }) {
+  const { at, endedAt, input, name, state } = item;
+  const { isCode, subject, verb } = callTitle(name, input, cwd);
+  return (
+    <span class="words">
+      <State state={state} />
+      <b>{verb}</b>{" "}
+      {subject !== "" && (isCode ? <code class="glimpse">{subject}</code> : <span class="glimpse">{subject}</span>)}
+      {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft took"> {duration(endedAt - at)}</span>}
+    </span>
+  );
+}
+
+const STATES: Readonly<Record<CallState, readonly [mark: string, words: string]>> = {
+  running: ["●", "runs"],
+  asked: ["?", "waits for an answer"],
+  background: ["◐", "goes on in the background"],
+  done: ["✓", "done"],
+  failed: ["✕", "failed"],
+  denied: ["⊘", "denied"],
+  stopped: ["■", "stopped"],
+};
+
+const IN_WORDS: ReadonlySet<CallState> = new Set(["background", "failed", "denied", "stopped"]);
+
+/** Said in words where it is not the usual end. */
+function State({ state }: { readonly state: CallState }) {
+  const [mark, words] = STATES[state];
+  return (
+    <span class={`state ${state}`}>
+      <span class="glyph" aria-hidden="true">
+        {mark}
+      </span>
+      <span class={IN_WORDS.has(state) ? "badge" : "unseen"}>{words}</span>{" "}
+    </span>
+  );
+}
+
+function wordsOfChildren(children: readonly Item[]): string {
+  const calls = children.filter(({ kind }) => kind === "call").length;
+  return `Subagent: ${count(children.length, "step")}, ${count(calls, "tool call")}`;
+}

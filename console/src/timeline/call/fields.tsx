@@ -1,0 +1,30 @@
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { glimpse } from "../../parts/glimpse.ts";
+import { plain } from "../../parts/plain.ts";
+import { Json } from "../json.tsx";
+
+/** Characters of a field that has its line. */
+const SHORT = 300;
+
+/** What a tool was told: field by field where that is easy to read. */
+export function Fields({ input }: { readonly input: JsonObject }) {
+  const fields = Object.entries(input);
+  if (fields.length === 0) return null;
+  if (!fields.every(([, value]) => isShort(value))) return <Json value={input} label="Input, as JSON" />;
+  return (
+    <dl class="facts">
+      {fields.map(([name, value]) => (
+        <div key={name}>
+          <dt>{glimpse(name.replaceAll("_", " "), 60)}</dt>
+          <dd>
+            <code>{plain(String(value))}</code>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function isShort(value: unknown): boolean {
+  return typeof value === "string" ? value.length <= SHORT : typeof value === "number" || typeof value === "boolean";
+}

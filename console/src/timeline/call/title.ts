@@ -1,0 +1,80 @@
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { glimpse } from "../../parts/glimpse.ts";
+import { textAt } from "../../parts/json.ts";
+
+/** What a tool call is about, in words that fit a line. */
+
+export interface CallTitle {
+  /** What is done. */
+  readonly verb: string;
+  /** With what; "" where that goes without saying. */
+  readonly subject: string;
+  /** The subject is code or a path, and shown as such. */
+  readonly isCode: boolean;
+}
+
+/** The word for the tool, the field that it is about, and whether that is code. */
+const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCode: boolean]>> = {
+  Agent: ["Agent", "description", false],
+  Task: ["Agent", "description", false],
+  AskUserQuestion: ["Question", "", false],
+  Bash: ["Bash", "command", true],
+  BashOutput: ["Read output", "bash_id", true],
+  Edit: ["Edit", "file_path", true],
+  MultiEdit: ["Edit", "file_path", true],
+  ExitPlanMode: ["Plan", "", false],
+  Glob: ["Find files", "pattern", true],
+  Grep: ["Search", "pattern", true],
+  KillShell: ["Stop", "shell_id", true],
+  LS: ["List", "path", true],
+  NotebookEdit: ["Edit", "notebook_path", true],
+  Read: ["Read", "file_path", true],
+  Skill: ["Skill", "skill", false],
+  TaskOutput: ["Read output", "task_id", true],
+  TaskStop: ["Stop", "task_id", true],
+  TodoWrite: ["To-do list", "", false],
+  ToolSearch: ["Find tools", "query", false],
+  WebFetch: ["Fetch", "url", true],
+  WebSearch: ["Search the web", "query", false],
+  Write: ["Write", "file_path", true],
+};
+
+const LONGEST = 300;
+
+export function callTitle(name: string | undefined, input: JsonObject, cwd: string): CallTitle {
+  if (name === undefined) return { verb: "A call from further up", subject: "", isCode: false };
+  const known = Object.hasOwn(KNOWN, name) ? KNOWN[name] : undefined;
+  if (!known) return unknownTool(name, input);
+  const [verb, field, isCode] = known;
+  const subject = textAt(input, field) ?? questionOf(input);
+  const kind = verb === "Agent" ? textAt(input, "subagent_type") : undefined;
+  return {
+    verb: kind === undefined ? verb : `Agent (${glimpse(kind, 40)})`,
+    subject: glimpse(field.endsWith("path") ? fromFolder(subject, cwd) : subject, LONGEST),
+    isCode,
+  };
+}
+
+function unknownTool(name: string, input: JsonObject): CallTitle {
+  const [, server, tool] = /^mcp__(.+?)__(.+)$/s.exec(name) ?? [];
+  const verb = server === undefined || tool === undefined ? name : `${server}: ${tool}`;
+  const first = Object.values(input).find((value) => typeof value === "string");
+  return {
+    verb: glimpse(verb, 80),
+    subject: glimpse(typeof first === "string" ? first : "", 120),
+    isCode: true,
+  };
+}
+
+function questionOf(input: JsonObject): string {
+  const { questions } = input;
+  const first: unknown = Array.isArray(questions) ? questions[0] : undefined;
+  const isAsked = typeof first === "object" && first !== null && "question" in first;
+  return isAsked && typeof first.question === "string" ? first.question : "";
+}
+
+/** Inside the session's folder the path from there says all. */
+export function fromFolder(path: string, cwd: string): string {
+  const folder = cwd.endsWith("/") ? cwd : `${cwd}/`;
+  return cwd !== "" && path.startsWith(folder) && path.length > folder.length ? path.slice(folder.length) : path;
+}

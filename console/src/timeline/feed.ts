@@ -1,0 +1,209 @@
+import { batch, signal, type ReadonlySignal } from "@preact/signals";
+import { createContext } from "preact";
+import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
+import { ApiProblem, get, wordsOf } from "../net/api.ts";
+import { follow, type Told } from "../state/live.ts";
+import { Fold } from "./fold/fold.ts";
+import type { Item } from "./fold/item.ts";
+
+/**
+ * The part of one session's log that is loaded: a window without a gap. It grows at the side to which the reader goes, and
+ * is cut off at the other. While it reaches the end of the log, what happens is put to it as it happens.
+ */
+
+/** Events of a page; and of a window, at which its other side is let go. */
+const PAGE = 200;
+const MOST = 600;
+/** While the reader looks at something else nothing is let go; when so much has happened, what comes is not put to it any more. */
+const MOST_UNREAD = 1_200;
+/** What comes at once is shown at once, ms. */
+const TOGETHER_MS = 100;
+
+export interface Extent {
+  /** Ids of the first and the last event that is loaded, and of the last that there is. */
+  readonly first: number;
+  readonly last: number;
+  readonly newest: number;
+}
+
+export class Feed {
+  readonly sessionId: string;
+  readonly #items = signal<readonly Item[]>([]);
+  readonly #extent = signal<Extent | undefined>(undefined);
+  readonly #detail = signal<SessionDetail | undefined>(undefined);
+  readonly #partial = signal("");
+  readonly #problem = signal<{ readonly words: string; readonly isMissing: boolean } | undefined>(undefined);
+  readonly #isGone = signal(false);
+  readonly #news = signal<Item | undefined>(undefined);
+  /** Set by whoever shows it: the end is in view. */
+  readerIsAtEnd = true;
+
+  #events: readonly ShownEvent[] = [];
+  #newest = 0;
+  #fold = new Fold();
+  #said = "";
+  #hasNews = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #loading: AbortController | undefined;
+  #unfollow: (() => void) | undefined;
+
+  constructor(sessionId: string) {
+    this.sessionId = sessionId;
+  }
+
+  get items(): ReadonlySignal<readonly Item[]> {
+    return this.#items;
+  }
+
+  /** Undefined until the first events are there. */
+  get extent(): ReadonlySignal<Extent | undefined> {
+    return this.#extent;
+  }
+
+  get detail(): ReadonlySignal<SessionDetail | undefined> {
+    return this.#detail;
+  }
+
+  /** What is being written just now. */
+  get partial(): ReadonlySignal<string> {
+    return this.#partial;
+  }
+
+  get problem(): ReadonlySignal<{ readonly words: string; readonly isMissing: boolean } | undefined> {
+    return this.#problem;
+  }
+
+  /** What has happened last while it was followed. */
+  get news(): ReadonlySignal<Item | undefined> {
+    return this.#news;
+  }
+
+  get isGone(): ReadonlySignal<boolean> {
+    return this.#isGone;
+  }
+
+  close(): void {
+    this.#unfollow?.();
+    this.#loading?.abort();
+    clearTimeout(this.#timer);
+  }
+
+  /** Loads anew, around the event or at the end, and follows what happens from there on. */
+  async open(eventId?: number): Promise<void> {
+    const detail = this.#load(() => get<SessionDetail>(this.#path("")));
+    await this.goTo(eventId);
+    const found = await detail;
+    if (found && !this.#detail.value) this.#detail.value = found;
+  }
+
+  /** Around the event, or to the end. */
+  async goTo(eventId?: number): Promise<void> {
+    const query = eventId === undefined ? {} : { from: Math.max(1, eventId - PAGE / 2) };
+    await this.#loadPage(query, (page) => page.events);
+  }
+
+  async loadOlder(): Promise<void> {
+    const first = this.#events[0]?.id ?? 1;
+    if (first <= 1 || this.#loading) return;
+    await this.#loadPage({ before: first }, ({ events }) => [...events, ...this.#events].slice(0, MOST));
+  }
+
+  async loadNewer(): Promise<void> {
+    const last = this.#last;
+    if (last >= this.#newest || this.#loading) return;
+    await this.#loadPage({ from: last + 1 }, ({ events }) => {
+      // Some of them may have come live in the meantime.
+      const added = events.filter(({ id }) => id > this.#last);
+      return [...this.#events, ...added].slice(-MOST);
+    });
+  }
+
+  /** The event with its texts uncut. */
+  async showWhole(eventId: number): Promise<void> {
+    const whole = await get<ShownEvent>(this.#path(`/events/${String(eventId)}`));
+    const { cut: _, ...event } = whole;
+    this.#replace(this.#events.map((each) => (each.id === eventId ? event : each)));
+  }
+
+  get #last(): number {
+    return this.#events.at(-1)?.id ?? 0;
+  }
+
+  #path(rest: string): string {
+    return `sessions/${encodeURIComponent(this.sessionId)}${rest}`;
+  }
+
+  async #loadPage(query: Record<string, number>, put: (page: EventPage) => readonly ShownEvent[]): Promise<void> {
+    this.#loading?.abort();
+    const loading = new AbortController();
+    this.#loading = loading;
+    const page = await this.#load(() => get<EventPage>(this.#path("/events"), { ...query, limit: PAGE }));
+    if (this.#loading === loading) this.#loading = undefined;
+    if (!page || loading.signal.aborted) return;
+    this.#newest = Math.max(this.#newest, page.lastEventId);
+    this.#replace(put(page));
+    // Whatever was loaded first: only what happens from now on is to be told.
+    this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#hear(event));
+  }
+
+  async #load<T>(load: () => Promise<T>): Promise<T | undefined> {
+    try {
+      const loaded = await load();
+      this.#problem.value = undefined;
+      return loaded;
+    } catch (error) {
+      const isMissing = error instanceof ApiProblem && error.status === 404;
+      this.#problem.value = { words: wordsOf(error), isMissing };
+      return undefined;
+    }
+  }
+
+  #hear(event: Told): void {
+    if (event.kind === "gone") this.#isGone.value = true;
+    if (event.kind === "session") this.#detail.value = event.data;
+    if (event.kind === "partial") this.#said = event.data.text;
+    if (event.kind === "log") this.#append(event.data);
+    this.#timer ??= setTimeout(() => this.#publish(), TOGETHER_MS);
+  }
+
+  #append(event: ShownEvent): void {
+    this.#newest = Math.max(this.#newest, event.id);
+    const isNext = event.id === this.#last + 1;
+    if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MOST_UNREAD)) return;
+    this.#events = [...this.#events, event];
+    this.#fold.take(event);
+    this.#hasNews = true;
+    // What was being written stands there now; that it has been said is told a little later.
+    if (isSpoken(event)) this.#said = "";
+  }
+
+  #replace(events: readonly ShownEvent[]): void {
+    this.#events = events;
+    this.#fold = new Fold();
+    for (const event of events) this.#fold.take(event);
+    this.#publish();
+  }
+
+  #publish(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.readerIsAtEnd && this.#events.length > MOST + PAGE) return this.#replace(this.#events.slice(-MOST));
+    const first = this.#events[0]?.id ?? 1;
+    batch(() => {
+      this.#items.value = this.#fold.items;
+      if (this.#hasNews) this.#news.value = this.#fold.items.at(-1);
+      this.#partial.value = this.#said;
+      this.#extent.value = { first, last: this.#last, newest: this.#newest };
+    });
+    this.#hasNews = false;
+  }
+}
+
+function isSpoken(event: ShownEvent): boolean {
+  if (event.type !== "message") return false;
+  const { parent_tool_use_id: parent, type } = event.data.message;
+  return type === "assistant" && typeof parent !== "string";
+}
+
+/** What stands in a timeline asks its feed for more of it. */
+export const FeedContext = createContext<Feed | undefined>(undefined);

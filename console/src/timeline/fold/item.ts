@@ -1,0 +1,82 @@
+import type { ShownEvent } from "../../../../src/console/wire.ts";
+import type { Rung } from "../../../../src/domain/approvals/rung.ts";
+import type { TurnEnded } from "../../../../src/domain/event.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import type { Ask } from "../../../../src/domain/permission.ts";
+
+/** What a reader sees of a session, in order: several events can be one item, and one event several. */
+
+interface Base {
+  /** The same as long as it is the same thing, and no other's. */
+  readonly key: string;
+  /** The event it began with. */
+  readonly eventId: number;
+  readonly at: number;
+  /** The events of it of which a part is left out here. */
+  readonly cutIn: readonly number[];
+}
+
+export type Item = PromptItem | TextItem | ThinkingItem | CallItem | RequestItem | TurnItem | LineItem;
+
+export interface PromptItem extends Base {
+  readonly kind: "prompt";
+  readonly promptId: string;
+  readonly text: string;
+  readonly images: number;
+  readonly state: "waiting" | "begun" | "steered" | "dropped";
+  readonly why?: string;
+}
+
+export interface TextItem extends Base {
+  readonly kind: "text";
+  readonly text: string;
+  /** What went wrong at the API, in its word. */
+  readonly error?: string;
+}
+
+export interface ThinkingItem extends Base {
+  readonly kind: "thinking";
+  readonly text: string;
+}
+
+/** `stopped`: its turn has ended without it. `background`: it has answered, and goes on. */
+export type CallState = "running" | "asked" | "background" | "done" | "failed" | "denied" | "stopped";
+
+export interface CallItem extends Base {
+  readonly kind: "call";
+  readonly id: string;
+  /** Undefined where the call itself is further up than what is loaded. */
+  readonly name: string | undefined;
+  readonly input: JsonObject;
+  readonly state: CallState;
+  readonly output?: string;
+  /** What the tool says beside what the model is told: patches, paths, numbers. */
+  readonly structured?: JsonObject;
+  readonly endedAt?: number;
+  /** What the subagent does that works for this call. */
+  readonly children: readonly Item[];
+  /** How the work that it has left in the background has ended. */
+  readonly summary?: string;
+}
+
+export interface RequestItem extends Base {
+  readonly kind: "request";
+  readonly ask: Ask;
+  readonly passed: readonly { readonly from: Rung; readonly to: Rung; readonly why: string; readonly at: number }[];
+  readonly answer?: Extract<ShownEvent, { type: "permission.answered" }>["data"] & { readonly at: number };
+}
+
+export interface TurnItem extends Base {
+  readonly kind: "turn";
+  readonly ended: TurnEnded;
+  /** Claude Code's last own words of it. */
+  readonly result?: JsonObject;
+}
+
+/** One quiet line; `more` is what it is of, as it came. */
+export interface LineItem extends Base {
+  readonly kind: "line";
+  readonly tone: "quiet" | "warn" | "bad";
+  readonly text: string;
+  readonly more?: unknown;
+}

@@ -1,0 +1,42 @@
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { numberAt, textAt } from "../../parts/json.ts";
+import type { Line } from "./lines.ts";
+
+/** The words of messages of Claude Code, and of blocks of these, that are neither talk nor tools: the set of them is open. */
+export function lineOfMessage(message: JsonObject): Line {
+  const name = textAt(message, "subtype") ?? textAt(message, "type") ?? "message";
+  const words = Object.hasOwn(WORDS, name) ? WORDS[name]?.(message) : undefined;
+  return { tone: toneOf(message), text: words ?? `Claude Code: ${name.replaceAll("_", " ")}`, more: message };
+}
+
+type Words = (message: JsonObject) => string | undefined;
+
+const WORDS: Readonly<Record<string, Words>> = {
+  init: (message) => {
+    const tools = message["tools"];
+    const count = Array.isArray(tools) ? `, ${String(tools.length)} tools` : "";
+    return `Claude Code is ready: ${textAt(message, "model") ?? "unknown model"}${count}`;
+  },
+  // To Claude Code, by nobody that typed it: that it was interrupted, what a subagent is told.
+  text: (block) => `Told to Claude Code: ${textAt(block, "text") ?? ""}`,
+  image: () => "An image",
+  redacted_thinking: () => "Thinking that Claude Code keeps to itself",
+  task_started: (message) => `Task began: ${textAt(message, "description") ?? ""}`,
+  task_progress: (message) => textAt(message, "summary"),
+  task_notification: (message) =>
+    `Task ${textAt(message, "status") ?? "ended"}: ${textAt(message, "summary") ?? "without a summary"}`,
+  hook_response: (message) => {
+    const code = numberAt(message, "exit_code");
+    const exit = code === undefined ? "" : ` (exit ${String(code)})`;
+    return `Hook ${textAt(message, "hook_name") ?? ""}: ${textAt(message, "outcome") ?? "ended"}${exit}`;
+  },
+  informational: (message) => textAt(message, "content"),
+  local_command_output: (message) => textAt(message, "content"),
+  tool_use_summary: (message) => textAt(message, "summary"),
+  prompt_suggestion: (message) => `Suggested next: ${textAt(message, "suggestion") ?? ""}`,
+};
+
+function toneOf(message: JsonObject): Line["tone"] {
+  if (message["level"] === "warning" || textAt(message, "error") !== undefined) return "warn";
+  return message["status"] === "failed" || message["outcome"] === "error" ? "warn" : "quiet";
+}

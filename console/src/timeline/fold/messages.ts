@@ -1,0 +1,208 @@
+import type { ShownEvent } from "../../../../src/console/wire.ts";
+import type { JsonObject } from "../../../../src/domain/json.ts";
+import { isObject, objectAt, textAt } from "../../parts/json.ts";
+import { baseOf, withCut } from "./base.ts";
+import type { CallItem } from "./item.ts";
+import { lineOfMessage } from "./message-lines.ts";
+import { callKey, type Shelf } from "./shelf.ts";
+
+type MessageEvent = Extract<ShownEvent, { type: "message" }>;
+
+/** What is read of one message: whose it is, and the base of what comes of it. */
+interface Reading {
+  readonly event: MessageEvent;
+  readonly message: JsonObject;
+  /** The call that the subagent works for; "" where Claude Code itself speaks. */
+  readonly parent: string;
+}
+
+/** The messages of Claude Code: what it says and thinks, its calls, and what these have given. */
+export class MessageFold {
+  readonly #shelf: Shelf;
+  /** Tasks that run in the background now, and the calls that have left them there. */
+  #background: ReadonlySet<string> = new Set();
+  readonly #taskOfCall = new Map<string, string>();
+  #lastText = "";
+  #result: JsonObject | undefined;
+
+  constructor(shelf: Shelf) {
+    this.#shelf = shelf;
+  }
+
+  take(event: MessageEvent): void {
+    const { message } = event.data;
+    const reading = { event, message, parent: textAt(message, "parent_tool_use_id") ?? "" };
+    const { type } = message;
+    if (reading.parent !== "") this.#expectCall(reading.parent, event);
+    if (type === "assistant" && this.#takeSpoken(reading)) return;
+    if (type === "user" && this.#takeHeard(reading)) return;
+    if (type === "result") return this.#takeResultMessage(reading);
+    if (type === "system" && this.#takeTask(message)) return;
+    this.#addLine(reading, "", message);
+  }
+
+  /** What Claude Code has last said of the turn that ends now. */
+  takeResult(): JsonObject | undefined {
+    const result = this.#result;
+    this.#result = undefined;
+    return result;
+  }
+
+  stopCalls(): void {
+    for (const item of this.#shelf.all()) {
+      const isOpen = item.kind === "call" && (item.state === "running" || item.state === "asked");
+      if (isOpen) this.#shelf.put({ ...item, state: "stopped" });
+    }
+  }
+
+  runInBackground(tasks: readonly string[]): void {
+    this.#background = new Set(tasks);
+    for (const [callId, task] of this.#taskOfCall) {
+      const call = this.#shelf.call(callId);
+      if (call?.state === "done" && this.#background.has(task)) this.#shelf.put({ ...call, state: "background" });
+      if (call?.state === "background" && !this.#background.has(task)) this.#shelf.put({ ...call, state: "done" });
+    }
+  }
+
+  /** False where it is not made as its kind is. */
+  #takeSpoken(reading: Reading): boolean {
+    const blocks = blocksOf(reading.message);
+    if (!blocks) return false;
+    const error = textAt(reading.message, "error");
+    for (const [index, block] of blocks.entries()) this.#takeBlock(reading, index, block);
+    if (blocks.length === 0 && error !== undefined) this.#addLine(reading, "", reading.message);
+    return true;
+  }
+
+  #takeBlock(reading: Reading, index: number, block: unknown): void {
+    const suffix = `.${String(index)}`;
+    if (!isObject(block) || !this.#takeKnown(reading, suffix, block)) this.#addLine(reading, suffix, block);
+  }
+
+  #takeKnown(reading: Reading, suffix: string, block: JsonObject): boolean {
+    const base = baseOf(reading.event, suffix);
+    const type = textAt(block, "type") ?? "";
+    const [text, thinking] = [textAt(block, "text"), textAt(block, "thinking")];
+    if (type === "text" && text !== undefined) this.#addText(reading, base, text);
+    else if (type === "thinking" && thinking !== undefined) {
+      if (thinking !== "") this.#shelf.add({ kind: "thinking", ...base, text: thinking }, reading.parent);
+    } else if (CALLS.has(type)) return this.#takeCall(reading, block);
+    else return type.endsWith("tool_result") && this.#finishCall(reading, block);
+    return true;
+  }
+
+  #addText({ message, parent }: Reading, base: ReturnType<typeof baseOf>, text: string): void {
+    if (text.trim() === "") return;
+    if (parent === "") this.#lastText = text;
+    const error = textAt(message, "error");
+    this.#shelf.add({ kind: "text", ...base, text, ...(error !== undefined && { error }) }, parent);
+  }
+
+  #takeCall({ event, parent }: Reading, block: JsonObject): boolean {
+    const [id, name] = [textAt(block, "id"), textAt(block, "name")];
+    if (id === undefined || name === undefined) return false;
+    const input = objectAt(block, "input") ?? {};
+    const known = this.#shelf.call(id);
+    if (known) this.#shelf.put({ ...known, name, input });
+    else this.#shelf.add({ ...newCall(event, id), name, input }, parent === id ? "" : parent);
+    return true;
+  }
+
+  /** Its call may stand before all that is loaded. */
+  #expectCall(id: string, event: MessageEvent, parent = ""): void {
+    if (!this.#shelf.call(id)) this.#shelf.add(newCall(event, id), parent);
+  }
+
+  #takeHeard(reading: Reading): boolean {
+    const blocks = blocksOf(reading.message);
+    if (!blocks) return false;
+    for (const [index, block] of blocks.entries()) {
+      const isResult = isObject(block) && textAt(block, "type")?.endsWith("tool_result") === true;
+      if (!isResult || !this.#finishCall(reading, block)) this.#addLine(reading, `.${String(index)}`, block);
+    }
+    return true;
+  }
+
+  #finishCall({ event, message, parent }: Reading, block: JsonObject): boolean {
+    const id = textAt(block, "tool_use_id");
+    if (id === undefined) return false;
+    this.#expectCall(id, event, parent === id ? "" : parent);
+    const call = this.#shelf.call(id);
+    if (!call) return false;
+    const structured = objectAt(message, "tool_use_result");
+    const isFailed = block["is_error"] === true;
+    this.#shelf.put({
+      ...call,
+      state: isFailed ? (call.state === "denied" ? "denied" : "failed") : this.#stateOfDone(id),
+      output: textOfOutput(block["content"]),
+      endedAt: event.at,
+      cutIn: withCut(call.cutIn, event),
+      ...(structured && { structured }),
+    });
+    return true;
+  }
+
+  #stateOfDone(callId: string): CallItem["state"] {
+    const task = this.#taskOfCall.get(callId);
+    return task !== undefined && this.#background.has(task) ? "background" : "done";
+  }
+
+  #takeResultMessage(reading: Reading): void {
+    const { event, message } = reading;
+    this.#result = message;
+    const text = textAt(message, "result") ?? "";
+    // What was said is said again in the result; what a command answers stands only here.
+    if (text.trim() !== this.#lastText.trim()) this.#addText({ ...reading, parent: "" }, baseOf(event), text);
+  }
+
+  /** Whether it is told by the call that the task belongs to. */
+  #takeTask(message: JsonObject): boolean {
+    const [subtype, task] = [textAt(message, "subtype"), textAt(message, "task_id")];
+    if (task === undefined) return false;
+    const callId = textAt(message, "tool_use_id") ?? [...this.#taskOfCall].find(([, each]) => each === task)?.[0];
+    const call = callId === undefined ? undefined : this.#shelf.call(callId);
+    if (!call) return false;
+    this.#taskOfCall.set(call.id, task);
+    if (subtype === "task_started") return true;
+    const summary = textAt(message, "summary");
+    if (subtype === "task_progress" && summary !== undefined) this.#shelf.put({ ...call, summary });
+    if (subtype !== "task_notification") return subtype === "task_progress";
+    const state = TASK_STATES[textAt(message, "status") ?? ""] ?? call.state;
+    const isOpen = call.state === "running" || call.state === "denied";
+    this.#shelf.put({ ...call, state: isOpen ? call.state : state, ...(summary !== undefined && { summary }) });
+    return true;
+  }
+
+  #addLine({ event, parent }: Reading, suffix: string, more: unknown): void {
+    const line = lineOfMessage(isObject(more) ? more : { content: more });
+    this.#shelf.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
+  }
+}
+
+const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
+
+const TASK_STATES: Readonly<Record<string, CallItem["state"]>> = {
+  completed: "done",
+  failed: "failed",
+  stopped: "stopped",
+};
+
+function newCall(event: MessageEvent, id: string): CallItem {
+  const base = { ...baseOf(event), key: callKey(id) };
+  return { kind: "call", ...base, id, name: undefined, input: {}, state: "running", children: [] };
+}
+
+function blocksOf(message: JsonObject): readonly unknown[] | undefined {
+  const content = objectAt(message, "message")?.["content"];
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return Array.isArray(content) ? content : undefined;
+}
+
+/** Of what is no text only its kind. */
+function textOfOutput(content: unknown): string {
+  if (typeof content === "string") return content;
+  const parts: readonly unknown[] = Array.isArray(content) ? content : isObject(content) ? [content] : [];
+  return parts
+    .map((part) => (isObject(part) ? (textAt(part, "text") ?? `[${textAt(part, "type") ?? "?"}]`) : "[?]"))
+    .join("\n");
+}

@@ -1,0 +1,70 @@
+import type { CallItem, Item } from "./item.ts";
+
+/**
+ * Items in their lists: the session's own, and one for each call that a subagent works for. What has changed is another
+ * object than before, up to the top; what has not is the same, so that it is not drawn again.
+ */
+export class Shelf {
+  /** By the call they belong to; "" for the session's own. */
+  readonly #lists = new Map<string, Item[]>([["", []]]);
+  readonly #places = new Map<string, { readonly parent: string; readonly index: number }>();
+  #top: readonly Item[] | undefined;
+
+  get top(): readonly Item[] {
+    this.#top ??= [...this.#listOf("")];
+    return this.#top;
+  }
+
+  /** An item of a key that is there already is left out: an event may come twice. */
+  add(item: Item, parent: string): void {
+    if (this.#places.has(item.key)) return;
+    const list = this.#listOf(parent);
+    this.#places.set(item.key, { parent, index: list.length });
+    list.push(item);
+    this.#touch(parent);
+  }
+
+  get(key: string): Item | undefined {
+    const place = this.#places.get(key);
+    return place && this.#listOf(place.parent)[place.index];
+  }
+
+  call(id: string): CallItem | undefined {
+    const item = this.get(callKey(id));
+    return item?.kind === "call" ? item : undefined;
+  }
+
+  /** The call whose list the item is in, "" at the top. */
+  parentOf(key: string): string {
+    return this.#places.get(key)?.parent ?? "";
+  }
+
+  put(item: Item): void {
+    const place = this.#places.get(item.key);
+    if (!place) return;
+    this.#listOf(place.parent)[place.index] = item;
+    this.#touch(place.parent);
+  }
+
+  *all(): IterableIterator<Item> {
+    for (const list of this.#lists.values()) yield* list;
+  }
+
+  #listOf(parent: string): Item[] {
+    const found = this.#lists.get(parent);
+    if (found) return found;
+    const list: Item[] = [];
+    this.#lists.set(parent, list);
+    return list;
+  }
+
+  #touch(parent: string): void {
+    if (parent === "") this.#top = undefined;
+    const call = parent === "" ? undefined : this.call(parent);
+    if (call) this.put({ ...call, children: [...this.#listOf(parent)] });
+  }
+}
+
+export function callKey(id: string): string {
+  return `call ${id}`;
+}

@@ -1,0 +1,43 @@
+import { Component, createRef } from "preact";
+import { Entry } from "./entry.tsx";
+import type { Item } from "./fold/item.ts";
+import type { Reader } from "./reader.ts";
+import { anchorOf, type Anchor } from "./scroll.ts";
+
+interface Props {
+  readonly items: readonly Item[];
+  readonly reader: Reader;
+  /** The key of the item that the page's address names. */
+  readonly target: string | undefined;
+}
+
+/**
+ * The items, kept where the reader sees them whatever comes above. A class, since only a class is told when its elements are
+ * about to change.
+ */
+export class Items extends Component<Props> {
+  readonly #list = createRef<HTMLOListElement>();
+
+  override getSnapshotBeforeUpdate(): Anchor | null {
+    return this.props.reader.isAtEnd ? null : (anchorOf(this.#list.current) ?? null);
+  }
+
+  override componentDidMount(): void {
+    this.props.reader.settle(undefined);
+  }
+
+  override componentDidUpdate(before: Props, _: unknown, anchor: Anchor | null): void {
+    if (before.items !== this.props.items) this.props.reader.settle(anchor ?? undefined);
+  }
+
+  override render() {
+    const { items, target } = this.props;
+    return (
+      <ol class="items" ref={this.#list}>
+        {items.map((item) => (
+          <Entry key={item.key} item={item} isTarget={item.key === target} />
+        ))}
+      </ol>
+    );
+  }
+}

@@ -1,0 +1,44 @@
+import { useContext, useState } from "preact/hooks";
+import { count } from "../../parts/format.ts";
+import { plain } from "../../parts/plain.ts";
+import { FeedContext } from "../feed.ts";
+import type { PromptItem } from "../fold/item.ts";
+import { RewindButton } from "../../session/rewind.tsx";
+
+/** Of a long one, characters that are shown at first. */
+const SHOWN = 1_500;
+
+/** What Claude Code was told to do. */
+export function Prompt({ item }: { readonly item: PromptItem }) {
+  const { images, promptId, state, text } = item;
+  const [isWhole, setWhole] = useState(false);
+  const isLong = text.length > SHOWN && !isWhole;
+  return (
+    <div class={`bubble ${state}`}>
+      <p class="label">
+        Prompt <PromptState item={item} />
+      </p>
+      <p class="as-written">
+        {plain(isLong ? text.slice(0, SHOWN) : text)}
+        {isLong && "…"}
+      </p>
+      {isLong && (
+        <button type="button" class="link" onClick={() => setWhole(true)}>
+          Show all {count(text.length, "character")}
+        </button>
+      )}
+      {images > 0 && <p class="label">With {count(images, "image")}</p>}
+      {state === "begun" && <RewindButton promptId={promptId} />}
+    </div>
+  );
+}
+
+function PromptState({ item: { promptId, state, why } }: { readonly item: PromptItem }) {
+  const detail = useContext(FeedContext)?.detail.value;
+  if (state === "begun") return null;
+  if (state === "steered") return <span class="badge">joined the running turn</span>;
+  if (state === "dropped") return <span class="badge">never ran: {why ?? "dropped"}</span>;
+  const queued = detail?.queue.find((each) => each.promptId === promptId);
+  if (!queued) return null;
+  return queued.held ? <span class="badge warn">held</span> : <span class="badge">waits for its turn</span>;
+}

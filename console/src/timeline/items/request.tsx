@@ -1,0 +1,97 @@
+import { useContext } from "preact/hooks";
+import { duration } from "../../parts/format.ts";
+import { timeOfDay } from "../time-of-day.ts";
+import { plain } from "../../parts/plain.ts";
+import { glimpse } from "../../parts/glimpse.ts";
+import { Fields } from "../call/fields.tsx";
+import { callTitle } from "../call/title.ts";
+import { FeedContext } from "../feed.ts";
+import { FoldOut } from "../fold-out.tsx";
+import type { RequestItem } from "../fold/item.ts";
+
+/** What Claude Code asked, who has decided it, and how long that took. */
+export function Request({ item }: { readonly item: RequestItem }) {
+  const { answer, ask, at, passed } = item;
+  const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
+  const { subject, verb } = callTitle(ask.toolName, ask.input, cwd);
+  const summary = (
+    <span class="words">
+      <Verdict item={item} /> {verb} {subject !== "" && <code class="glimpse">{subject}</code>}
+      {answer && <span class="soft"> after {duration(answer.at - at)}</span>}
+    </span>
+  );
+  return (
+    <FoldOut summary={summary}>
+      {() => (
+        <>
+          <dl class="facts">
+            {ask.decisionReason !== undefined && <Fact name="Asked because" text={ask.decisionReason} />}
+            {ask.risk && <Fact name="Risk" text={[RISKS[ask.risk.level], ...ask.risk.why].join(", ")} />}
+            {passed.map((pass) => (
+              <Fact
+                key={pass.at}
+                name={`Passed on at ${timeOfDay(pass.at)}`}
+                text={`${pass.from} → ${pass.to}: ${WHY[pass.why] ?? pass.why}`}
+              />
+            ))}
+            {answer && <Answer answer={answer} />}
+          </dl>
+          <Fields input={ask.input} />
+        </>
+      )}
+    </FoldOut>
+  );
+}
+
+const RISKS = { reads: "looks at files only", edits: "changes files", all: "can do anything" } as const;
+
+const WHY: Readonly<Record<string, string>> = {
+  time: "no answer in time",
+  unreachable: "nobody was there",
+  dismissed: "would not say",
+};
+
+function Verdict({ item: { answer, ask } }: { readonly item: RequestItem }) {
+  if (!answer) return <b class="warn">Waits for an answer:</b>;
+  const { behavior, by } = answer;
+  const isAnswer = ask.kind === "question" && behavior === "allow";
+  const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
+  return (
+    <b class={behavior === "allow" ? "good" : "bad"}>
+      {word} {WHO[by] ?? `by ${by}`}:
+    </b>
+  );
+}
+
+const WHO: Readonly<Record<string, string>> = {
+  caller: "by the calling model",
+  console: "in the console",
+  user: "by the user",
+  rule: "by a rule",
+  webhook: "by a webhook",
+  timeout: "since nobody answered in time",
+  cancel: "since the turn was stopped",
+  withdrawn: "since Claude Code no longer waits",
+  shutdown: "since the server was stopped",
+};
+
+function Answer({ answer }: { readonly answer: NonNullable<RequestItem["answer"]> }) {
+  const { forSession, message, remembered, rule } = answer;
+  return (
+    <>
+      {rule !== undefined && <Fact name="Rule" text={rule} />}
+      {message !== undefined && <Fact name="Message" text={message} />}
+      {forSession === true && <Fact name="For" text="the whole session" />}
+      {remembered && remembered.length > 0 && <Fact name="Remembered" text={remembered.join(", ")} />}
+    </>
+  );
+}
+
+function Fact({ name, text }: { readonly name: string; readonly text: string }) {
+  return (
+    <div>
+      <dt>{glimpse(name, 80)}</dt>
+      <dd>{plain(text)}</dd>
+    </div>
+  );
+}

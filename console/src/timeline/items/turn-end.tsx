@@ -1,0 +1,45 @@
+import { count, duration, usd } from "../../parts/format.ts";
+import { plain } from "../../parts/plain.ts";
+import { FoldOut } from "../fold-out.tsx";
+import type { TurnItem } from "../fold/item.ts";
+import { Json } from "../json.tsx";
+
+const WORDS = {
+  done: "Turn done",
+  failed: "Turn failed",
+  interrupted: "Turn interrupted",
+  lost: "Turn lost",
+  cancelled: "Turn cancelled",
+} as const;
+
+const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", cancelled: "warn" } as const;
+
+/** How a turn has ended, and what it has taken. */
+export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
+  const { costUsd, durationMs, errorSubtype, message, numTurns, outcome } = ended;
+  const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
+  const summary = (
+    <span class="words">
+      <b class={TONES[outcome]}>
+        {WORDS[outcome]}
+        {why}
+      </b>{" "}
+      <span class="soft">
+        {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
+      </span>
+    </span>
+  );
+  return (
+    <>
+      <FoldOut summary={summary}>
+        {() => (
+          <>
+            <Json value={ended} label="The end of the turn, as JSON" />
+            {result && <Json value={result} label="Claude Code's result, as JSON" />}
+          </>
+        )}
+      </FoldOut>
+      {message !== undefined && <p class="as-written problem">{plain(message)}</p>}
+    </>
+  );
+}

@@ -1,0 +1,28 @@
+import { useMemo, useState } from "preact/hooks";
+import { count } from "../parts/format.ts";
+import { plain } from "../parts/plain.ts";
+
+/** What is shown at first, characters; and at most, since no browser bears everything. */
+const SHOWN = 20_000;
+const MOST = 1_000_000;
+
+/** What a program has written: as it is, in a box of its own. */
+export function Output({ label, text }: { readonly label: string; readonly text: string }) {
+  const [isWhole, setWhole] = useState(false);
+  const end = isWhole ? MOST : SHOWN;
+  const shown = useMemo(() => plain(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
+  if (text.trim() === "") return <p class="empty">Nothing was written.</p>;
+  return (
+    <>
+      <pre class="output" tabIndex={0} role="group" aria-label={label}>
+        {shown}
+      </pre>
+      {text.length > end && !isWhole && (
+        <button type="button" class="link" onClick={() => setWhole(true)}>
+          Show all {count(text.length, "character")}
+        </button>
+      )}
+      {text.length > MOST && isWhole && <p class="empty">The rest is too long to be shown here.</p>}
+    </>
+  );
+}

@@ -1,0 +1,113 @@
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { Feed } from "./feed.ts";
+import { hold, isAtEnd, isNearEnd, isNearStart, scrollToEnd, type Anchor } from "./scroll.ts";
+
+/** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
+export class Reader {
+  readonly #feed: Feed;
+  readonly #section: HTMLElement;
+  readonly #isAway = signal(false);
+  readonly #seen = signal(0);
+  #top = 0;
+  readonly #size = new ResizeObserver(() => this.#onGrowth());
+
+  constructor(feed: Feed, section: HTMLElement) {
+    this.#feed = feed;
+    this.#section = section;
+    addEventListener("scroll", this.#onScroll, { passive: true });
+    section.addEventListener("click", this.#onClick);
+    // With what stands around it: that grows, too.
+    this.#size.observe(section.parentElement ?? section);
+  }
+
+  close(): void {
+    removeEventListener("scroll", this.#onScroll);
+    this.#section.removeEventListener("click", this.#onClick);
+    this.#size.disconnect();
+  }
+
+  get isAway(): ReadonlySignal<boolean> {
+    return this.#isAway;
+  }
+
+  /** The last event that there was when he was at the end. */
+  get seen(): ReadonlySignal<number> {
+    return this.#seen;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#feed.readerIsAtEnd;
+  }
+
+  /** What was put to the list has been drawn, and `anchor` was in view before. */
+  settle(anchor: Anchor | undefined): void {
+    if (anchor) hold(anchor);
+    else if (this.isAtEnd) this.#stay();
+    this.#look();
+  }
+
+  async toEnd(): Promise<void> {
+    const extent = this.#feed.extent.value;
+    this.#feed.readerIsAtEnd = true;
+    if (extent?.last !== extent?.newest) await this.#feed.goTo();
+    this.#stay();
+  }
+
+  async toStart(): Promise<void> {
+    this.#leave();
+    await this.#feed.goTo(1);
+    requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
+  }
+
+  /** Looks at an event, which is loaded if need be. */
+  async lead(eventId: number): Promise<void> {
+    this.#leave();
+    const extent = this.#feed.extent.value;
+    const isNear = extent !== undefined && extent.first <= eventId && eventId <= extent.last;
+    if (!isNear) await this.#feed.goTo(eventId);
+  }
+
+  #stay(): void {
+    scrollToEnd();
+    this.#note(true);
+  }
+
+  /** Nothing moves under him any more. */
+  #leave(): void {
+    this.#feed.readerIsAtEnd = false;
+    this.#note(false);
+  }
+
+  /** Loads what is near, if it is not there yet. */
+  #look(): void {
+    if (isNearStart(this.#section)) void this.#feed.loadOlder();
+    if (isNearEnd()) void this.#feed.loadNewer();
+  }
+
+  readonly #onScroll = () => {
+    const extent = this.#feed.extent.value;
+    const top = scrollY;
+    // What is put below him does not lead him away: only he himself does.
+    const stays = this.isAtEnd && top >= this.#top - 1;
+    this.#top = top;
+    this.#feed.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
+    this.#note(this.isAtEnd);
+    this.#look();
+  };
+
+  /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
+  readonly #onClick = () => {
+    if (!this.#feed.readerIsAtEnd) return;
+    this.#feed.readerIsAtEnd = false;
+    requestAnimationFrame(() => requestAnimationFrame(this.#onScroll));
+  };
+
+  #onGrowth(): void {
+    if (this.isAtEnd) scrollToEnd();
+  }
+
+  #note(isHere: boolean): void {
+    this.#isAway.value = !isHere;
+    if (isHere) this.#seen.value = this.#feed.extent.value?.newest ?? 0;
+  }
+}

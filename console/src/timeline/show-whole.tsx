@@ -1,0 +1,26 @@
+import { useContext, useState } from "preact/hooks";
+import { wordsOf } from "../net/api.ts";
+import { FeedContext } from "./feed.ts";
+
+/** A text of these events was too long to be sent with all others. */
+export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }) {
+  const feed = useContext(FeedContext);
+  const [state, setState] = useState<"" | "loading" | { readonly problem: string }>("");
+  if (eventIds.length === 0) return null;
+  const load = () => {
+    setState("loading");
+    Promise.all(feed ? eventIds.map((id) => feed.showWhole(id)) : []).then(
+      () => setState(""),
+      (error: unknown) => setState({ problem: wordsOf(error) }),
+    );
+  };
+  return (
+    <p class="cut">
+      A part is left out.{" "}
+      <button type="button" class="link" onClick={load} disabled={state === "loading"}>
+        {state === "loading" ? "Loading…" : "Show all of it"}
+      </button>
+      {typeof state === "object" && <span role="alert"> {state.problem}</span>}
+    </p>
+  );
+}

@@ -1,0 +1,143 @@
+import "../style/timeline.css";
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Markdown } from "../parts/markdown.tsx";
+import { Announcer } from "./announcer.tsx";
+import { FeedContext, type Feed } from "./feed.ts";
+import type { Item } from "./fold/item.ts";
+import { Items } from "./items.tsx";
+import { Reader } from "./reader.ts";
+
+interface Props {
+  readonly feed: Feed;
+  /** The event that is to be looked at. */
+  readonly eventId: number | undefined;
+  /** What stands behind the last event. */
+  readonly children: ComponentChildren;
+  /** What stays in view below all of it. */
+  readonly foot: ComponentChildren;
+}
+
+/** The session's log, as far as it is loaded: more of it when the reader comes near, and what happens as it happens. */
+export function Timeline({ children, eventId, feed, foot }: Props) {
+  const [section, setSection] = useState<HTMLElement | null>(null);
+  const reader = useReader(feed, section);
+  const items = feed.items.value;
+  const extent = feed.extent.value;
+  const isCurrent = extent?.last === extent?.newest;
+  const target = useTarget(feed, reader, eventId);
+  return (
+    <FeedContext.Provider value={feed}>
+      <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
+        <h2 id="timeline-title" class="unseen">
+          What has happened
+        </h2>
+        {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
+        {reader && <Items items={items} reader={reader} target={target} />}
+        {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
+        {children}
+        <Announcer feed={feed} />
+      </section>
+      <footer class="session-foot">
+        {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
+        {foot}
+      </footer>
+    </FeedContext.Provider>
+  );
+}
+
+function Skeleton() {
+  return (
+    <p class="edge" role="status">
+      Loading what has happened…
+    </p>
+  );
+}
+
+function useReader(feed: Feed, section: HTMLElement | null): Reader | undefined {
+  const [reader, setReader] = useState<Reader>();
+  useEffect(() => {
+    if (!section) return;
+    const made = new Reader(feed, section);
+    setReader(made);
+    return () => made.close();
+  }, [feed, section]);
+  return reader;
+}
+
+/** Brings the event into view, once something is there; answers with the key of its item. */
+function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | undefined): string | undefined {
+  const isLoaded = feed.extent.value !== undefined;
+  const [target, setTarget] = useState<string>();
+  useEffect(() => {
+    if (eventId === undefined || !isLoaded || !reader) return;
+    const lead = async () => {
+      await reader.lead(eventId);
+      const item = feed.items.value.findLast((each) => each.eventId <= eventId);
+      setTarget(item?.key);
+      // When it has been drawn.
+      requestAnimationFrame(() => show(item));
+    };
+    void lead();
+  }, [feed, eventId, isLoaded, reader]);
+  return target;
+}
+
+function show(item: Item | undefined): void {
+  const element = item && document.querySelector<HTMLElement>(`.items > [data-event="${String(item.eventId)}"]`);
+  element?.scrollIntoView({ block: "center", behavior: "instant" });
+  element?.focus({ preventScroll: true });
+}
+
+interface BeginningProps {
+  readonly reader: Reader | undefined;
+  readonly isWhole: boolean;
+}
+
+function Beginning({ isWhole, reader }: BeginningProps) {
+  if (isWhole) return null;
+  return (
+    <p class="edge">
+      Loading older…{" "}
+      <button type="button" onClick={() => void reader?.toStart()}>
+        Go to the start
+      </button>
+    </p>
+  );
+}
+
+function Partial({ feed }: { readonly feed: Feed }) {
+  const text = feed.partial.value;
+  if (text === "") return null;
+  return (
+    <div class="partial" aria-busy="true">
+      <Markdown text={text} />
+    </div>
+  );
+}
+
+function ToEnd({
+  feed,
+  isCurrent,
+  reader,
+}: {
+  readonly feed: Feed;
+  readonly reader: Reader;
+  readonly isCurrent: boolean;
+}) {
+  const extent = feed.extent.value;
+  if (!extent || (isCurrent && !reader.isAway.value)) return null;
+  return (
+    <p class="to-end">
+      {extent.first > 1 && (
+        <button type="button" onClick={() => void reader.toStart()}>
+          To the start <span aria-hidden="true">↑</span>
+        </button>
+      )}
+      <button type="button" onClick={() => void reader.toEnd()}>
+        {extent.newest > reader.seen.value && reader.seen.value > 0 ? "New activity" : "To the end"}{" "}
+        <span aria-hidden="true">↓</span>
+      </button>
+    </p>
+  );
+}

@@ -1,0 +1,113 @@
+import "../style/numbers.css";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { ChartCard } from "../numbers/chart.tsx";
+import { Directories } from "../numbers/directories.tsx";
+import { figuresOf } from "../numbers/figure.ts";
+import { choose, isLoading, keepUp, load, numbers, problem, range } from "../numbers/load.ts";
+import { everyDay, RANGES, ZONE, type Range } from "../numbers/range.ts";
+import { Tiles } from "../numbers/tiles.tsx";
+import type { Numbers } from "../../../src/console/wire.ts";
+import { Problem } from "../parts/problem.tsx";
+import { may } from "../state/me.ts";
+import { hrefOf } from "../state/route.ts";
+
+/** What it has cost, and how long it has taken. */
+export function NumbersView() {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(keepUp, []);
+  useEffect(() => {
+    // This view is loaded when somebody comes to it: what has the focus for him meanwhile is all around it.
+    if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
+  }, []);
+  const shown = numbers.value;
+  const isOther = shown?.of !== range.value;
+  return (
+    <div class="view numbers">
+      <div class="numbers-head">
+        <h1 ref={heading} tabIndex={-1}>
+          Numbers
+        </h1>
+        <Ranges />
+        <button type="button" aria-disabled={isLoading.value} aria-busy={isLoading.value} onClick={reload}>
+          Reload
+        </button>
+      </div>
+      {/* Told when somebody chose another range; not each time that they are loaded anew. */}
+      <p class="unseen" role="status">
+        {problem.value !== undefined ? "" : isOther ? "Loading…" : `The last ${String(shown.of)} days.`}
+      </p>
+      <Problem of={problem.value} what="The numbers could not be loaded">
+        <button type="button" onClick={reload}>
+          Try again
+        </button>
+      </Problem>
+      {shown && !isOther && <Shown of={shown.of} at={shown.at} data={shown.data} />}
+      {isOther && problem.value === undefined && <Skeleton />}
+    </div>
+  );
+}
+
+function reload(): void {
+  if (!isLoading.value) void load();
+}
+
+function Ranges() {
+  return (
+    <fieldset class="ranges">
+      <legend class="unseen">Of how many days</legend>
+      {RANGES.map((each) => (
+        <label key={each}>
+          <input type="radio" name="range" checked={range.value === each} onChange={() => choose(each)} />
+          <span>{each} days</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+function Shown({ at, data, of }: { readonly of: Range; readonly at: number; readonly data: Numbers }) {
+  const days = useMemo(() => everyDay(data, new Date(at)), [data, at]);
+  const figures = useMemo(() => figuresOf(data, days), [data, days]);
+  if (data.directories.length === 0) return <Nothing of={of} />;
+  return (
+    <>
+      <Tiles totals={data.totals} />
+      <h2 class="unseen">Charts</h2>
+      <div class="charts">
+        {figures.map((figure) => (
+          <ChartCard key={figure.title} figure={figure} />
+        ))}
+      </div>
+      <Directories directories={data.directories} />
+      <p class="soft numbers-note">
+        As of {new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}. Days are those of {ZONE}. A turn
+        counts on the day it ended; sessions that were deleted do not count.
+      </p>
+    </>
+  );
+}
+
+function Nothing({ of }: { readonly of: Range }) {
+  return (
+    <div class="nothing">
+      <p>
+        <strong>Nothing has happened in the last {of} days.</strong>
+      </p>
+      <p class="soft">What turns cost and how long they take is shown here once one has ended.</p>
+      {may("run") && <a href={hrefOf({ view: "start" })}>Start a session</a>}
+    </div>
+  );
+}
+
+function Skeleton() {
+  return (
+    <div aria-hidden="true">
+      <div class="tiles">
+        {Array.from({ length: 6 }, (_, n) => (
+          <div key={n} class="tile waiting" />
+        ))}
+      </div>
+      <p class="soft">Loading…</p>
+    </div>
+  );
+}

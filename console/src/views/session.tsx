@@ -1,0 +1,97 @@
+import "../style/session.css";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { SessionDetail } from "../../../src/console/wire.ts";
+import { RequestCard } from "../requests/card.tsx";
+import { HeldPrompts } from "../session/queue.tsx";
+import { titleOf } from "../session/title.tsx";
+import { Reply } from "../session/reply.tsx";
+import { SessionHeader } from "../session/header.tsx";
+import { requests } from "../state/live.ts";
+import { useTitle } from "../state/title.ts";
+import { hrefOf } from "../state/route.ts";
+import { Feed } from "../timeline/feed.ts";
+import { Timeline } from "../timeline/timeline.tsx";
+
+/** One session as a timeline. */
+export function SessionView({ id }: { readonly id: string }) {
+  const feed = useMemo(() => new Feed(id), [id]);
+  const eventId = useEventOfAddress();
+  useEffect(() => {
+    void feed.open(eventOfAddress());
+    return () => feed.close();
+  }, [feed]);
+  const detail = feed.detail.value;
+  const problem = feed.problem.value;
+  useTitle(detail && titleOf(detail));
+  if (feed.isGone.value || problem?.isMissing === true) return <Gone />;
+  return (
+    <div class="session-view">
+      {detail ? <SessionHeader detail={detail} /> : <Waiting />}
+      {problem && (
+        <p role="alert" class="problem">
+          {problem.words}{" "}
+          <button type="button" class="small" onClick={() => void feed.open(eventId)}>
+            Try again
+          </button>
+        </p>
+      )}
+      <Timeline feed={feed} eventId={eventId} foot={detail && <Foot detail={detail} />}>
+        <Pending sessionId={id} />
+      </Timeline>
+    </div>
+  );
+}
+
+function Foot({ detail }: { readonly detail: SessionDetail }) {
+  return (
+    <>
+      <HeldPrompts detail={detail} />
+      <Reply detail={detail} />
+    </>
+  );
+}
+
+function Waiting() {
+  return (
+    <header class="session-head">
+      <h1 class="title">Session</h1>
+      <p role="status">Loading…</p>
+    </header>
+  );
+}
+
+function Gone() {
+  return (
+    <div class="session-view">
+      <h1>This session is not here</h1>
+      <p>It was deleted, or it belongs to somebody else.</p>
+      <p>
+        <a href={hrefOf({ view: "sessions" })}>All sessions</a>
+      </p>
+    </div>
+  );
+}
+
+/** What Claude Code asks in this session, to be answered here. */
+function Pending({ sessionId }: { readonly sessionId: string }) {
+  const mine = requests.value.filter((request) => request.sessionId === sessionId);
+  return mine.map((request) => (
+    <RequestCard key={request.requestId} request={request} heading="h3" showSession={false} />
+  ));
+}
+
+/** #/sessions/ID?event=N */
+function useEventOfAddress(): number | undefined {
+  const [eventId, setEventId] = useState(eventOfAddress);
+  useEffect(() => {
+    const read = () => setEventId(eventOfAddress());
+    addEventListener("hashchange", read);
+    return () => removeEventListener("hashchange", read);
+  }, []);
+  return eventId;
+}
+
+function eventOfAddress(): number | undefined {
+  const id = Number(/[?&]event=(\d{1,15})\b/.exec(location.hash)?.[1]);
+  return id > 0 ? id : undefined;
+}

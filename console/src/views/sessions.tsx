@@ -1,0 +1,101 @@
+import "../style/sessions.css";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { SessionRow } from "../../../src/console/wire.ts";
+import { ActionButton } from "../parts/action-button.tsx";
+import { Problem } from "../parts/problem.tsx";
+import { FilterBar } from "../sessions/filter-bar.tsx";
+import { areNone, filtersOf, queryOf, type Filters } from "../sessions/filters.ts";
+import { hold, isLoading, listing, loadMore, problem, reload, show, watch } from "../sessions/list.ts";
+import { NoneAtAll, NoneFits } from "../sessions/none.tsx";
+import { Row } from "../sessions/row.tsx";
+import { bindRowKeys } from "../sessions/row-keys.ts";
+import { keepScroll } from "../sessions/scroll.ts";
+import { ask, query } from "../state/route.ts";
+
+/** All sessions, now and before. */
+export function SessionsView() {
+  const filters = filtersOf(query.value);
+  const asked = queryOf(filters).toString();
+  useEffect(watch, []);
+  useEffect(() => void show(filtersOf(new URLSearchParams(asked))), [asked]);
+  useLayoutEffect(keepScroll, []);
+  const isEmpty = listing.value?.rows.length === 0 && areNone(listing.value.filters) && areNone(filters);
+  return (
+    <div class="view sessions">
+      <div class="view-head">
+        <h1>Sessions</h1>
+        <Tally />
+      </div>
+      {!isEmpty && <FilterBar filters={filters} change={change} />}
+      <Problem of={problem.value} what="The list could not be loaded">
+        <ActionButton act={reload}>Try again</ActionButton>
+      </Problem>
+      <List clear={() => ask(new URLSearchParams())} />
+    </div>
+  );
+}
+
+function change(to: Partial<Filters>): void {
+  ask(queryOf({ ...filtersOf(query.value), ...to }));
+}
+
+function List({ clear }: { readonly clear: () => void }) {
+  const now = listing.value;
+  if (!now) return problem.value === undefined ? <Skeleton /> : null;
+  if (now.rows.length === 0) return areNone(now.filters) ? <NoneAtAll /> : <NoneFits clear={clear} />;
+  return (
+    <>
+      <Rows rows={now.rows} />
+      {now.next !== undefined && (
+        <p class="more">
+          <ActionButton act={loadMore}>Load more</ActionButton>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Rows({ rows }: { readonly rows: readonly SessionRow[] }) {
+  const list = useRef<HTMLUListElement>(null);
+  useEffect(() => bindRowKeys(list), []);
+  useEffect(() => () => hold(false), []);
+  return (
+    <ul
+      ref={list}
+      class="session-list"
+      aria-label="Sessions, the newest first"
+      aria-busy={isLoading.value}
+      onPointerEnter={({ pointerType }) => hold(pointerType === "mouse")}
+      onPointerLeave={() => hold(false)}
+      onFocusIn={() => hold(true)}
+      onFocusOut={() => hold(false)}
+    >
+      {rows.map((row) => (
+        <Row key={row.id} row={row} />
+      ))}
+    </ul>
+  );
+}
+
+/** How many there are, as far as it is known. */
+function Tally() {
+  const now = listing.value;
+  const words = now ? `${String(now.rows.length)}${now.next === undefined ? "" : "+"}` : "";
+  return (
+    <p class="soft number" role="status">
+      {words}
+      <span class="unseen">{now && " shown"}</span>
+    </p>
+  );
+}
+
+function Skeleton() {
+  return (
+    <div class="skeleton" role="status">
+      <span class="unseen">Loading…</span>
+      {[1, 2, 3, 4, 5].map((n) => (
+        <div key={n} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+import "../style/sign-in.css";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Mark } from "../frame/header.tsx";
+import { ApiProblem } from "../net/api.ts";
+import { Problem } from "../parts/problem.tsx";
+import { arrivalProblem } from "../state/arrive.ts";
+import { signIn } from "../state/me.ts";
+
+/** Who are you? */
+export function SignInView() {
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => field.current?.focus(), []);
+  const [token, setToken] = useState("");
+  const [isPending, setPending] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
+  const send = async () => {
+    if (isPending) return;
+    setPending(true);
+    setProblem(undefined);
+    arrivalProblem.value = undefined;
+    try {
+      await signIn(token.trim());
+    } catch (error) {
+      setProblem(clearer(error));
+      setPending(false);
+    }
+  };
+  return (
+    <main class="sign-in">
+      <Mark />
+      <h1>Sign in to claude-code-mcp</h1>
+      <p class="soft">Watch, steer and answer the Claude Code sessions of this server.</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send();
+        }}
+      >
+        <label htmlFor="token">Access token</label>
+        <input
+          ref={field}
+          id="token"
+          type="password"
+          autocomplete="current-password"
+          spellcheck={false}
+          required
+          value={token}
+          aria-describedby="token-where"
+          onInput={({ currentTarget }) => setToken(currentTarget.value)}
+        />
+        <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
+        <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
+          Sign in
+        </button>
+      </form>
+      <div id="token-where" class="sign-in-where soft">
+        <p>
+          The server printed its token when it was started for the first time. Not your server? Ask whoever runs it.
+        </p>
+        <p>
+          On the machine where it runs, <code>claude-code-mcp console</code> prints an address that signs you in.
+        </p>
+      </div>
+    </main>
+  );
+}
+
+/** What the server says of a token is for programs; people want to know what to try next. */
+function clearer(error: unknown): unknown {
+  if (!(error instanceof ApiProblem) || error.status !== 401) return error;
+  return new Error(
+    "The server does not know this token. See that all of it was copied, and that it is not an old one.",
+  );
+}

@@ -1,0 +1,109 @@
+import "../style/requests.css";
+import { useEffect, useState } from "preact/hooks";
+import type { Decided, RequestList } from "../../../src/console/wire.ts";
+import { get } from "../net/api.ts";
+import { Problem } from "../parts/problem.tsx";
+import { RequestCard } from "../requests/card.tsx";
+import { DecidedList } from "../requests/decided.tsx";
+import { useLingering } from "../requests/lingering.ts";
+import { NotifyButton } from "../requests/notify-button.tsx";
+import { focusCard } from "../requests/places.ts";
+import { Plain } from "../requests/plain.tsx";
+import { whyOnlyLook } from "../requests/words/deciders.ts";
+import { grouped, keyOf, type Group } from "../requests/words/shown.ts";
+import { bindKeys } from "../state/keys.ts";
+import { connection, requests } from "../state/live.ts";
+import { me } from "../state/me.ts";
+import { hrefOf } from "../state/route.ts";
+
+/** All that waits for people, and what was decided last. */
+export function WaitingView() {
+  const open = requests.value;
+  const { decided, problem } = useDecided(open.map(keyOf).join("\n"));
+  const shown = useLingering(open, decided);
+  useEffect(() => bindKeys({ j: () => focusCard(1), k: () => focusCard(-1) }), []);
+  const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
+  return (
+    <div class="view rq-page">
+      <header class="view-head">
+        <h1>Waiting for people</h1>
+        <p class="soft" role="status">
+          {open.length > 0 ? countWords(open.length) : ""}
+        </p>
+        <NotifyButton />
+      </header>
+      {shown.length === 0 && (isKnown ? <Nothing /> : open.length === 0 && <p class="soft">Loading…</p>)}
+      {grouped(shown).map((group) => (
+        <SessionGroup key={group.sessionId} group={group} />
+      ))}
+      <section aria-labelledby="decided-lately">
+        <h2 id="decided-lately">Decided lately</h2>
+        <Problem of={problem} what="What was decided cannot be shown" />
+        {decided ? <DecidedList decided={decided} /> : problem === undefined && <p class="soft">Loading…</p>}
+      </section>
+    </div>
+  );
+}
+
+function countWords(count: number): string {
+  return count === 1 ? "1 request" : `${String(count)} requests, the oldest first`;
+}
+
+/** Asked for anew whenever `openKeys` change: something was decided then. */
+function useDecided(openKeys: string) {
+  const [decided, setDecided] = useState<readonly Decided[]>();
+  const [problem, setProblem] = useState<unknown>();
+  const isLive = connection.value === "live";
+  useEffect(() => {
+    let isOver = false;
+    const load = async () => {
+      try {
+        const list = await get<RequestList>("requests");
+        if (isOver) return;
+        setDecided(list.decided);
+        setProblem(undefined);
+      } catch (error) {
+        if (!isOver) setProblem(error);
+      }
+    };
+    void load();
+    return () => {
+      isOver = true;
+    };
+  }, [openKeys, isLive]);
+  return { decided, problem };
+}
+
+function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly group: Group }) {
+  const id = `session-${sessionId}`;
+  return (
+    <section class="rq-group" aria-labelledby={id}>
+      <header class="rq-group-head">
+        <h2 id={id}>
+          <a href={hrefOf({ view: "session", id: sessionId })}>
+            <Plain text={title === "" ? "Session without a name" : title} />
+          </a>
+        </h2>
+        <p class="rq-folder">
+          <Plain text={cwd} />
+        </p>
+      </header>
+      {shown.map(({ request }) => (
+        <RequestCard key={keyOf(request)} request={request} heading="h3" showSession={false} />
+      ))}
+    </section>
+  );
+}
+
+function Nothing() {
+  const only = me.value && whyOnlyLook(me.value);
+  return (
+    <div class="rq-nothing">
+      <p>
+        <b>Nothing waits for you.</b>
+      </p>
+      <p>When Claude Code asks for a permission, has a question or a plan, it stands here at once.</p>
+      {only !== undefined && <p>{only}</p>}
+    </div>
+  );
+}

@@ -1,0 +1,67 @@
+import { fileURLToPath } from "node:url";
+import type { Running } from "./app-engine.ts";
+import { ladderOf } from "./config/approvals/ladder.ts";
+import { confinements } from "./config/confinement.ts";
+import type { Config } from "./config/schema.ts";
+import { createConsoleApi } from "./console/api.ts";
+import { AppError } from "./domain/error.ts";
+import type { Logger } from "./engine/ports.ts";
+import { mountConsole } from "./http/console/console.ts";
+import { createPage } from "./http/console/page.ts";
+import type { DoorOptions } from "./http/door.ts";
+import { createRequests } from "./http/requests.ts";
+import type { Audit } from "./tools/audit.ts";
+
+/** The console, put together: its API over the engine, and the page, behind the door of the HTTP server. */
+
+export interface ConsoleParts {
+  readonly config: Config;
+  readonly version: string;
+  /** Undefined as long as the server starts. */
+  readonly running: () => Running | undefined;
+  readonly allowsBypass: () => boolean;
+  readonly publicUrl: () => string;
+  /** Aborted when the server is about to stop. */
+  readonly leaving: AbortSignal;
+  readonly audit: Audit | undefined;
+  readonly log: Logger;
+}
+
+/** Beside this file's bundle, as the build leaves it. */
+const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
+
+export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console"]> {
+  const { allowsBypass, audit, config, leaving, log, publicUrl, running, version } = parts;
+  const confine = confinements(config);
+  const api = createConsoleApi(
+    () => {
+      const started = running();
+      if (!started) throw new AppError("INTERNAL", "The server starts. Try again in a moment.");
+      return started;
+    },
+    {
+      version,
+      approvals: ladderOf(config.approvals).rungs,
+      cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? process.cwd(),
+      allowsBypass,
+      signsIn: config.auth,
+    },
+  );
+  const requests = createRequests({
+    by: "console",
+    engine: () => running()?.engine,
+    audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
+  });
+  return (app, enter) =>
+    mountConsole(app, {
+      api,
+      page: createPage(PAGE_FOLDER),
+      requests,
+      enter,
+      publicUrl,
+      maxBodyBytes: config.maxBodyBytes,
+      audit: audit && ((entry) => audit({ tool: "console", ...entry })),
+      leaving,
+      log,
+    });
+}

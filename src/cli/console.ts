@@ -1,0 +1,60 @@
+import { createApp } from "../app.ts";
+import { ConfigError } from "../config/error.ts";
+import { loadConfig, readDepth } from "../config/load.ts";
+import { readPackage } from "../config/version.ts";
+import { newToken } from "../http/auth/secret.ts";
+
+/** `claude-code-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
+
+export async function serveConsole(argv: string[]): Promise<void> {
+  const { port, rest } = readPort(argv);
+  // A person reads along here, who has ended it and waits: what merely goes its way is not told, and what runs is stopped.
+  const config = loadConfig({ argv: ["--log-level", "warn", "--drain-ms", "0", ...rest], env: process.env });
+  if (config.http !== undefined) {
+    throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
+  }
+  const { name, version } = readPackage();
+  const token = newToken();
+  const app = createApp({
+    config: { ...config, auth: true, console: true },
+    environment: process.env,
+    depth: readDepth(process.env),
+    ownCommands: [[name]],
+    info: { name, version },
+    local: { address: `127.0.0.1:${port}`, token },
+  });
+  let isEnding = false;
+  const end = () => {
+    if (isEnding) return;
+    isEnding = true;
+    void app.close().finally(() => process.exit(0));
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, end);
+  const { url } = await app.serveHttp();
+  process.stdout.write(`${told(new URL("/console/", url).href, token)}\n`);
+}
+
+/** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */
+function told(url: string, token: string): string {
+  return [
+    "The console of your sessions. Open this address; it signs you in, and holds until the command ends (Ctrl-C):",
+    "",
+    `  ${url}#token=${token}`,
+    "",
+    "Sessions that are started there run in this command: they are interrupted when it ends, and go on with the next reply.",
+  ].join("\n");
+}
+
+/** All other flags are those of serve. */
+function readPort(argv: string[]): { port: string; rest: string[] } {
+  const at = argv.findIndex((word) => /^--port(?:=|$)/.test(word));
+  if (at === -1) return { port: "0", rest: argv };
+  const [, inline] = argv[at]?.split("=") ?? [];
+  const port = inline ?? argv[at + 1] ?? "";
+  if (!/^\d{1,5}$/.test(port) || Number(port) > MOST_PORT) {
+    throw new ConfigError("console: --port must be a number from 0 to 65535, such as 7466. 0 takes a free one.");
+  }
+  return { port, rest: argv.toSpliced(at, inline === undefined ? 2 : 1) };
+}
+
+const MOST_PORT = 65_535;

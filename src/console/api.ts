@@ -1,0 +1,196 @@
+import { invalidArgument } from "../domain/error.ts";
+import { PERMISSION_MODES } from "../domain/permission.ts";
+import type { Caller, Principal, Scope } from "../domain/principal.ts";
+import type { Rung } from "../domain/approvals/rung.ts";
+import { SessionStatus } from "../domain/session.ts";
+import type { Engine } from "../engine/api.ts";
+import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
+import { ACTIONS, start } from "./commands.ts";
+import { shownEvent } from "./events.ts";
+import { tellLive, type LiveQuery, type Send } from "./live.ts";
+import { createNumbers } from "./numbers.ts";
+import { decidedOf, pendingOf } from "./pending.ts";
+import { detailOf, rowOf } from "./rows.ts";
+import type { Sources } from "./sources.ts";
+import { Titles } from "./titles.ts";
+import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } from "./wire.ts";
+
+/**
+ * The read and command API of the page, over the verbs of the engine. Whoever calls has been let in; a session of somebody
+ * else is not there. Refusals are AppErrors. The shapes: wire.ts.
+ */
+
+export interface ConsoleOptions {
+  readonly version: string;
+  readonly approvals: readonly Rung[];
+  /** Where a principal's sessions work unless told otherwise. */
+  readonly cwdOf: (principal: Principal) => string;
+  readonly allowsBypass: () => boolean;
+  /** Whether people have to sign in. */
+  readonly signsIn: boolean;
+}
+
+export interface ConsoleApi {
+  me(caller: Caller): Me;
+  routes: readonly Route[];
+  /** Throws AppError where it is refused; what it returns resolves when there is nothing more to tell. */
+  live(caller: Caller, query: URLSearchParams): (send: Send, signal: AbortSignal) => Promise<void>;
+}
+
+export interface Route {
+  readonly method: "GET" | "POST";
+  /** Below /console/api, with :names. */
+  readonly path: string;
+  readonly scope: Scope;
+  readonly handle: (ask: Asked) => Promise<object>;
+}
+
+export interface Asked {
+  readonly caller: Caller;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Parsed JSON of whatever form; undefined without a body. */
+  readonly body: unknown;
+}
+
+export interface Running {
+  readonly engine: Engine;
+  readonly store: Pick<SessionBackend, "list" | "read" | "tail">;
+}
+
+/** `running` throws AppError as long as the server starts. */
+export function createConsoleApi(running: () => Running, options: ConsoleOptions): ConsoleApi {
+  let kept: Sources | undefined;
+  const sources = (): Sources => {
+    const { engine, store } = running();
+    kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
+    return kept;
+  };
+  const reading: Route[] = [
+    { method: "GET", path: "/me", scope: "read", handle: async ({ caller }) => Promise.resolve(meOf(caller, options)) },
+    { method: "GET", path: "/sessions", scope: "read", handle: async (ask) => list(sources(), ask) },
+    { method: "GET", path: "/sessions/:id", scope: "read", handle: async (ask) => detail(sources(), ask) },
+    { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(), ask) },
+    { method: "GET", path: "/sessions/:id/events/:event", scope: "read", handle: async (ask) => event(sources(), ask) },
+    { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(), ask) },
+    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(), ask) },
+  ];
+  const starting: Route = {
+    method: "POST",
+    path: "/sessions",
+    scope: "run",
+    handle: async ({ body, caller }) => start(sources().engine, caller, body, options.cwdOf(caller.principal)),
+  };
+  const acting = Object.entries(ACTIONS).map(([name, act]): Route => {
+    const handle: Route["handle"] = async ({ body, caller, params }) =>
+      act(sources().engine, caller, idOf(params), body ?? {});
+    return { method: "POST", path: `/sessions/:id/${name}`, scope: "run", handle };
+  });
+  return {
+    me: (caller) => meOf(caller, options),
+    routes: [...reading, starting, ...acting],
+    live: (caller, query) => {
+      const asked = { caller, query: liveQueryOf(query) };
+      const from = sources();
+      return async (send, signal) => tellLive(from, asked, send, signal);
+    },
+  };
+}
+
+function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
+  const { allowsBypass, approvals, cwdOf, signsIn, version } = options;
+  const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
+  return { principal, scopes, version, signsIn, approvals, cwd: cwdOf(principal), permissionModes };
+}
+
+const [LISTED, LISTED_MOST] = [50, 200];
+const Statuses = SessionStatus.array();
+
+async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
+  const limit = numberOf(query, "limit", { least: 1, most: LISTED_MOST, fallback: LISTED });
+  const statuses = Statuses.safeParse(query.getAll("status"));
+  if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
+  const [text, cwd] = [query.get("text") ?? "", query.get("cwd") ?? ""];
+  const before = placeOf(query.get("before"));
+  const wanted: SessionQuery = {
+    principal: caller.principal,
+    ...(statuses.data.length > 0 && { statuses: statuses.data }),
+    ...(text !== "" && { text }),
+    ...(cwd !== "" && { cwd }),
+    ...(before && { before }),
+    limit: limit + 1,
+  };
+  const found = await sources.engine.list(wanted);
+  const page = found.slice(0, limit);
+  const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
+  const last = page.at(-1);
+  return { sessions, ...(found.length > limit && last && { next: `${String(last.updatedAt)}.${last.id}` }) };
+}
+
+/** Where the page before has ended, as `next` says it. */
+function placeOf(text: string | null): SessionQuery["before"] | undefined {
+  if (text === null) return undefined;
+  const [, updatedAt, id] = /^(\d{1,15})\.(.{1,200})$/.exec(text) ?? [];
+  if (updatedAt === undefined || id === undefined) throw invalidArgument("before", "must be `next` of a page.");
+  return { updatedAt: Number(updatedAt), id };
+}
+
+async function detail(sources: Sources, { caller, params }: Asked): Promise<SessionDetail> {
+  return detailOf(sources, await sources.engine.get(caller.principal, idOf(params)));
+}
+
+const [PAGE, PAGE_MOST] = [200, 500];
+const ID = { least: 1, most: Number.MAX_SAFE_INTEGER };
+
+async function events({ engine }: Sources, { caller, params, query }: Asked): Promise<EventPage> {
+  const id = idOf(params);
+  const { state } = await engine.get(caller.principal, id);
+  const { lastEventId } = state;
+  const limit = numberOf(query, "limit", { least: 1, most: PAGE_MOST, fallback: PAGE });
+  const forward = query.has("from");
+  const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
+  const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
+  const page = await engine.read(caller.principal, id, from, forward ? limit : Math.max(0, end - from));
+  return { events: page.map(shownEvent), lastEventId };
+}
+
+async function event({ engine }: Sources, { caller, params }: Asked): Promise<object> {
+  const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
+  const [found] = wanted > 0 ? await engine.read(caller.principal, idOf(params), wanted, 1) : [];
+  if (found?.id !== wanted) throw invalidArgument("event", "there is no event of this id.");
+  return found;
+}
+
+async function requests(sources: Sources, { caller }: Asked): Promise<RequestList> {
+  const [open, decided] = await Promise.all([
+    pendingOf(sources, caller.principal),
+    decidedOf(sources, caller.principal),
+  ]);
+  return { open, decided };
+}
+
+async function numbers({ numbers: counted }: Sources, { caller, query }: Asked): Promise<Numbers> {
+  const zone = query.get("zone") ?? undefined;
+  const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
+  return counted(caller.principal, { since, zone });
+}
+
+function liveQueryOf(query: URLSearchParams): LiveQuery {
+  return { session: query.get("session") ?? undefined, from: numberOf(query, "from", { ...ID, fallback: 1 }) };
+}
+
+function idOf(params: Asked["params"]): string {
+  return params["id"] ?? "";
+}
+
+function numberOf(
+  query: URLSearchParams,
+  name: string,
+  { fallback, least, most }: { least: number; most: number; fallback: number },
+): number {
+  const text = query.get(name);
+  if (text === null) return fallback;
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= least && number <= most) return number;
+  throw invalidArgument(name, `must be a whole number from ${String(least)} to ${String(most)}.`);
+}

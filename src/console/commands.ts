@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { WhenBusy } from "../domain/command.ts";
+import { invalidArgument } from "../domain/error.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { SessionOptions } from "../domain/options.ts";
+import { PermissionMode } from "../domain/permission.ts";
+import type { Caller } from "../domain/principal.ts";
+import type { Engine } from "../engine/api.ts";
+
+/** What is done from the page: bodies as they come, checked, and the verbs of the engine that they mean. */
+
+/** By whom, as the log has it, and what a prompt came through. */
+const BY = "console";
+
+/** Who writes here sees no forms and has no tools, but sits at the console. */
+const AT_CONSOLE = { via: BY, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
+
+const { maxBudgetUsd, maxTurns, model } = SessionOptions.shape;
+const prompt = z.string().trim().min(1, "is empty: say what to do").max(1_000_000);
+const idempotencyKey = z.string().min(1).max(200).exactOptional();
+
+const Start = z.strictObject({
+  prompt,
+  cwd: z.string().min(1).max(4_096).exactOptional(),
+  model,
+  permissionMode: PermissionMode.exactOptional(),
+  maxTurns,
+  maxBudgetUsd,
+  idempotencyKey,
+});
+
+/** Starts a session that can be looked at while it writes, and rewound. */
+export async function start(engine: Engine, caller: Caller, body: unknown, cwd: string): Promise<JsonObject> {
+  const { idempotencyKey: key, prompt: text, ...given } = read(Start, body);
+  const options = { cwd, ...given, includePartialMessages: true, enableFileCheckpointing: true };
+  const begun = { ...AT_CONSOLE, text, ...(key !== undefined && { idempotencyKey: key }) };
+  const { sessionId, withheld: warnings } = await engine.open(caller, { options, prompt: begun });
+  return { sessionId, warnings };
+}
+
+type Action = (engine: Engine, caller: Caller, sessionId: string, body: unknown) => Promise<JsonObject>;
+
+const OK = { ok: true };
+const Nothing = z.strictObject({});
+
+/** By the last part of the path. All of them take the scope `run`. */
+export const ACTIONS: Readonly<Record<string, Action>> = {
+  reply: async (engine, { principal }, sessionId, body) => {
+    const Reply = z.strictObject({ prompt, whenBusy: WhenBusy.exactOptional(), idempotencyKey });
+    const { prompt: text, ...given } = read(Reply, body);
+    await engine.prompt(principal, sessionId, { ...AT_CONSOLE, text, ...given });
+    return OK;
+  },
+  interrupt: async (engine, { principal }, sessionId, body) => {
+    read(Nothing, body);
+    await engine.interrupt(principal, sessionId, BY);
+    return OK;
+  },
+  cancel: async (engine, { principal }, sessionId, body) => {
+    const { reason = "" } = read(z.strictObject({ reason: z.string().trim().max(2_000).exactOptional() }), body);
+    await engine.cancel(principal, sessionId, { by: BY, ...(reason !== "" && { reason }) });
+    return OK;
+  },
+  rename: async (engine, { principal }, sessionId, body) => {
+    const { title } = read(z.strictObject({ title: z.string().trim().min(1).max(200) }), body);
+    await engine.rename(principal, sessionId, title);
+    return OK;
+  },
+  delete: async (engine, { principal }, sessionId, body) => {
+    read(Nothing, body);
+    await engine.delete(principal, sessionId, BY);
+    return OK;
+  },
+  "release-queue": async (engine, { principal }, sessionId, body) => {
+    read(Nothing, body);
+    await engine.queue(principal, sessionId, { do: "release", by: BY });
+    return OK;
+  },
+  "drop-queue": async (engine, { principal }, sessionId, body) => {
+    read(Nothing, body);
+    await engine.queue(principal, sessionId, { do: "drop", by: BY });
+    return OK;
+  },
+  revoke: async (engine, { principal }, sessionId, body) => {
+    const { rule } = read(z.strictObject({ rule: z.string().min(1).max(1_000).exactOptional() }), body);
+    const revoked = await engine.revoke(principal, sessionId, { ...(rule !== undefined && { rule }), by: BY });
+    return { ...OK, revoked };
+  },
+  rewind: async (engine, caller, sessionId, body) => {
+    const Rewind = z.strictObject({ promptId: z.string().min(1).max(200), dryRun: z.boolean() });
+    const { spec } = await engine.get(caller.principal, sessionId);
+    if (spec.enableFileCheckpointing !== true) {
+      throw invalidArgument("rewind", "no file checkpoints are kept in this session. Those started here keep them.");
+    }
+    // Where it cannot, that is refused.
+    return {
+      canRewind: true,
+      ...(await engine.control(caller, sessionId, { do: "rewind", ...read(Rewind, body) }, BY)),
+    };
+  },
+};
+
+/** The body in its form; INVALID_ARGUMENT that names the first field that is wrong. */
+function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
+  const parsed = form.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  if (issue?.code === "unrecognized_keys")
+    throw invalidArgument(issue.keys.join(", ").slice(0, 200), "is no field here.");
+  const field = issue?.path.map(String).join(".") ?? "";
+  throw invalidArgument(field === "" ? "body" : field.slice(0, 200), `${issue?.message ?? "cannot be used"}.`);
+}

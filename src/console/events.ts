@@ -1,0 +1,36 @@
+import type { StoredEvent } from "../domain/event.ts";
+import type { ShownEvent } from "./wire.ts";
+
+/**
+ * Events as the page gets them: a log may hold texts of megabytes, of which nobody reads more than the beginning, and what
+ * agents send to tools as deep as JSON goes, at which the next hand that it passes through could break.
+ */
+
+/** Characters of one text, and levels of what stands in one event. */
+const [TEXT_MOST, DEPTH_MOST] = [10_000, 100];
+
+export function shownEvent(event: StoredEvent): ShownEvent {
+  if (!isTooMuch(event, 0)) return event;
+  const copy: StoredEvent = { ...event };
+  for (const [key, inside] of Object.entries(event)) Reflect.set(copy, key, cut(inside, 1));
+  return { ...copy, cut: true };
+}
+
+function isTooMuch(value: unknown, depth: number): boolean {
+  if (typeof value === "string") return value.length > TEXT_MOST;
+  if (typeof value !== "object" || value === null) return false;
+  return depth >= DEPTH_MOST || Object.values(value).some((inside) => isTooMuch(inside, depth + 1));
+}
+
+function cut(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return value.length > TEXT_MOST ? beginningOf(value) : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth >= DEPTH_MOST) return "…";
+  if (Array.isArray(value)) return value.map((inside) => cut(inside, depth + 1));
+  return Object.fromEntries(Object.entries(value).map(([key, inside]) => [key, cut(inside, depth + 1)]));
+}
+
+/** Half a character would be no text any more. */
+function beginningOf(text: string): string {
+  return text.slice(0, TEXT_MOST).replace(/[\uD800-\uDBFF]$/, "");
+}

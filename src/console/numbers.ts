@@ -1,0 +1,148 @@
+import { invalidArgument } from "../domain/error.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { SessionBackend, SessionQuery, SessionRecord } from "../engine/ports.ts";
+import { quarterOf } from "../stats/quarters.ts";
+import { breather, RememberedQuarters } from "../stats/remembered.ts";
+import { Sum } from "../stats/sum.ts";
+import type { Amounts, Numbers } from "./wire.ts";
+
+const DAY_MS = 86_400_000;
+const DEFAULT_DAYS = 30;
+const MOST_DAYS = 366;
+
+/** Sessions read at once: each brings its whole state. */
+const PAGE = 50;
+
+export interface NumbersQuery {
+  /** ms since the epoch; counted from the quarter of an hour that it is in, and at most a year back. */
+  readonly since?: number | undefined;
+  /** Whose days they are, as the IANA names it. Default: UTC. */
+  readonly zone?: string | undefined;
+}
+
+type Store = Pick<SessionBackend, "list" | "read">;
+
+/** What has happened in the sessions of a principal: GET /numbers. Throws AppError. */
+export function createNumbers(
+  store: Store,
+  now: () => number = Date.now,
+): (principal: Principal, query: NumbersQuery) => Promise<Numbers> {
+  const remembered = new RememberedQuarters(store);
+  return async (principal, { since, zone = "UTC" }) => {
+    const report = new Report(beginning(since, now()), calendar(zone));
+    const breathe = breather();
+    for await (const record of sessionsOf(store, principal, report.since)) {
+      report.add(record.spec.cwd, await remembered.of(record, breathe));
+    }
+    return report.numbers();
+  };
+}
+
+function beginning(since: number | undefined, now: number): number {
+  if (since === undefined) return quarterOf(now - DEFAULT_DAYS * DAY_MS);
+  if (!Number.isFinite(since)) throw invalidArgument("since", "is no time. Give ms since the epoch.");
+  return quarterOf(Math.max(since, now - MOST_DAYS * DAY_MS));
+}
+
+/** Tells the day of a time: 2026-01-31. */
+function calendar(zone: string): (at: number) => string {
+  const format = formatOf(zone);
+  const days = new Map<number, string>();
+  return (at) => {
+    const known = days.get(at);
+    if (known !== undefined) return known;
+    const { day, month, year } = Object.fromEntries(format.formatToParts(at).map((part) => [part.type, part.value]));
+    const name = `${String(year)}-${String(month)}-${String(day)}`;
+    days.set(at, name);
+    return name;
+  };
+}
+
+function formatOf(zone: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat("en-US", { timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" });
+  } catch {
+    throw invalidArgument(
+      "zone",
+      `is no time zone: ${JSON.stringify(zone)}. Give one as Europe/Berlin, or leave it out.`,
+    );
+  }
+}
+
+async function* sessionsOf(store: Store, principal: Principal, since: number): AsyncGenerator<SessionRecord> {
+  let next: SessionQuery = { principal, since, limit: PAGE };
+  for (;;) {
+    const page = await store.list(next);
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    next = { ...next, before: { updatedAt: last.updatedAt, id: last.id } };
+  }
+}
+
+class Report {
+  readonly since: number;
+  readonly #dayOf: (at: number) => string;
+  readonly #totals = new Sum();
+  readonly #days = new Map<string, Sum>();
+  readonly #directories = new Map<string, { readonly sum: Sum; sessions: number }>();
+
+  constructor(since: number, dayOf: (at: number) => string) {
+    this.since = since;
+    this.#dayOf = dayOf;
+  }
+
+  /** What happened in one session of that folder. */
+  add(cwd: string, quarters: ReadonlyMap<number, Sum>): void {
+    const session = new Sum();
+    let hasAny = false;
+    for (const [at, sum] of quarters) {
+      if (at < this.since) continue;
+      hasAny = true;
+      session.add(sum);
+      entry(this.#days, this.#dayOf(at), () => new Sum()).add(sum);
+    }
+    if (!hasAny) return;
+    this.#totals.add(session);
+    const directory = entry(this.#directories, cwd, () => ({ sum: new Sum(), sessions: 0 }));
+    directory.sum.add(session);
+    directory.sessions += 1;
+  }
+
+  numbers(): Numbers {
+    const days = [...this.#days].map(([day, sum]) => {
+      const costs = [...sum.costByModel].map(([model, costUsd]) => [model, exactUsd(costUsd)] as const);
+      return { day, ...amountsOf(sum), costByModel: Object.fromEntries(costs) };
+    });
+    const models = [...this.#totals.costByModel].map(([model, costUsd]) => ({ model, costUsd: exactUsd(costUsd) }));
+    const directories = [...this.#directories].map(([cwd, { sessions, sum }]) => {
+      return { cwd, sessions, ...amountsOf(sum) };
+    });
+    return {
+      since: this.since,
+      totals: amountsOf(this.#totals),
+      days: days.toSorted((a, b) => (a.day < b.day ? -1 : 1)),
+      models: models.toSorted(dearestFirst),
+      directories: directories.toSorted(dearestFirst),
+    };
+  }
+}
+
+function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs }: Sum): Amounts {
+  return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, waitedMs };
+}
+
+/** Without the digits that only the summing made. */
+function exactUsd(sum: number): number {
+  return Number(sum.toFixed(9));
+}
+
+function dearestFirst(a: { readonly costUsd: number }, b: { readonly costUsd: number }): number {
+  return b.costUsd - a.costUsd;
+}
+
+function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make();
+  map.set(key, value);
+  return value;
+}

@@ -1,0 +1,97 @@
+import { rulesToRemember } from "../domain/approvals/remembered.ts";
+import { askOf, type EventType, type StoredEvent } from "../domain/event.ts";
+import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { SessionRecord } from "../engine/ports.ts";
+import type { Sources } from "./sources.ts";
+import { noneIfRefused } from "./titles.ts";
+import type { Decided, PendingRequest } from "./wire.ts";
+
+/** What waits for people, and what was decided. */
+
+/** Of sessions in which something waits, so many are looked at. */
+const SESSIONS_MOST = 200;
+
+/** All that is open in the principal's sessions, the oldest first. */
+export async function pendingOf(sources: Sources, principal: Principal): Promise<PendingRequest[]> {
+  const waiting = await sources.engine.list({ principal, statuses: ["waiting_permission"], limit: SESSIONS_MOST });
+  const requests = await Promise.all(waiting.map(async (record) => pendingIn(sources, record)));
+  return requests.flat().toSorted((a, b) => a.createdAt - b.createdAt);
+}
+
+async function pendingIn({ engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {
+  const title = await titles.of(record);
+  const found = record.state.asks.map(async (open) => {
+    const events = await engine.read(record.principal, record.id, open.eventId, 1).catch(noneIfRefused);
+    const ask = askOf(events.at(0));
+    return ask ? [described({ record, title, open, ask })] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+interface Asked {
+  readonly record: SessionRecord;
+  readonly title: string;
+  readonly open: OpenAsk;
+  readonly ask: Ask;
+}
+
+function described({ ask, open, record, title }: Asked): PendingRequest {
+  const { agentId, blockedPath, decisionReason, input, kind, risk, toolName } = ask;
+  const type = kind === "question" ? kind : toolName === "ExitPlanMode" ? "plan" : "permission";
+  return {
+    sessionId: record.id,
+    title,
+    cwd: record.spec.cwd,
+    requestId: ask.requestId,
+    eventId: open.eventId,
+    type,
+    toolName,
+    input,
+    ...(risk && { risk }),
+    ...(decisionReason !== undefined && { decisionReason }),
+    ...(blockedPath !== undefined && { blockedPath }),
+    ...(agentId !== undefined && { agentId }),
+    remember: type === "permission" ? rulesToRemember(ask) : [],
+    rung: rungOf(open),
+    ...(open.rungEndsAt !== undefined && { rungEndsAt: open.rungEndsAt }),
+    createdAt: open.createdAt,
+    expiresAt: open.expiresAt,
+  };
+}
+
+/** Decisions are looked for in so many sessions, those that changed last, and so many of them are told. */
+const [LOOKED_AT, TOLD] = [30, 50];
+const ANSWERS: readonly EventType[] = ["permission.answered", "question.answered"];
+/** Events of a log that are read at a time, from its end. */
+const PAGE = 2_000;
+
+/** What was decided last in the principal's sessions, the newest first. */
+export async function decidedOf(sources: Sources, principal: Principal): Promise<Decided[]> {
+  const records = await sources.engine.list({ principal, limit: LOOKED_AT });
+  const answered = records.filter(({ state }) => state.answered.length > 0);
+  const found = await Promise.all(answered.map(async (record) => decidedIn(sources, record)));
+  return found
+    .flat()
+    .toSorted((a, b) => b.at - a.at)
+    .slice(0, TOLD);
+}
+
+/** Those that its state still knows of: it says how far back to read. */
+async function decidedIn({ store, titles }: Sources, record: SessionRecord): Promise<Decided[]> {
+  const title = await titles.of(record);
+  const wanted = record.state.answered.length;
+  let found: Decided[] = [];
+  for (let end = record.state.lastEventId; end > 0 && found.length < wanted; end -= PAGE) {
+    const from = Math.max(1, end - PAGE + 1);
+    const page = await store.read(record.id, from, PAGE, ANSWERS);
+    found = [...page.filter(({ id }) => id <= end).flatMap((event) => decidedBy(event, record.id, title)), ...found];
+  }
+  return found;
+}
+
+function decidedBy({ at, data, id, type }: StoredEvent, sessionId: string, title: string): Decided[] {
+  if (type !== "permission.answered" && type !== "question.answered") return [];
+  const { forSession: _, ...decided } = data;
+  return [{ sessionId, title, eventId: id, ...decided, at }];
+}

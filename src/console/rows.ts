@@ -1,0 +1,54 @@
+import { rungOf } from "../domain/permission.ts";
+import { optionsOf, statusOf } from "../domain/session.ts";
+import type { SessionRecord } from "../engine/ports.ts";
+import type { Sources } from "./sources.ts";
+import type { SessionDetail, SessionRow } from "./wire.ts";
+
+/** A session as the page shows it: in a list, and alone. */
+
+type Described = Pick<Sources, "engine" | "titles">;
+
+export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
+  const { id, createdAt, spec, state, updatedAt } = record;
+  const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
+  const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
+  const model = reported.model ?? requested;
+  const waits = process.phase === "starting" && process.waiting === true;
+  const waitingBefore = waits ? await engine.waitingBefore(id) : undefined;
+  return {
+    id,
+    status: statusOf(state),
+    title: await titles.of(record),
+    cwd: spec.cwd,
+    ...(model !== undefined && { model }),
+    permissionMode: reported.permissionMode ?? permissionMode,
+    createdAt,
+    updatedAt,
+    turns: totals.turns,
+    costUsd: totals.costUsd,
+    ...(turn && { turnStartedAt: turn.startedAt }),
+    ...(lastOutcome && { lastOutcome }),
+    waitsFor: [...new Set(asks.map(rungOf))],
+    requests: asks.length,
+    queued: queue.length,
+    held: queue.filter(({ held }) => held).length,
+    background: background.length,
+    ...(waitingBefore !== undefined && { waitingBefore }),
+    ...(closed && { closed: { reason: closed.reason, by: closed.by, at: closed.at } }),
+    lastEventId: state.lastEventId,
+  };
+}
+
+export async function detailOf(sources: Described, record: SessionRecord): Promise<SessionDetail> {
+  const { spec, state } = record;
+  const { maxBudgetUsd, maxTurns } = spec;
+  return {
+    ...(await rowOf(sources, record)),
+    tasks: state.background,
+    queue: state.queue.map(({ eventId, held = false, promptId }) => ({ promptId, eventId, held })),
+    remembered: (state.remembered ?? []).map(({ at, by, level, rule }) => ({ rule, level, by, at })),
+    canRewind: spec.enableFileCheckpointing === true,
+    ...(maxTurns !== undefined && { maxTurns }),
+    ...(maxBudgetUsd !== undefined && { maxBudgetUsd }),
+  };
+}

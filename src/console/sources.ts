@@ -1,0 +1,12 @@
+import type { Engine } from "../engine/api.ts";
+import type { SessionBackend } from "../engine/ports.ts";
+import type { createNumbers } from "./numbers.ts";
+import type { Titles } from "./titles.ts";
+
+/** What the console reads: the engine for all that is somebody's, and the store behind it for logs by kind of event. */
+export interface Sources {
+  readonly engine: Engine;
+  readonly store: Pick<SessionBackend, "list" | "read" | "tail">;
+  readonly titles: Titles;
+  readonly numbers: ReturnType<typeof createNumbers>;
+}

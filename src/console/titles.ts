@@ -1,0 +1,48 @@
+import { AppError } from "../domain/error.ts";
+import type { Engine } from "../engine/api.ts";
+import type { SessionRecord } from "../engine/ports.ts";
+
+/** What a session is called: as somebody has named it, or as its first prompt begins, which never changes. */
+
+const TITLE_MOST = 120;
+/** First prompts that are remembered. */
+const KEPT = 2_000;
+/** Nothing of note comes before the first prompt. */
+const FIRST_EVENTS = 5;
+
+export class Titles {
+  readonly #engine: Pick<Engine, "read">;
+  readonly #prompts = new Map<string, string>();
+
+  constructor(engine: Pick<Engine, "read">) {
+    this.#engine = engine;
+  }
+
+  /** "" for a session without a name that has had no prompt yet. */
+  async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
+    if (title !== undefined) return title;
+    // One that was deleted can come back from the disk under its id, as somebody else's.
+    const name = JSON.stringify([id, createdAt, principal]);
+    const known = this.#prompts.get(name);
+    if (known !== undefined) return known;
+    if (state.lastEventId === 0) return "";
+    const first = await this.#engine.read(principal, id, 1, FIRST_EVENTS).catch(noneIfRefused);
+    const prompt = first.find((event) => event.type === "prompt.queued");
+    if (prompt?.type !== "prompt.queued") return "";
+    const text = beginningOf(prompt.data.text);
+    if (this.#prompts.size >= KEPT) this.#prompts.clear();
+    this.#prompts.set(name, text);
+    return text;
+  }
+}
+
+/** It was deleted since it was listed, or is in trouble: the others are to be shown all the same. */
+export function noneIfRefused(error: unknown): [] {
+  if (error instanceof AppError) return [];
+  throw error;
+}
+
+function beginningOf(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return line.length <= TITLE_MOST ? line : `${line.slice(0, TITLE_MOST - 1)}…`;
+}

@@ -1,0 +1,164 @@
+import type { Hono, Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { streamSSE } from "hono/streaming";
+import type { ConsoleApi, Route } from "../../console/api.ts";
+import type { Send } from "../../console/live.ts";
+import { AppError, invalidArgument } from "../../domain/error.ts";
+import type { Caller } from "../../domain/principal.ts";
+import type { Logger } from "../../engine/ports.ts";
+import { isAdmitted } from "../auth/admitted.ts";
+import { refuse } from "../guards.ts";
+import type { Env } from "../door.ts";
+import { problemOf } from "../problem.ts";
+import type { Requests } from "../requests.ts";
+import { SAFE_HEADERS, type Page } from "./page.ts";
+import { admit, mountSignIn, type PeopleOptions } from "./people.ts";
+
+/** /console: the page, who is signed in to it, and its API. */
+
+export interface ConsoleDoorOptions extends Omit<PeopleOptions, "onSignIn"> {
+  readonly api: ConsoleApi;
+  readonly page: Page;
+  /** Answers to what is asked. */
+  readonly requests: Requests;
+  readonly maxBodyBytes: number;
+  /** Takes down what was done, and what was refused. */
+  readonly audit: ((entry: ConsoleEntry) => void) | undefined;
+  /** Aborted when the server is about to stop. */
+  readonly leaving: AbortSignal;
+  readonly log: Pick<Logger, "warn">;
+}
+
+export interface ConsoleEntry {
+  readonly principal: string;
+  readonly action: string;
+  readonly sessionId?: string;
+  readonly outcome: string;
+}
+
+const API = "/console/api";
+
+export function mountConsole(app: Hono<Env>, options: ConsoleDoorOptions): void {
+  app.get("/", (context) => context.redirect("console/"));
+  app.get("/console", (context) => context.redirect(`${context.req.path.split("/").at(-1) ?? ""}/`));
+  app.use(`${API}/*`, bodyLimit({ maxSize: options.maxBodyBytes, onError: () => tooLarge(options.maxBodyBytes) }));
+  app.use("/console/*", async (context, next) => {
+    await next();
+    for (const [name, value] of Object.entries(SAFE_HEADERS)) context.res.headers.set(name, value);
+  });
+  const onSignIn = (principal: string) => options.audit?.({ principal, action: "sign-in", outcome: "ok" });
+  mountSignIn(app, API, { ...options, onSignIn });
+  for (const route of options.api.routes) {
+    app.on(route.method, API + route.path, async (context) => serve(context, route, options));
+  }
+  app.post(`${API}/sessions/:id/requests/:request`, async (context) => answer(context, options));
+  app.get(`${API}/live`, async (context) => live(context, options));
+  app.get("/console/*", async (context) => {
+    const path = context.req.path.slice("/console/".length);
+    return (
+      (await options.page(context.req.raw, path)) ?? refuse(404, "not_found", "There is no such page. Go to /console/.")
+    );
+  });
+}
+
+async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOptions): Promise<Response> {
+  const admitted = await admit(context, route.scope, options);
+  if (!isAdmitted(admitted)) return admitted;
+  const { caller } = admitted;
+  const params = context.req.param();
+  const isCommand = route.method === "POST";
+  try {
+    const body = isCommand ? await bodyOf(context) : undefined;
+    const query = new URL(context.req.url).searchParams;
+    const answered = await route.handle({ caller, params, query, body });
+    if (isCommand) note(context, caller, { outcome: "ok", answered }, options);
+    return Response.json(answered, NOT_KEPT);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    const { outcome, response } = problemOf(error);
+    if (isCommand) note(context, caller, { outcome }, options);
+    return response;
+  }
+}
+
+/** What is true now changes from one moment to the next. */
+const NOT_KEPT = { headers: { "cache-control": "no-store" } };
+
+async function bodyOf({ req }: Context<Env>): Promise<unknown> {
+  const text = await req.text();
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidArgument("body", "is not JSON.");
+  }
+}
+
+/** What was done, and what was refused: never what was said. A session that was started is named by the answer. */
+function note(
+  context: Context<Env>,
+  { principal }: Caller,
+  { answered = {}, outcome }: { outcome: string; answered?: { readonly sessionId?: unknown } },
+  { audit }: ConsoleDoorOptions,
+): void {
+  const { sessionId } = answered;
+  const { id = typeof sessionId === "string" ? sessionId : undefined } = context.req.param() as { id?: string };
+  const action = context.req.path.split("/").at(-1) ?? "";
+  audit?.({
+    principal,
+    action: action === "sessions" ? "start" : action,
+    ...(id !== undefined && { sessionId: id }),
+    outcome,
+  });
+}
+
+async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
+  const admitted = await admit(context, "approve", options);
+  if (!isAdmitted(admitted)) return admitted;
+  const { id, request } = context.req.param();
+  const body = await bodyOf(context).catch(() => undefined);
+  return options.requests.answer(admitted.caller, { sessionId: id ?? "", requestId: request ?? "" }, body);
+}
+
+/** A comment keeps proxies from taking a quiet stream for a dead one, ms. */
+const SIGN_OF_LIFE_MS = 15_000;
+
+async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
+  const admitted = await admit(context, "read", options);
+  if (!isAdmitted(admitted)) return admitted;
+  const tell = whatToTell(context, admitted.caller, options);
+  if (tell instanceof Response) return tell;
+  context.header("cache-control", "no-store");
+  context.header("x-accel-buffering", "no");
+  return streamSSE(context, async (stream) => {
+    const gone = new AbortController();
+    stream.onAbort(() => gone.abort());
+    // Of a HEAD nobody reads the answer, and so nobody ends it.
+    context.env.outgoing.once("close", () => stream.abort());
+    const signal = AbortSignal.any([gone.signal, options.leaving]);
+    const send: Send = async (event, data, id) =>
+      stream.writeSSE({ event, data: JSON.stringify(data), ...(id !== undefined && { id: String(id) }) });
+    const alive = setInterval(() => void stream.write(": here\n\n").catch(() => gone.abort()), SIGN_OF_LIFE_MS);
+    try {
+      await tell(send, signal);
+      if (options.leaving.aborted) await send("bye", {});
+    } catch (error) {
+      if (!gone.signal.aborted) options.log.warn("a page cannot be told what happens", { error: String(error) });
+    } finally {
+      clearInterval(alive);
+    }
+  });
+}
+
+function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleDoorOptions) {
+  try {
+    return api.live(caller, new URL(req.url).searchParams);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return problemOf(error).response;
+  }
+}
+
+function tooLarge(most: number): Response {
+  return refuse(413, "body_too_large", `The body has more than ${String(most)} bytes (--max-body-bytes). Send less.`);
+}

@@ -1,0 +1,87 @@
+import { readdir, readFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+/** The files of the page, as the build has left them: read when the first is asked for, kept packed and unpacked. */
+
+/** Nothing is loaded or run but what this server has; text that agents write can become nothing but text. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join("; ");
+
+/** With every answer below /console. */
+export const SAFE_HEADERS: Readonly<Record<string, string>> = {
+  "content-security-policy": POLICY,
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=()",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+interface File {
+  readonly bytes: Buffer<ArrayBuffer>;
+  readonly packed: Buffer<ArrayBuffer>;
+  readonly type: string;
+  readonly etag: string;
+  readonly cached: string;
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  css: "text/css; charset=utf-8",
+  html: "text/html; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
+  svg: "image/svg+xml",
+};
+
+export type Page = (request: Request, path: string) => Promise<Response | undefined>;
+
+/** `path` is "" for the page itself; undefined comes back where there is no such file. */
+export function createPage(folder: string): Page {
+  let files: Promise<ReadonlyMap<string, File>> | undefined;
+  return async ({ headers }, path) => {
+    // What could not be read is tried again with the next request.
+    files ??= readAll(folder).catch((error: unknown) => {
+      files = undefined;
+      throw error;
+    });
+    const file = (await files).get(path === "" ? "index.html" : path);
+    if (!file) return undefined;
+    const { bytes, cached, etag, packed, type } = file;
+    const told = { ...SAFE_HEADERS, "cache-control": cached, etag, vary: "accept-encoding" };
+    if (headers.get("if-none-match") === etag) return new Response(null, { status: 304, headers: told });
+    const takesPacked = /\bgzip\b/.test(headers.get("accept-encoding") ?? "");
+    const body = takesPacked ? packed : bytes;
+    const encoding: Record<string, string> = takesPacked ? { "content-encoding": "gzip" } : {};
+    return new Response(body, { headers: { ...told, ...encoding, "content-type": type } });
+  };
+}
+
+async function readAll(folder: string): Promise<ReadonlyMap<string, File>> {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = paths.map(async (path) => {
+    const name = path.slice(folder.length + 1).replaceAll("\\", "/");
+    return [name, fileOf(name, await readFile(path))] as const;
+  });
+  return new Map(await Promise.all(files));
+}
+
+function fileOf(name: string, bytes: Buffer<ArrayBuffer>): File {
+  const type = TYPES[name.replace(/^.*\./, "")] ?? "application/octet-stream";
+  const etag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;
+  // The names below assets/ change with what is in them.
+  const cached = name.startsWith("assets/") ? "public, max-age=31536000, immutable" : "no-cache";
+  return { bytes, packed: gzipSync(bytes), type, etag, cached };
+}

@@ -1,0 +1,85 @@
+import type { Context, Hono } from "hono";
+import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import type { Scope } from "../../domain/principal.ts";
+import { isAdmitted, type Admitted } from "../auth/admitted.ts";
+import { refuse } from "../guards.ts";
+import type { Enter, Env } from "../door.ts";
+import { opened, sealed } from "./sign-in.ts";
+
+/** Who looks at the page: he signs in with a token of this server, and may do what it may. */
+
+export interface PeopleOptions {
+  readonly enter: Enter;
+  /** Where clients reach the server. */
+  readonly publicUrl: () => string;
+  /** Told of who has signed in. */
+  readonly onSignIn: (principal: string) => void;
+}
+
+export function mountSignIn(app: Hono<Env>, path: string, options: PeopleOptions): void {
+  app.post(`${path}/sign-in`, async (context) => signIn(context, options));
+  app.post(`${path}/sign-out`, (context) => {
+    deleteCookie(context, cookieName(context), { path: cookiePath(options) });
+    return context.json({ ok: true });
+  });
+}
+
+/** Cookies are shared by all ports of a host: each server has one of its own. */
+function cookieName({ req }: Context<Env>): string {
+  return `claude-code-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
+}
+
+function cookiePath({ publicUrl }: PeopleOptions): string {
+  return `${new URL(publicUrl()).pathname.replace(/\/+$/, "")}/console`;
+}
+
+const KEPT_S = 30 * 86_400;
+
+async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Response> {
+  const body: unknown = await context.req.json().catch(() => undefined);
+  const token: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "token") : undefined;
+  if (typeof token !== "string" || token.trim() === "")
+    return refuse(400, "invalid_request", 'Send {"token": "..."}: a token that clients of this server use.');
+  const admitted = await options.enter(context, "read", withToken(context.req.raw, token.trim()));
+  if (!isAdmitted(admitted)) return admitted;
+  const { cookie, key } = await sealed(token.trim());
+  if (cookie.length > COOKIE_MOST)
+    return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
+  setCookie(context, cookieName(context), cookie, {
+    path: cookiePath(options),
+    httpOnly: true,
+    sameSite: "Strict",
+    secure: options.publicUrl().startsWith("https:"),
+    maxAge: KEPT_S,
+  });
+  options.onSignIn(admitted.caller.principal);
+  return context.json({ key });
+}
+
+/** What browsers take of one. */
+const COOKIE_MOST = 3_800;
+
+/** The caller of a request of the page, or of a program that has sent its token itself. */
+export async function admit(
+  context: Context<Env>,
+  needs: Scope,
+  options: Pick<PeopleOptions, "enter">,
+): Promise<Admitted | Response> {
+  const { raw } = context.req;
+  const cookie = getCookie(context, cookieName(context));
+  const key = context.req.header("x-console-key");
+  if (raw.headers.has("authorization") || cookie === undefined || key === undefined) {
+    return options.enter(context, needs, raw);
+  }
+  const token = await opened({ cookie, key });
+  return options.enter(context, needs, token === undefined ? raw : withToken(raw, token));
+}
+
+function withToken({ url }: Request, token: string): Request {
+  return new Request(url, { headers: { authorization: `Bearer ${headerSafe(token)}` } });
+}
+
+/** What no header can hold is no token either. */
+function headerSafe(token: string): string {
+  return /^[\x21-\x7e]+$/.test(token) ? token : "-";
+}

@@ -1,0 +1,167 @@
+import type { EventType, StoredEvent, TurnEnded } from "../domain/event.ts";
+import { usageOf } from "../domain/usage.ts";
+import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { FactSink } from "./facts.ts";
+
+/**
+ * What has happened in one session, told as facts. Nearly all of a log are messages, which are long and of which only the
+ * results count: they are passed over, and the results found from the ends of the turns.
+ */
+
+/** Events held at a time. */
+const PAGE = 200;
+
+/** What is counted, and what it takes to understand that. */
+const TYPES: readonly EventType[] = [
+  "prompt.queued",
+  "turn.started",
+  "turn.ended",
+  "permission.asked",
+  "permission.answered",
+  "question.asked",
+  "question.answered",
+  "notice",
+  "process.exited",
+];
+
+export type Log = Pick<SessionBackend, "read">;
+
+/** Tells what has happened in the session since `since`, ms since the epoch. */
+export async function readFacts(store: Log, record: SessionRecord, since: number, sink: FactSink): Promise<void> {
+  const reading = new Reading(sink, since);
+  for await (const event of countable(store, record)) reading.take(event);
+}
+
+/** What counts, in order; results stand before the end of their turn. */
+async function* countable(store: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
+  let next = 1;
+  let turnStart = 1;
+  for (;;) {
+    const page = await store.read(id, next, PAGE, TYPES);
+    for (const event of page) {
+      if (event.id > state.lastEventId) return;
+      if (event.type === "turn.started") turnStart = event.id;
+      if (event.type === "turn.ended")
+        yield* resultsOf(store, id, { ended: event.data, from: turnStart, to: event.id });
+      yield event;
+    }
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    next = last.id + 1;
+  }
+}
+
+interface TurnPlace {
+  readonly ended: TurnEnded;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The end names one result. A turn with fewer model calls in that one than in all has others, which are looked for. */
+async function* resultsOf(store: Log, id: string, { ended, from, to }: TurnPlace): AsyncGenerator<StoredEvent> {
+  if (ended.resultEventId === undefined) return;
+  const [named] = await store.read(id, ended.resultEventId, 1);
+  if (named?.id !== ended.resultEventId) return;
+  if ((usageOf(named)?.modelCalls ?? 0) >= ended.numTurns) {
+    yield named;
+    return;
+  }
+  for (let next = from; next < to;) {
+    const page = await store.read(id, next, PAGE, ["message"]);
+    const inTurn = page.filter((event) => event.id < to);
+    yield* inTurn.filter((event) => usageOf(event) !== undefined);
+    next = inTurn.length < PAGE ? to : (page.at(-1)?.id ?? to) + 1;
+  }
+}
+
+class Reading {
+  readonly #sink: FactSink;
+  readonly #since: number;
+  /** When each open request was asked. */
+  readonly #asked = new Map<string, number>();
+  /** Since when there is any. */
+  #waitingSince = 0;
+  readonly #via = new Map<string, string>();
+  #tool = UNKNOWN;
+  #costByModel: Readonly<Record<string, number>> = {};
+  /** What each model has cost in the running turn, as far as Claude Code says. */
+  #spent = new Map<string, number>();
+
+  constructor(sink: FactSink, since: number) {
+    this.#sink = sink;
+    this.#since = since;
+  }
+
+  take(event: StoredEvent): void {
+    const { at, data, type } = event;
+    if (type === "prompt.queued" && data.via !== undefined) this.#via.set(data.promptId, data.via);
+    if (type === "turn.started") this.#tool = this.#toolOf(data);
+    if (type === "permission.asked" || type === "question.asked") this.#onAsked(data.requestId, at);
+    if (type === "permission.answered" || type === "question.answered") this.#onAnswered(event);
+    if (type === "message") this.#onResult(event);
+    if (type === "turn.ended") this.#onTurnEnded(event);
+    if (!this.#counts(event)) return;
+    if (type === "notice" && data.kind === "retry") this.#sink.apiRetry(at);
+    if (type === "process.exited" && !data.expected) this.#sink.crash(at);
+  }
+
+  #counts({ at }: StoredEvent): boolean {
+    return at >= this.#since;
+  }
+
+  #toolOf({ origin, promptIds }: Extract<StoredEvent, { type: "turn.started" }>["data"]): string {
+    if (origin === "self") return ITSELF;
+    return promptIds.map((promptId) => this.#via.get(promptId)).find((via) => via !== undefined) ?? UNKNOWN;
+  }
+
+  #onAsked(requestId: string, at: number): void {
+    if (this.#asked.size === 0) this.#waitingSince = at;
+    this.#asked.set(requestId, at);
+  }
+
+  #onAnswered(event: Extract<StoredEvent, { type: "permission.answered" | "question.answered" }>): void {
+    const { at } = event;
+    const { behavior: decision, by, requestId } = event.data;
+    const askedAt = this.#asked.get(requestId);
+    this.#asked.delete(requestId);
+    if (!this.#counts(event)) return;
+    const kind = event.type === "question.answered" ? "question" : "permission";
+    this.#sink.answer({ at, kind, decision, by, waitMs: askedAt === undefined ? undefined : at - askedAt });
+    if (askedAt !== undefined && this.#asked.size === 0) this.#sink.waited({ at, ms: at - this.#waitingSince });
+  }
+
+  #onResult(event: StoredEvent): void {
+    const usage = usageOf(event);
+    if (!usage) return;
+    if (this.#counts(event)) this.#sink.result({ at: event.at, usage });
+    for (const [model, total] of Object.entries(usage.costByModel)) {
+      const before = this.#costByModel[model] ?? 0;
+      // A smaller total means that Claude Code has begun to count anew.
+      const more = total >= before ? total - before : total;
+      this.#spent.set(model, (this.#spent.get(model) ?? 0) + more);
+    }
+    this.#costByModel = usage.costByModel;
+  }
+
+  #onTurnEnded(event: Extract<StoredEvent, { type: "turn.ended" }>): void {
+    const { at, data: ended } = event;
+    const costByModel = shared(ended.costUsd, this.#spent);
+    this.#spent = new Map();
+    if (this.#counts(event)) this.#sink.turn({ at, ended, tool: this.#tool, costByModel });
+    this.#tool = UNKNOWN;
+  }
+}
+
+/** A turn that Claude Code began by itself, when something in the background ended. */
+const ITSELF = "(itself)";
+const UNKNOWN = "(unknown)";
+
+/**
+ * The cost of a turn by model. By model Claude Code only says what the session has cost, with what a fork inherited and what
+ * a killed process had not saved: that gives the shares, while the sum is the turn's own.
+ */
+function shared(costUsd: number, spent: ReadonlyMap<string, number>): Map<string, number> {
+  const sum = [...spent.values()].reduce((total, each) => total + each, 0);
+  if (sum === 0) return new Map(costUsd === 0 ? [] : [[UNKNOWN, costUsd]]);
+  return new Map([...spent].map(([model, each]) => [model, (costUsd * each) / sum]));
+}

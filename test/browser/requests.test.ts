@@ -1,0 +1,174 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { calling, writing } from "../server/somebody.ts";
+import { cards, entry, press, startSession } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+
+/** What Claude Code asks, answered on the page: the tool has run, or has not, and the timeline says who decided. */
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk();
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+/** No card is left that could be answered. */
+const allDone = async (page: Page) => {
+  await entry(page, "Turn done").last().waitFor();
+  await expect.poll(async () => cards(page).count()).toBe(0);
+};
+
+it("a session is started from the form, its request allowed, and the file is written", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const file = join(cwd, "hello.txt");
+  const id = await startSession(page, `Write hello. ${calling([writing(file)])}`, { cwd });
+  const card = cards(page, "Claude Code asks to write a file");
+  await card.getByText("hello.txt").first().waitFor();
+  expect(existsSync(file)).toBe(false);
+  await press(card, "Allow");
+  await allDone(page);
+  expect(readFileSync(file, "utf8")).toBe("hello");
+  await entry(page, /Allowed in the console:.*hello\.txt/).waitFor();
+  await entry(page, "Over.").waitFor();
+  expect(await desk.api.get(`sessions/${id}`)).toMatchObject({ cwd, status: "idle" });
+  const written = entry(page, /done Write.*hello\.txt/);
+  await written.getByText("Write", { exact: true }).click();
+  await written.getByText("hello", { exact: true }).waitFor();
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await page
+    .getByRole("list", { name: /^Sessions/ })
+    .getByRole("link", { name: /^Write hello\./ })
+    .waitFor();
+});
+
+it("a denial reaches Claude Code with its message, and nothing is run", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const file = join(cwd, "secret.txt");
+  const id = await startSession(page, calling([writing(file)]), { cwd });
+  const card = cards(page);
+  await press(card, "Deny…");
+  await card.getByLabel(/^What Claude Code is told/).fill("Not there: use the notes folder.");
+  await press(card, "Deny");
+  await allDone(page);
+  expect(existsSync(file)).toBe(false);
+  await entry(page, /Denied in the console:/).waitFor();
+  expect(desk.world.transcript(id)).toContain("Not there: use the notes folder.");
+});
+
+it("what is run can be changed before it is allowed; what is no JSON is not sent", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const file = join(cwd, "greeting.txt");
+  await startSession(page, calling([writing(file)]), { cwd });
+  const card = cards(page);
+  await press(card, "Edit input…");
+  const input = card.getByLabel("Input, as JSON");
+  await input.fill("{");
+  await press(card, "Allow with changes");
+  await card.getByRole("alert").waitFor();
+  await input.fill(JSON.stringify({ file_path: file, content: "hello from the console" }));
+  await press(card, "Allow with changes");
+  await allDone(page);
+  expect(readFileSync(file, "utf8")).toBe("hello from the console");
+});
+
+it("what is allowed for the session is not asked again, until it is revoked", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
+  const id = await startSession(page, calling([touch("one"), touch("one")]), { cwd });
+  const card = cards(page, "Claude Code asks to run a command");
+  await press(card, "Allow for session");
+  await allDone(page);
+  expect(existsSync(join(cwd, "one"))).toBe(true);
+  expect(await entry(page, /Allowed in the console:/).count()).toBe(1);
+  expect(await entry(page, /Allowed by a rule:/).count()).toBe(1);
+  await page.getByText(cwd).first().click();
+  const remembered = page.getByRole("region", { name: "Remembered answers" });
+  await remembered.getByText("Bash(touch one").first().waitFor();
+  await remembered.getByRole("button", { name: /^Revoke Bash\(touch/ }).click();
+  await expect.poll(async () => remembered.count()).toBe(0);
+  expect(await desk.api.get(`sessions/${id}`)).toMatchObject({ remembered: [] });
+  await page.getByLabel("Prompt").fill(calling([touch("one")]));
+  await page.getByRole("button", { name: "Send" }).click();
+  await press(cards(page), "Allow");
+  await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
+});
+
+const QUESTIONS = [
+  {
+    question: "Which library?",
+    header: "Library",
+    multiSelect: false,
+    options: [
+      { label: "Fast", description: "The quick one" },
+      { label: "Small", description: "The light one" },
+    ],
+  },
+  {
+    question: "Which parts?",
+    header: "Parts",
+    multiSelect: true,
+    options: [
+      { label: "Server", description: "All that listens" },
+      { label: "Client", description: "All that asks" },
+    ],
+  },
+];
+
+it("questions are answered by choice and in words of one's own; one that was forgotten is named", async () => {
+  const { page } = await desk.open();
+  const id = await startSession(page, calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]), {
+    cwd: desk.world.folder(),
+  });
+  const card = cards(page, "Claude Code has 2 questions");
+  const parts = card.getByRole("group", { name: /Which parts\?/ });
+  await parts.getByRole("checkbox", { name: /^Server/ }).check();
+  await parts.getByRole("checkbox", { name: /^Client/ }).check();
+  const library = card.getByRole("group", { name: /Which library\?/ });
+  const missing = library.getByText("This one has no answer yet.");
+  await press(card, "Send answers", missing);
+  await library.getByLabel("Your own answer").fill("Neither: write it yourself");
+  await press(card, "Send answers");
+  await allDone(page);
+  const told = desk.world.transcript(id);
+  for (const said of ["Neither: write it yourself", "Server", "Client"]) expect(told).toContain(said);
+  await entry(page, /Answered in the console:/).waitFor();
+});
+
+it("a plan is sent back with what is missing, and then approved", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const id = await startSession(page, scriptTag([{ text: "I think." }]), { cwd, mode: "Plan" });
+  await allDone(page);
+  // Where Claude Code has told the model to write its plan.
+  const [, planFile = ""] = /"planFilePath":"([^"]+)"/.exec(desk.world.transcript(id)) ?? [];
+  const plan = "# First things first\n\n1. Read everything.\n2. Change **one** line.";
+  const show = { name: "ExitPlanMode", input: {} };
+  const script = [
+    { tools: [{ name: "Write", input: { file_path: planFile, content: plan } }] },
+    { tools: [show] },
+    { text: "With tests, then.", tools: [show] },
+    { text: "I begin." },
+  ];
+  await page.getByLabel("Prompt").fill(scriptTag(script));
+  await page.getByRole("button", { name: "Send" }).click();
+  const card = cards(page, "Claude Code has made a plan");
+  await card.getByRole("heading", { name: "First things first" }).waitFor();
+  await press(card, "Keep planning…");
+  await card.getByLabel(/^What should be different/).fill("The tests are missing.");
+  await press(card, "Keep planning");
+  await entry(page, "With tests, then.").waitFor();
+  await press(card, "Approve plan");
+  await entry(page, "I begin.").waitFor();
+  await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
+  expect(desk.world.transcript(id)).toContain("The tests are missing.");
+  expect(await desk.api.get(`sessions/${id}`)).toMatchObject({ permissionMode: "default" });
+});

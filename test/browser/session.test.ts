@@ -1,0 +1,207 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+
+import type { SessionDetail } from "../../src/console/wire.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { calling, writing } from "../server/somebody.ts";
+import { cards, entry, shownEvents, startSession } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+
+/** A session from its page: what is said to it, how it is stopped, taken back, named and thrown away; and without a mouse. */
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk({ args: ["--allow-rules", "Bash(echo:*)"] });
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+const say = async (page: Page, prompt: string) => {
+  await page.getByLabel("Prompt").fill(prompt);
+  await page.getByRole("button", { name: "Send" }).click();
+};
+const detail = async (id: string) => desk.api.get<SessionDetail>(`sessions/${id}`);
+/** The model is asked for an answer behind this gate. */
+const atGate = async (id: string, entryNumber: number) =>
+  desk.world.model.waitForRequest(
+    ({ served, sessionId }) => sessionId === id && "entry" in served && served.entry === entryNumber,
+  );
+const turnsDone = async (page: Page, count: number) => {
+  await expect.poll(async () => entry(page, "Turn done").count()).toBe(count);
+};
+
+describe("while a turn runs", () => {
+  it("a prompt waits for its end, and another joins it", async () => {
+    const { page } = await desk.open();
+    const script = [{ text: "One.", gateBefore: "steer-1" }, { text: "Two, as you wish." }];
+    const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
+    await atGate(id, 0);
+    await page.getByRole("radio", { name: "After this turn" }).check();
+    await say(page, `Later. ${scriptTag([{ text: "Three, later." }])}`);
+    await expect.poll(async () => (await detail(id)).queued).toBe(1);
+    await page.getByRole("radio", { name: "Into this turn" }).check();
+    await say(page, "Hurry up, please.");
+    await page.getByText("joined the running turn").waitFor();
+    desk.world.model.release("steer-1");
+    await entry(page, "Three, later.").waitFor();
+    await turnsDone(page, 2);
+    expect(await detail(id)).toMatchObject({ status: "idle", queued: 0 });
+    expect(desk.world.transcript(id)).toContain("Hurry up, please.");
+  });
+
+  it("interrupting it holds what waited until it is let go", async () => {
+    const { page } = await desk.open();
+    const script = [{ text: "Never.", gateBefore: "never-1" }];
+    const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
+    await atGate(id, 0);
+    await say(page, scriptTag([{ text: "After the interrupt." }]));
+    await expect.poll(async () => (await detail(id)).queued).toBe(1);
+    await page.getByRole("button", { name: "Interrupt" }).click();
+    await entry(page, "Turn interrupted").waitFor();
+    await page.getByText(/^1 prompt is held/).waitFor();
+    await page.getByRole("button", { name: "Run it" }).click();
+    await entry(page, "After the interrupt.").waitFor();
+    await turnsDone(page, 1);
+  });
+
+  it("the session is cancelled, with a reason, and takes no more", async () => {
+    const { page } = await desk.open();
+    const id = await startSession(page, scriptTag([{ text: "Never.", gateBefore: "never-2" }]), {
+      cwd: desk.world.folder(),
+    });
+    await atGate(id, 0);
+    await page.getByRole("button", { name: "Cancel session" }).click();
+    const dialog = page.getByRole("dialog", { name: "Cancel this session?" });
+    await dialog.getByLabel(/^Reason/).fill("It was the wrong folder.");
+    await dialog.getByRole("button", { name: "Cancel session" }).click();
+    await entry(page, "Session cancelled by console: It was the wrong folder.").waitFor();
+    await page.getByText("no more can be sent to it").waitFor();
+    expect(await detail(id)).toMatchObject({ status: "cancelled", closed: { by: "console" } });
+  });
+});
+
+it("a session is named, and deleted", async () => {
+  const { page } = await desk.open();
+  const id = await startSession(page, scriptTag([{ text: "Short." }]), { cwd: desk.world.folder() });
+  await turnsDone(page, 1);
+  await page.getByRole("button", { name: "Rename" }).click();
+  await page.getByLabel("Title of the session").fill("A short one");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { level: 1, name: "A short one" }).waitFor();
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  const list = page.getByRole("list", { name: /^Sessions/ });
+  await list.getByRole("link", { name: "A short one" }).click();
+  await page.getByRole("button", { name: "Delete" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete this session?" });
+  await dialog.getByRole("button", { name: "Back" }).click();
+  await expect.poll(async () => dialog.count()).toBe(0);
+  expect(await detail(id)).toMatchObject({ title: "A short one" });
+  await page.getByRole("button", { name: "Delete" }).click();
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await page.waitForURL(/#\/sessions$/);
+  await expect.poll(async () => list.getByRole("link", { name: "A short one" }).count()).toBe(0);
+  expect((await desk.api.ask(`sessions/${id}`)).status).toBe(404);
+});
+
+it("files are put back to what they were before a prompt, once their change has been looked at", async () => {
+  const { page } = await desk.open();
+  const cwd = desk.world.folder();
+  const file = join(cwd, "notes.txt");
+  writeFileSync(file, "as it was\n");
+  const script = [
+    { tools: [{ name: "Read", input: { file_path: file } }] },
+    { tools: [{ name: "Edit", input: { file_path: file, old_string: "as it was", new_string: "changed" } }] },
+    { text: "Changed." },
+  ];
+  await startSession(page, scriptTag(script), { cwd, mode: "Accept edits" });
+  await turnsDone(page, 1);
+  expect(readFileSync(file, "utf8")).toBe("changed\n");
+  await page.getByRole("button", { name: /^Rewind files/ }).click();
+  const dialog = page.getByRole("dialog", { name: /^Rewind files/ });
+  await dialog.getByText("notes.txt").waitFor();
+  expect(readFileSync(file, "utf8")).toBe("changed\n");
+  await dialog.getByRole("button", { name: "Rewind files" }).click();
+  await expect.poll(() => readFileSync(file, "utf8")).toBe("as it was\n");
+  await expect.poll(async () => dialog.count()).toBe(0);
+});
+
+describe("a server that ends", () => {
+  it.each(["SIGTERM", "SIGKILL"] as const)(
+    "by %s is missed; when it is back, all goes on without a gap and none twice, and nobody signs in again",
+    async (signal) => {
+      const opened = await desk.open();
+      const { page } = opened;
+      const echo = { name: "Bash", input: { command: "echo here", description: "Say so" } };
+      const script = [
+        { text: "I begin.", tools: [echo] },
+        { text: "Never.", gateBefore: `gone-${signal}` },
+      ];
+      const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
+      await atGate(id, 1);
+      await entry(page, "echo here").first().waitFor();
+      opened.allowFailures(/net::ERR_|status of 50\d/);
+      desk.http.signal(signal);
+      await page.getByText("The server does not answer.").waitFor();
+      await entry(page, "I begin.").waitFor();
+      await desk.http.exited;
+      await desk.comeBack();
+      await page.getByText("The server is back.").waitFor();
+      await entry(page, /Turn (lost|failed|interrupted)/).waitFor();
+      await say(page, scriptTag([{ text: "And on it goes." }]));
+      await entry(page, "And on it goes.").waitFor();
+      await turnsDone(page, 1);
+      await expect.poll(async () => page.getByText("The server is back.").count()).toBe(0);
+      const seen = await shownEvents(page);
+      const other = await desk.open({ hash: `#/sessions/${id}` });
+      await turnsDone(other.page, 1);
+      expect(seen).toEqual(await shownEvents(other.page));
+      expect(seen).toEqual([...new Set(seen)]);
+    },
+  );
+});
+
+/** Tab by tab, as somebody without a mouse gets there. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  await target.waitFor();
+  for (let presses = 0; presses < 80; presses++) {
+    if ((await target.and(page.locator(":focus")).count()) > 0) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error("the keyboard does not get there");
+}
+
+it("somebody without a mouse signs in, starts a session, allows what it asks and replies", async () => {
+  const { page } = await desk.open({ token: "" });
+  const cwd = desk.world.folder();
+  const file = join(cwd, "by-keyboard");
+  await tabTo(page, page.getByLabel("Access token"));
+  await page.keyboard.type(desk.http.token);
+  await page.keyboard.press("Enter");
+  await page.getByRole("navigation").waitFor();
+  await page.keyboard.press("n");
+  await tabTo(page, page.getByLabel("What is to be done?"));
+  await page.keyboard.insertText(calling([writing(file)]));
+  await tabTo(page, page.getByLabel("Directory", { exact: true }));
+  await page.keyboard.insertText(cwd);
+  await page.keyboard.press("Control+Enter");
+  const card = cards(page, "Claude Code asks to write a file");
+  await tabTo(page, card);
+  await expect
+    .poll(async () => {
+      await page.keyboard.press("a");
+      return existsSync(file);
+    })
+    .toBe(true);
+  await turnsDone(page, 1);
+  await tabTo(page, page.getByLabel("Prompt"));
+  await page.keyboard.insertText(scriptTag([{ text: "By keyboard." }]));
+  await page.keyboard.press("Control+Enter");
+  await entry(page, "By keyboard.").waitFor();
+  await turnsDone(page, 2);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("g");
+  await page.keyboard.press("w");
+  await page.getByRole("heading", { name: "Waiting for people" }).waitFor();
+});

@@ -1,0 +1,177 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+
+import { cards, entry, press } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+import { makeSights, type Sights } from "./sights.ts";
+import { DESKTOP, PHONE, type OpenWindow } from "./window.ts";
+
+/** Every view as it is seen: without what axe finds wrong, no wider than the window, and with a picture for people. */
+
+let desk: Desk;
+let sights: Sights;
+beforeAll(async () => {
+  desk = await openDesk({ args: ["--allow-rules", "Bash(echo:*)"] });
+  sights = await makeSights(desk);
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+/** All that can be opened, and what is in it. */
+async function unfold(page: Page): Promise<void> {
+  const closed = page.locator("main details:not([open]) > summary");
+  await expect
+    .poll(async () => {
+      await page.evaluate('document.querySelectorAll("main details").forEach((each) => { each.open = true; })');
+      return closed.count();
+    })
+    .toBe(0);
+}
+
+interface View {
+  readonly name: string;
+  readonly hash: () => string;
+  readonly isThere: (page: Page) => Promise<void>;
+}
+
+const heading = (name: string | RegExp) => async (page: Page) =>
+  page.getByRole("heading", { level: 1, name }).waitFor();
+
+const VIEWS: View[] = [
+  {
+    name: "sessions",
+    hash: () => "#/sessions",
+    isThere: async (page) => page.getByRole("link", { name: "Mend the login test" }).waitFor(),
+  },
+  { name: "start", hash: () => "#/start", isThere: heading("New session") },
+  {
+    name: "session",
+    hash: () => `#/sessions/${sights.everything}`,
+    isThere: async (page) => entry(page, "The agent says that all is quiet.").first().waitFor(),
+  },
+  {
+    name: "session-unfolded",
+    hash: () => `#/sessions/${sights.everything}?event=1`,
+    isThere: async (page) => {
+      await entry(page, "The agent says that all is quiet.").first().waitFor();
+      await unfold(page);
+    },
+  },
+  {
+    name: "session-asking",
+    hash: () => `#/sessions/${sights.command}`,
+    isThere: async (page) => cards(page).waitFor(),
+  },
+  {
+    name: "waiting",
+    hash: () => "#/waiting",
+    isThere: async (page) => {
+      await expect.poll(async () => cards(page).count()).toBe(4);
+      await page.getByText("Not by force.").waitFor();
+    },
+  },
+  {
+    name: "numbers",
+    hash: () => "#/numbers",
+    isThere: async (page) => {
+      await page.getByRole("heading", { level: 1, name: "Numbers" }).waitFor();
+      await page.getByText("my-project").first().waitFor();
+      await unfold(page);
+    },
+  },
+];
+
+/** What is wrong with what is shown now. */
+async function faults(window: OpenWindow): Promise<unknown> {
+  const overhang = Math.max(0, await window.overhang());
+  return { violations: await window.violations(), overhang };
+}
+const NONE = { violations: [], overhang: 0 };
+
+describe.each([
+  ["desktop", DESKTOP, "light"],
+  ["desktop", DESKTOP, "dark"],
+  ["phone", PHONE, "light"],
+  ["phone", PHONE, "dark"],
+] as const)("on a %s", (device, viewport, colorScheme) => {
+  const nameOf = (view: string) => `${view}-${device}-${colorScheme}`;
+
+  it(`every view is well in ${colorScheme}`, async () => {
+    const window = await desk.open({ viewport, colorScheme });
+    const found: Record<string, unknown> = {};
+    for (const { hash, isThere, name } of VIEWS) {
+      await window.go(hash());
+      await isThere(window.page);
+      found[name] = await faults(window);
+      // What stays in view is drawn in the midst of a picture of all.
+      await window.shot(nameOf(name), !name.startsWith("session-") && name !== "session");
+    }
+    expect(found).toEqual(Object.fromEntries(VIEWS.map(({ name }) => [name, NONE])));
+  });
+
+  it(`whoever is outside finds the door in ${colorScheme}`, async () => {
+    const window = await desk.open({ viewport, colorScheme, token: "" });
+    await window.page.getByLabel("Access token").waitFor();
+    expect(await faults(window)).toEqual(NONE);
+    await window.shot(nameOf("sign-in"));
+    window.allowFailures(/status of 401 /);
+    await window.page.getByLabel("Access token").fill("ccm_wrong");
+    await window.page.keyboard.press("Enter");
+    await window.page.getByRole("alert").getByText("Not signed in").waitFor();
+    expect(await faults(window)).toEqual(NONE);
+    await window.shot(nameOf("sign-in-refused"));
+  });
+});
+
+it("what opens on top of a view is well, too", async () => {
+  const window = await desk.open({ hash: "#/waiting" });
+  const { page } = window;
+  const found: Record<string, unknown> = {};
+  const look = async (name: string) => {
+    found[name] = await faults(window);
+    await window.shot(`${name}-desktop-light`);
+  };
+  const card = cards(page, "Claude Code asks to write a file");
+  await press(card, "Edit input…");
+  await look("card-edit");
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await press(card, "Deny…");
+  await look("card-deny");
+  await card.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { level: 1 }).click();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  await look("key-help");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: /account and help$/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await look("account");
+  await window.go(`#/sessions/${sights.everything}`);
+  await page.getByRole("button", { name: "Cancel session" }).click();
+  await page.getByRole("dialog").waitFor();
+  await look("cancel-dialog");
+  expect(found).toEqual(Object.fromEntries(Object.keys(found).map((name) => [name, NONE])));
+});
+
+it("whoever signs out is outside, and his other windows are, too", async () => {
+  const { context, page } = await desk.open();
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.getByRole("navigation").waitFor();
+  await page.getByRole("button", { name: /account and help$/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  for (const each of [page, other]) await each.getByLabel("Access token").waitFor();
+  expect(await context.cookies()).toEqual([]);
+});
+
+it("an address with a token signs in, and keeps the token neither in the address nor in the history", async () => {
+  const window = await desk.open({ token: "" });
+  const { page } = window;
+  await page.goto(`${desk.http.origin}/console/#token=${desk.http.token}`);
+  await page.getByRole("navigation").waitFor();
+  expect(page.url()).not.toContain("token");
+  const kept = await page.evaluate<string>(
+    "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, document.cookie])",
+  );
+  expect(kept).not.toContain(desk.http.token);
+});

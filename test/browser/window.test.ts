@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { openDesk, type Desk } from "./desk.ts";
+import { openWindow } from "./window.ts";
+
+/** That the other tests here would see it: what goes wrong in a window is noticed, whatever it is. */
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk();
+});
+afterAll(async () => desk.close());
+
+it.each([
+  ["an error of the page", 'setTimeout(() => { throw new Error("broken"); })', /^error: .*broken/],
+  ["what it complains of", 'console.error("it complains")', /^console: it complains/],
+  [
+    "code in the page",
+    'const s = document.createElement("script"); s.textContent = "1"; document.body.append(s)',
+    /TrustedScript/,
+  ],
+  ["HTML that is made of text", 'document.body.insertAdjacentHTML("beforeend", "<b>x</b>")', /TrustedHTML/],
+  [
+    "code in an attribute",
+    'document.body.setAttribute("onclick", "1"); document.body.click()',
+    /[Tt]rusted ?[Ss]cript|inline/,
+  ],
+  ["a request to somebody else", 'void fetch("https://evil.example/").catch(() => 0)', /connect-src/],
+  ["a picture of somebody else", 'new Image().src = "https://evil.example/x.png"', /img-src/],
+  ["a question of the browser", 'setTimeout(() => alert("hello"))', /^dialog: hello/],
+  ["a file that is not there", 'void fetch("api/none").catch(() => 0)', /status of 404/],
+])("%s is noticed", async (_, code, trouble) => {
+  const { context, page, troubles } = await openWindow(desk.browser, desk.http, {});
+  expect(troubles).toEqual([]);
+  await page.evaluate(code).catch(() => undefined);
+  await expect.poll(() => troubles.join("\n")).toMatch(trouble);
+  await context.close();
+});
+
+it("what axe would find is found, and what is wider than the window", async () => {
+  const window = await openWindow(desk.browser, desk.http, {});
+  const { context, page } = window;
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  expect([await window.violations(), await window.overhang()]).toEqual([[], 0]);
+  await page.evaluate(`{
+    const button = document.createElement("button");
+    button.style.width = "3000px";
+    document.querySelector("main").append(button);
+  }`);
+  expect((await window.violations()).join("\n")).toContain("button-name");
+  expect(await window.overhang()).toBeGreaterThan(1_000);
+  await context.close();
+});

@@ -1,0 +1,285 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { createConsoleApi } from "../../src/console/api.ts";
+import type { RequestList } from "../../src/console/wire.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { live, send, signed, signIn, type Signed } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { calling, writing } from "./somebody.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Who gets into the console's API, and what of it is whose; attacks pass as tests because they fail as attacks. */
+
+const users = namedUsers({
+  ann: { scopes: ["read", "run", "approve"] },
+  bob: { scopes: ["read", "run", "approve"] },
+  ron: { scopes: ["read", "run"] },
+  rea: { scopes: ["read"] },
+});
+
+let world: World;
+let http: HttpServer;
+let ann: Signed;
+let bob: Signed;
+/** Of Ann, with an open request. */
+let sessionId: string;
+let requestId: string;
+beforeAll(async () => {
+  world = await createWorld();
+  http = await world.http({ args: users.args });
+  ann = await signIn(http, users.tokens.ann);
+  bob = await signIn(http, users.tokens.bob);
+  const cwd = world.folder();
+  sessionId = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
+  ({ requestId } = await ann.asked(sessionId));
+});
+afterAll(async () => world.close());
+
+const statusOf = async (answer: Promise<Response>) => (await answer).status;
+
+/** As the server has them: whatever is added there is tried here. */
+const ROUTES = createConsoleApi(() => ({}) as never, {
+  version: "",
+  approvals: [],
+  cwdOf: () => "/",
+  allowsBypass: () => false,
+  signsIn: true,
+}).routes;
+
+/** A body that each takes; all others take {}. */
+const BODIES: Readonly<Record<string, object>> = {
+  "/sessions": { prompt: "x" },
+  "/sessions/:id/reply": { prompt: "x" },
+  "/sessions/:id/rename": { title: "x" },
+  "/sessions/:id/rewind": { promptId: "x", dryRun: true },
+};
+const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");
+
+/** Each route of the API as this browser asks it: what it is, and the answer's status. */
+async function askAll(who: Signed, routes: typeof ROUTES, body: object = {}): Promise<[string, number][]> {
+  const answers: [string, number][] = [];
+  for (const { method, path } of routes) {
+    const at = ofSession(path);
+    const answer = method === "GET" ? who.ask(at) : who.post(at, { ...BODIES[path], ...body });
+    answers.push([`${method} ${path}`, await statusOf(answer)]);
+  }
+  const which = `sessions/${sessionId}/requests/${requestId}`;
+  answers.push([`POST ${which}`, await statusOf(who.post(which, { decision: "allow", ...body }))]);
+  return answers;
+}
+
+const all = (answers: [string, number][], status: number) => answers.map(([what]) => [what, status]);
+
+describe("signing in", () => {
+  it("takes a token that the server knows, and sets a cookie that no script reads and no other site sends", async () => {
+    const answer = await send(http, "api/sign-in", post({ token: ` ${users.tokens.ann}\n` }));
+    expect(answer.status).toBe(200);
+    const [cookie = ""] = answer.headers.getSetCookie();
+    expect(cookie).toMatch(/; HttpOnly; SameSite=Strict$/);
+    expect(cookie).toMatch(/; Path=\/console; /);
+    expect(cookie + JSON.stringify(await answer.json())).not.toContain(users.tokens.ann);
+    expect(await ann.get("me")).toMatchObject({ principal: "ann", scopes: ["read", "run", "approve"], signsIn: true });
+  });
+
+  it.each([
+    ["a wrong token", 401, { token: "ccm_wrong-wrong-wrong-wrong-wrong-wrong-wrong" }],
+    ["half a token", 401, { token: users.tokens.ann.slice(0, 20) }],
+    ["a token that no header can hold", 401, { token: "ä\nx" }],
+    ["no token", 400, {}],
+    ["an empty token", 400, { token: " " }],
+    ["a token that is no text", 400, { token: { $ne: "" } }],
+    ["no object", 400, [null]],
+  ])("%s is answered with %i, and sets nothing", async (_, status, body) => {
+    const answer = await send(http, "api/sign-in", post(body));
+    expect(answer.status).toBe(status);
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    expect(await answer.json()).toMatchObject({
+      error: expect.any(String) as string,
+      message: expect.any(String) as string,
+    });
+  });
+
+  it("holds with both halves and no other: cookie alone, key alone, key of another, a changed one", async () => {
+    const changed = (text: string) => text.slice(0, -2) + (text.endsWith("AA") ? "BB" : "AA");
+    const again = await signIn(http, users.tokens.ann);
+    const halves: [string, Record<string, string>][] = [
+      ["nothing", {}],
+      ["the cookie alone", { cookie: ann.cookie }],
+      ["the key alone", { "x-console-key": ann.key }],
+      ["a key of hers of another time", { cookie: ann.cookie, "x-console-key": again.key }],
+      ["a key of somebody else", { cookie: ann.cookie, "x-console-key": bob.key }],
+      ["half a key", { cookie: ann.cookie, "x-console-key": ann.key.slice(0, 20) }],
+      ["an empty key", { cookie: ann.cookie, "x-console-key": "" }],
+      ["a changed key", { cookie: ann.cookie, "x-console-key": changed(ann.key) }],
+      ["a changed cookie", { cookie: changed(ann.cookie), "x-console-key": ann.key }],
+    ];
+    for (const path of ["api/me", "api/sessions", `api/sessions/${sessionId}`, "api/live", "api/requests"]) {
+      for (const [what, headers] of halves) {
+        const answer = await send(http, path, { headers });
+        expect([path, what, answer.status]).toEqual([path, what, 401]);
+        await answer.body?.cancel();
+      }
+    }
+    expect(await ann.get("me")).toMatchObject({ principal: "ann" });
+    expect(await again.get("me")).toMatchObject({ principal: "ann" });
+  });
+
+  it("takes the cookie away when somebody signs out", async () => {
+    const answer = await ann.post("sign-out");
+    expect(answer.status).toBe(200);
+    expect(answer.headers.getSetCookie()).toEqual([expect.stringMatching(/^[\w-]+=; Max-Age=0; Path=\/console$/)]);
+  });
+
+  it("is for pages: a program sends its token with each request, and that counts before any cookie", async () => {
+    const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+    expect(await statusOf(send(http, "api/me", { headers: bearer(users.tokens.bob) }))).toBe(200);
+    const both = await ann.ask("me", bearer(users.tokens.bob));
+    expect(await both.json()).toMatchObject({ principal: "bob" });
+    expect(await statusOf(ann.ask("me", bearer("ccm_wrong-wrong-wrong-wrong-wrong-wrong")))).toBe(401);
+  });
+});
+
+describe("pages of other sites", () => {
+  it.each(["https://evil.example", "null", "http://127.0.0.1:1"])(
+    "at %s get nothing done and read nothing",
+    async (origin) => {
+      for (const answer of [
+        await ann.ask("sessions", { origin }),
+        await ann.post(`sessions/${sessionId}/rename`, { title: "theirs" }, { origin }),
+        await send(http, "api/sign-in", post({ token: users.tokens.ann }, { origin })),
+      ]) {
+        expect(answer.status).toBe(403);
+        expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+      }
+    },
+  );
+
+  it.each(["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])(
+    "cannot send a form: %s",
+    async (type) => {
+      const answer = await ann.post(`sessions/${sessionId}/rename`, { title: "theirs" }, { "content-type": type });
+      expect(answer.status).toBe(415);
+      expect(
+        await statusOf(send(http, "api/sign-in", post({ token: users.tokens.ann }, { "content-type": type }))),
+      ).toBe(415);
+    },
+  );
+});
+
+describe("sessions of somebody else", () => {
+  it("are not there, on any route", async () => {
+    const routes = ROUTES.filter(({ path }) => path.includes(":id"));
+    expect(routes.length).toBeGreaterThan(10);
+    const answers = await askAll(bob, routes);
+    expect(answers).toEqual(all(answers, 404));
+    expect(await ann.get(`sessions/${sessionId}`)).toMatchObject({ id: sessionId, status: "waiting_permission" });
+  });
+
+  it("are in no list, and nothing of them is told live", async () => {
+    expect(await bob.get("sessions")).toEqual({ sessions: [] });
+    expect(await bob.get("requests")).toEqual({ open: [], decided: [] });
+    const told: [string, unknown][] = [];
+    for await (const { data, kind } of live(await bob.ask(`live?session=${sessionId}`))) {
+      told.push([kind, data]);
+      if (told.length === 2) break;
+    }
+    expect(told).toEqual(
+      expect.arrayContaining([
+        ["gone", { sessionId }],
+        ["requests", []],
+      ]),
+    );
+    expect(await ann.asked(sessionId)).toMatchObject({ requestId });
+  });
+});
+
+describe("without the scope", () => {
+  it("run nothing can be done, and without approve nothing answered", async () => {
+    const acting = ROUTES.filter(({ method }) => method === "POST");
+    const rea = await askAll(await signIn(http, users.tokens.rea), acting);
+    expect(rea).toEqual(all(rea, 403));
+    const ron = await signIn(http, users.tokens.ron);
+    const cwd = world.folder();
+    const own = await ron.start(calling([writing(join(cwd, "a"))]), cwd);
+    const ask = await ron.asked(own);
+    for (const decision of ["allow", "deny", "allow_for_session"]) {
+      expect(await statusOf(ron.post(`sessions/${own}/requests/${ask.requestId}`, { decision }))).toBe(403);
+    }
+    expect(await statusOf(ron.post(`sessions/${own}/cancel`))).toBe(200);
+  });
+});
+
+describe("what is asked", () => {
+  it("with a field that there is not, or in no form, is refused by name", async () => {
+    const acting = ROUTES.filter(({ method }) => method === "POST");
+    const answers = await askAll(ann, acting, { surprise: true });
+    expect(answers).toEqual(all(answers, 400));
+    const answer = await ann.post(`sessions/${sessionId}/rename`, { title: "x", surprise: true });
+    expect(await answer.json()).toMatchObject({
+      error: "invalid_request",
+      message: expect.stringContaining("surprise") as string,
+    });
+    const noJson = post("{", { ...ann.headers });
+    expect(await statusOf(send(http, `api/sessions/${sessionId}/rename`, noJson))).toBe(400);
+    for (const path of [
+      `sessions/${sessionId}/events?from=0`,
+      `sessions/${sessionId}/events?limit=501`,
+      `sessions/${sessionId}/events/999999`,
+      "sessions?status=asleep",
+      "sessions?before=yesterday",
+      "live?from=x",
+    ]) {
+      expect([path, await statusOf(ann.ask(path))]).toEqual([path, 400]);
+    }
+  });
+
+  it("once is answered once: a second answer hears who was first", async () => {
+    const cwd = world.folder();
+    const id = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
+    const ask = await ann.asked(id);
+    const path = `sessions/${id}/requests/${ask.requestId}`;
+    const both = await Promise.all([ann.post(path, { decision: "allow" }), ann.post(path, { decision: "deny" })]);
+    expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409]);
+    const late = await ann.post(path, { decision: "deny" });
+    expect(await late.json()).toMatchObject({ error: "already_answered", by: "console" });
+    await ann.end(id);
+  });
+
+  it("changed first by a program that has no stream open is run as changed", async () => {
+    const cwd = world.folder();
+    const [first, changed] = [join(cwd, "a"), join(cwd, "b")];
+    const id = await ann.start(calling([writing(first)]), cwd);
+    const asked = async () => (await ann.get<RequestList>("requests")).open.find(({ sessionId: of }) => of === id);
+    await expect.poll(asked).toBeDefined();
+    const ask = await asked();
+    const updatedInput = { ...ask?.input, file_path: changed };
+    const answer = await ann.post(`sessions/${id}/requests/${ask?.requestId ?? ""}`, {
+      decision: "allow",
+      updatedInput,
+    });
+    expect([answer.status, await answer.json()]).toEqual([200, { ok: true, decision: "allow" }]);
+    await ann.end(id);
+    expect([existsSync(first), existsSync(changed)]).toEqual([false, true]);
+  });
+
+  it("with the same key starts one session", async () => {
+    const body = { prompt: scriptTag([{ text: "Once." }]), cwd: world.folder(), idempotencyKey: "only-once" };
+    const ids = await Promise.all([1, 2].map(async () => (await ann.post("sessions", body)).json()));
+    expect(ids[0]).toEqual(ids[1]);
+  });
+});
+
+it("a browser stays signed in at a server that was started anew, and not at one that does not know its token", async () => {
+  const same = await world.http({ args: users.args });
+  const port = (server: HttpServer) => new URL(server.origin).port;
+  const cookie = ann.cookie.replace(port(http), port(same));
+  expect(await signed(same, { ...ann, cookie }).get("me")).toMatchObject({ principal: "ann" });
+  const other = await world.http();
+  const elsewhere = signed(other, { ...ann, cookie: ann.cookie.replace(port(http), port(other)) });
+  expect(await statusOf(elsewhere.ask("me"))).toBe(401);
+  await Promise.all([same.close(), other.close()]);
+});

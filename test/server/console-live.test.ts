@@ -1,0 +1,229 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { live, send, signIn, type Live, type Signed } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { calling, decisions, writing } from "./somebody.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Logs as the page reads them: in pages, live, and from a command beside the server that runs the session. */
+
+let world: World;
+let http: HttpServer;
+let me: Signed;
+beforeAll(async () => {
+  world = await createWorld();
+  http = await world.http({ args: ["--allow-rules", "Bash(echo:*)"] });
+  me = await signIn(http, http.token);
+});
+afterAll(async () => world.close());
+
+const ids = (events: readonly ShownEvent[]) => events.map(({ id }) => id);
+const upTo = (last: number, from = 1) => Array.from({ length: last - from + 1 }, (_, at) => from + at);
+const page = async (id: string, query: string) => me.get<EventPage>(`sessions/${id}/events?${query}`);
+const echo = (words: string) => ({ name: "Bash", input: { command: `echo ${words}`, description: words } });
+
+describe("a log in pages", () => {
+  it("is read from either side, without a gap, and no further than it goes", async () => {
+    const id = await me.start(calling([1, 2, 3].map((n) => echo(String(n)))), world.folder());
+    const { lastEventId: last } = await me.end(id);
+    expect(last).toBeGreaterThan(10);
+    expect(await page(id, "limit=4")).toMatchObject({ lastEventId: last });
+    expect(ids((await page(id, "limit=4")).events)).toEqual(upTo(last, last - 3));
+    expect(ids((await page(id, "before=5&limit=4")).events)).toEqual([1, 2, 3, 4]);
+    expect(ids((await page(id, "before=3&limit=4")).events)).toEqual([1, 2]);
+    expect(ids((await page(id, "before=1")).events)).toEqual([]);
+    expect(ids((await page(id, "from=3&limit=4")).events)).toEqual([3, 4, 5, 6]);
+    expect(ids((await page(id, `before=${String(Number.MAX_SAFE_INTEGER)}&limit=4`)).events)).toEqual(
+      upTo(last, last - 3),
+    );
+    expect(ids((await page(id, `from=${String(last)}`)).events)).toEqual([last]);
+    expect(ids((await page(id, `from=${String(last + 1)}`)).events)).toEqual([]);
+    expect(ids((await page(id, "from=1&limit=500")).events)).toEqual(upTo(last));
+  });
+
+  it("has the beginnings of long texts, and the whole event for whoever asks for it", async () => {
+    const text = `${"A long story. ".repeat(2_000)}The end.`;
+    const id = await me.start(scriptTag([{ text }]), world.folder());
+    await me.end(id);
+    const { events } = await page(id, "from=1&limit=500");
+    const cut = events.filter((event) => event.cut === true);
+    expect(cut.length).toBeGreaterThan(1);
+    for (const event of cut) {
+      expect(JSON.stringify(event)).not.toContain("The end.");
+      const whole = await me.get<ShownEvent>(`sessions/${id}/events/${String(event.id)}`);
+      expect(whole.cut).toBeUndefined();
+      expect(JSON.stringify(whole)).toContain("The end.");
+      expect({ ...whole, data: {} }).toEqual({ id: event.id, at: event.at, type: event.type, data: {} });
+    }
+    const { sessions } = await me.get<SessionList>("sessions?limit=1");
+    expect(sessions).toHaveLength(1);
+    expect(sessions[0]?.title.length).toBeLessThan(200);
+  });
+});
+
+describe("a log live", () => {
+  it("comes without a gap and none twice, however often the stream is cut", async () => {
+    const id = await me.start(calling(Array.from({ length: 8 }, (_, n) => echo(String(n)))), world.folder());
+    const seen: ShownEvent[] = [];
+    let cuts = 0;
+    for (let isOver = false; !isOver; cuts++) {
+      let got = 0;
+      for await (const { data, id: name, kind } of live(
+        await me.ask(`live?session=${id}&from=${String(seen.length + 1)}`),
+      )) {
+        if (kind !== "log") continue;
+        expect(name).toBe(String(data.id));
+        seen.push(data);
+        isOver = data.type === "turn.ended";
+        if (isOver || ++got === 3) break;
+      }
+    }
+    const { lastEventId: last } = await me.end(id);
+    const { events } = await page(id, "from=1&limit=500");
+    expect(cuts).toBeGreaterThan(3);
+    expect(last).toBeLessThan(500);
+    expect(ids(seen)).toEqual(upTo(seen.length));
+    expect(seen).toEqual(events.slice(0, seen.length));
+  });
+
+  it("shows what is being written before it has been said", async () => {
+    const words = ["Once upon", " a time", " there was"];
+    const script = [{ text: words, chunkDelayMs: 400, gate: "may-be-written" }];
+    const id = await me.start(scriptTag(script), world.folder());
+    const partials: string[] = [];
+    for await (const { data, kind } of live(await me.ask(`live?session=${id}&from=1`))) {
+      if (kind === "session" && data.turnStartedAt !== undefined) world.model.release("may-be-written");
+      if (kind === "partial") partials.push(data.text);
+      if (kind === "log" && data.type === "turn.ended") break;
+    }
+    const said = partials.filter((text) => text !== "");
+    expect(said.length).toBeGreaterThan(0);
+    for (const text of said) expect(words.join("")).toContain(text);
+  });
+
+  it("says that a session is gone, and goodbye before the server stops", async () => {
+    const other = await world.http();
+    const at = await signIn(other, other.token);
+    const id = await at.start(scriptTag([{ text: "Short." }]), world.folder());
+    await at.end(id);
+    const told: Live[] = [];
+    for await (const event of live(await at.ask(`live?session=${id}&from=1`))) {
+      told.push(event);
+      if (event.kind === "log" && event.data.type === "turn.ended") await at.post(`sessions/${id}/delete`);
+      if (event.kind === "gone") other.signal("SIGTERM");
+    }
+    const kinds = told.map(({ kind }) => kind);
+    expect(kinds).toContain("gone");
+    expect(kinds.at(-1)).toBe("bye");
+    expect(await other.exited).toBe(0);
+  });
+});
+
+/** `claude-code-mcp console`, as a person at a terminal starts it: the address that it prints, and its token. */
+async function startCommand(args: string[], env: Record<string, string>) {
+  const command = ["dist/cli/main.js", "console", ...args];
+  const child = spawn(process.execPath, command, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
+  const exited = once(child, "exit");
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, address = "", token = ""] = /^ +(http\S+)#token=(\S+)$/.exec(line) ?? [];
+    if (token === "") continue;
+    const end = async () => {
+      child.kill("SIGINT");
+      await exited;
+      return child.exitCode;
+    };
+    return { origin: new URL(address).origin, address, token, stderr: () => stderr, end };
+  }
+  throw new Error(`the command has ended: ${stderr}`);
+}
+
+describe("`claude-code-mcp console`", () => {
+  it("sees the session of a server on stdio and answers its request, whoever has the turn", async () => {
+    const [cwd, home] = [world.folder(), world.folder()];
+    const env = { HOME: home };
+    const server = await world.server({ env });
+    const file = join(cwd, "a");
+    const { sessionId } = await server.call("claude_code", { prompt: calling([writing(file)]), cwd });
+    const { actions } = await server.news(sessionId);
+    const started = await startCommand(["--port", "0"], { ...world.model.environment(world.configFolder), ...env });
+    expect(started.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/);
+    const at = await signIn(started, started.token);
+    expect(await at.get("me")).toMatchObject({ principal: "local", approvals: ["user", "caller", "console"] });
+    const { sessions } = await at.get<SessionList>("sessions");
+    expect(sessions).toMatchObject([{ id: sessionId, cwd, status: "waiting_permission", waitsFor: ["caller"] }]);
+    const { open } = await at.get<RequestList>("requests");
+    expect(open).toMatchObject([{ requestId: actions[0]?.requestId, toolName: "Write", input: { file_path: file } }]);
+    const answer = await at.post(`sessions/${sessionId}/requests/${open[0]?.requestId ?? ""}`, { decision: "allow" });
+    expect(answer.status).toBe(200);
+    const done = await server.end(sessionId);
+    expect(done).toMatchObject({ status: "idle", result: { result: "Over." } });
+    expect(existsSync(file)).toBe(true);
+    expect(decisions(done)).toEqual([["allow", "console"]]);
+    expect(await at.get("requests")).toMatchObject({ open: [], decided: [{ behavior: "allow", by: "console" }] });
+    await at.post(`sessions/${sessionId}/reply`, { prompt: scriptTag([{ text: "From here." }]) });
+    await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
+    expect(await started.end()).toBe(0);
+    expect(started.stderr()).toBe("");
+  });
+
+  it("ends at once with what runs in it, and takes down what was done there and nothing of what was said", async () => {
+    const home = world.folder();
+    const audit = join(home, "audit.log");
+    const env = { ...world.model.environment(world.configFolder), HOME: home };
+    const started = await startCommand(["--audit-log", audit], env);
+    const at = await signIn(started, started.token);
+    const before = world.processes().length;
+    const id = await at.start(scriptTag([{ text: "Whispered.", gate: "never" }]), world.folder());
+    await expect.poll(async () => (await at.get<SessionDetail>(`sessions/${id}`)).turnStartedAt).toBeDefined();
+    await at.post(`sessions/${id}/rename`, { title: "Whispered." });
+    await at.post(`sessions/${id}/requests/none`, { decision: "deny", message: "Whispered." });
+    await at.post(`sessions/${id}/reply`, { prompt: "Whispered." });
+    const ending = Date.now();
+    expect(await started.end()).toBe(0);
+    expect(Date.now() - ending).toBeLessThan(8_000);
+    // Not counting the command itself, which lives in the same world.
+    await expect.poll(() => world.processes().length).toBeLessThan(before);
+    const text = readFileSync(audit, "utf8");
+    expect(text).not.toMatch(new RegExp(`Whispered|${started.token}`));
+    const entries = text.trim().split("\n");
+    expect(entries.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { action: "sign-in", outcome: "ok" },
+      { action: "start", sessionId: id, outcome: "ok" },
+      { action: "rename", sessionId: id, outcome: "ok" },
+      { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "not_found" },
+      { action: "reply", sessionId: id, outcome: "conflict" },
+    ]);
+  });
+
+  it("is for whoever has started it, whatever the settings say of a server for many", async () => {
+    const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
+    const others = ["--public-url", "https://agents.example/here", "--oauth-issuer", "https://issuer.example"];
+    const env = { HOME: world.folder() };
+    const started = await startCommand([...args, ...others], env);
+    const answer = await send(started, "api/sign-in", post({ token: started.token }));
+    expect(answer.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
+    ]);
+    await expect(signIn(started, tokens.ann)).rejects.toThrow("401");
+    const { port } = new URL(started.origin);
+    await expect(startCommand(["--port", port], env)).rejects.toThrow("--port: cannot listen");
+    expect(await started.end()).toBe(0);
+  });
+
+  it("refuses what does not go with it, and says what to do", async () => {
+    const env = { HOME: world.folder() };
+    await expect(startCommand(["--http", "127.0.0.1:0"], env)).rejects.toThrow("Leave out --http here.");
+    await expect(startCommand(["--port", "many"], env)).rejects.toThrow("--port must be a number from 0 to 65535");
+  });
+});

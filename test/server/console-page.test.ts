@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { send } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** The page of the console as the server hands it out. */
+
+let world: World;
+let http: HttpServer;
+beforeAll(async () => {
+  world = await createWorld();
+  http = await world.http();
+});
+afterAll(async () => world.close());
+
+const statusOf = async (answer: Promise<Response>) => (await answer).status;
+
+describe("the page", () => {
+  it("comes with headers under which nothing of others is loaded or run", async () => {
+    for (const path of ["", "api/me", "assets/none.js"]) {
+      const { headers } = await send(http, path);
+      const policy = new Map(
+        headers
+          .get("content-security-policy")
+          ?.split("; ")
+          .map((part) => part.split(/ (.*)/s) as [string, string]),
+      );
+      expect(Object.fromEntries(policy)).toMatchObject({
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+      });
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("referrer-policy")).toBe("no-referrer");
+      expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+    }
+  });
+
+  it("is the files of the build and no other", async () => {
+    const home = await fetch(http.origin, { redirect: "manual" });
+    expect([home.status, home.headers.get("location")]).toEqual([302, "console/"]);
+    const page = await send(http, "");
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    const [, script = ""] = /<script[^>]+src="\.\/([^"]+)"/.exec(await page.text()) ?? [];
+    const code = await send(http, script);
+    expect([code.status, code.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+    expect(code.headers.get("cache-control")).toContain("immutable");
+    const known = { "if-none-match": code.headers.get("etag") ?? "" };
+    expect(await statusOf(send(http, script, { headers: known }))).toBe(304);
+    for (const path of ["assets/..%2f..%2f..%2fpackage.json", "%2e%2e/%2e%2e/package.json", "nothing.js", "assets"]) {
+      expect([path, await statusOf(send(http, path))]).toEqual([path, 404]);
+    }
+  });
+
+  it("is not there with --no-console, nor is its API", async () => {
+    const other = await world.http({ args: ["--no-console"] });
+    for (const path of ["", "index.html", "api/me", "api/sessions"]) {
+      const headers = { authorization: `Bearer ${other.token}` };
+      expect([path, await statusOf(send(other, path, { headers }))]).toEqual([path, 404]);
+    }
+    expect(await statusOf(send(other, "api/sign-in", post({ token: other.token })))).toBe(404);
+    await other.close();
+  });
+});

@@ -1,0 +1,64 @@
+import { EventEmitter } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Hono } from "hono";
+import { afterEach, describe, expect, it } from "vitest";
+import type { ConsoleApi } from "../../src/console/api.ts";
+import { mountConsole } from "../../src/http/console/console.ts";
+import { createPage } from "../../src/http/console/page.ts";
+import type { Env } from "../../src/http/door.ts";
+
+/** The console's door without a server behind it. */
+
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
+
+/** `live` is what a stream tells. */
+function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
+  const app = new Hono<Env>();
+  mountConsole(app, {
+    api: { me: () => Promise.reject(new Error("not asked for")) as never, routes: [], live: () => live },
+    page: async () => Promise.resolve(undefined),
+    requests: undefined as never,
+    enter: async () => Promise.resolve({ caller: { principal: "ann", scopes: ["read"] }, kind: "token" }),
+    publicUrl: () => "http://127.0.0.1:1",
+    maxBodyBytes: 1000,
+    audit: undefined,
+    leaving: new AbortController().signal,
+    log: { warn: () => undefined },
+  });
+  return app;
+}
+
+describe("a stream", () => {
+  it.each(["GET", "HEAD"])(
+    "of a %s that nobody reads ends with its connection, however much was to be told",
+    async (method) => {
+      const outgoing = new EventEmitter();
+      let end: (method: string) => void = () => undefined;
+      const ended = new Promise<string>((resolve) => (end = resolve));
+      const app = mounted(async (send, signal) => {
+        while (!signal.aborted) await send("partial", { text: "x".repeat(1_000) });
+        end(method);
+      });
+      await app.request("/console/api/live", { method }, { outgoing });
+      outgoing.emit("close");
+      expect(await ended).toBe(method);
+    },
+  );
+});
+
+it("the page is there once its files can be read, whatever was before", async () => {
+  const folder = join(mkdtempSync(join(tmpdir(), "ccm-page-")), "console");
+  folders.push(join(folder, ".."));
+  const page = createPage(folder);
+  const request = new Request("http://127.0.0.1/console/");
+  await expect(page(request, "")).rejects.toThrow("ENOENT");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "index.html"), "<p>Here.</p>");
+  const answer = await page(request, "");
+  expect(await answer?.text()).toBe("<p>Here.</p>");
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { ago, count, duration, shortPath, ticking, usd } from "../../console/src/parts/format.ts";
+import { oneLine, plain } from "../../console/src/parts/plain.ts";
+
+describe("what the console says of times, costs and names", () => {
+  it.each<[number, string]>([
+    [-5, "0.0 s"],
+    [420, "0.4 s"],
+    [9_990, "10.0 s"],
+    [59_400, "59 s"],
+    [59_600, "1 min 00 s"],
+    [185_000, "3 min 05 s"],
+    [3_600_000, "1 h 00 min"],
+    [90_000_000, "1 d 1 h"],
+  ])("%i ms are %s", (ms, words) => {
+    expect(duration(ms)).toBe(words);
+  });
+
+  it.each<[number, string]>([
+    [-60_000, "just now"],
+    [9_000, "just now"],
+    [59_999, "59 s ago"],
+    [60_000, "1 min ago"],
+    [7_200_000, "2 h ago"],
+    [86_400_000, "1 d ago"],
+  ])("what was %i ms before is %s", (ms, words) => {
+    const now = Date.UTC(2026, 0, 31);
+    expect(ago(now - ms, now)).toBe(words);
+  });
+
+  it("counts on in whole seconds", () => {
+    expect(ticking(-1)).toBe("0 s");
+    expect(ticking(4_700)).toBe("4 s");
+    expect(ticking(119_900)).toBe("1 min 59 s");
+  });
+
+  it("writes amounts with cents, and less than one as such", () => {
+    expect([0, 0.004, 0.01, 1234.5].map(usd)).toEqual(["$0.00", "<$0.01", "$0.01", "$1,234.50"]);
+    expect([count(1, "turn"), count(2000, "turn"), count(0, "reply", "replies")]).toEqual([
+      "1 turn",
+      "2,000 turns",
+      "0 replies",
+    ]);
+  });
+
+  it("keeps the end of a path", () => {
+    expect(shortPath("/work/shop")).toBe("/work/shop");
+    expect(shortPath("/home/ada/projects/customers/shop/backend", 20)).toBe("…/shop/backend");
+    expect(shortPath("C:\\Users\\Ada\\projects\\customers\\shop", 20)).toBe("…\\customers\\shop");
+    expect(shortPath("/a/name-that-is-longer-than-all-that-is-allowed", 20)).toBe(
+      "…/name-that-is-longer-than-all-that-is-allowed",
+    );
+  });
+});
+
+describe("text of agents", () => {
+  it("loses the colours of terminals", () => {
+    expect(plain("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007done")).toBe("red done");
+  });
+
+  it("shows what is not seen or turns text around", () => {
+    expect(plain("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
+  });
+
+  it("keeps lines, tabs and letters of all scripts", () => {
+    expect(plain("a\r\n\tשלום 👩‍💻")).toBe("a\n\tשלום 👩‍💻");
+    expect(oneLine("  a\r\n\tb ")).toBe("a b");
+  });
+});

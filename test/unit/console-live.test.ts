@@ -1,0 +1,211 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { shownEvent } from "../../src/console/events.ts";
+import { tellLive, type Send } from "../../src/console/live.ts";
+import { pendingOf } from "../../src/console/pending.ts";
+import type { Sources } from "../../src/console/sources.ts";
+import { Titles } from "../../src/console/titles.ts";
+import type { LiveEvents } from "../../src/console/wire.ts";
+import { sessionNotFound } from "../../src/domain/error.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { OpenAsk } from "../../src/domain/permission.ts";
+import { initialState } from "../../src/domain/session.ts";
+import type { Engine } from "../../src/engine/api.ts";
+import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
+
+/** What an open page is told when luck is bad: the engine of these tests does what each of them says. */
+
+type Verbs = Pick<Engine, "delivered" | "get" | "list" | "partial" | "read">;
+
+const ANN = { principal: "ann", scopes: ["read", "run", "approve"] } as const;
+
+function record(over: Partial<SessionRecord> = {}): SessionRecord {
+  const state = { ...initialState(1), lastEventId: 1 };
+  return {
+    id: "s",
+    principal: "ann",
+    spec: { cwd: "/repo" },
+    state,
+    title: undefined,
+    createdAt: 1,
+    updatedAt: 1,
+    rev: 1,
+    owner: null,
+    ...over,
+  } as SessionRecord;
+}
+
+const queued = (text: string): StoredEvent => ({
+  id: 1,
+  at: 1,
+  type: "prompt.queued",
+  data: { promptId: "p", text },
+});
+const asked: StoredEvent = {
+  id: 2,
+  at: 1,
+  type: "permission.asked",
+  data: { requestId: "r", kind: "permission", toolName: "Bash", input: {}, toolUseId: "u" },
+};
+const open = (over: Partial<OpenAsk> = {}): OpenAsk => ({
+  requestId: "r",
+  kind: "permission",
+  toolName: "Bash",
+  eventId: 2,
+  createdAt: 1,
+  expiresAt: 1000,
+  seenWhole: false,
+  ...over,
+});
+const waiting = (over: Partial<OpenAsk>, rev: number): SessionRecord => {
+  const { state } = record();
+  return record({ rev, state: { ...state, asks: [open(over)] } });
+};
+
+function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothing): Sources {
+  const engine = {
+    list: async () => Promise.resolve([]),
+    read: async (_: string, __: string, from: number) => Promise.resolve([queued("Do it."), asked].slice(from - 1)),
+    delivered: async () => Promise.resolve(),
+    partial: () => "",
+    ...verbs,
+  } as unknown as Engine;
+  const store = { tail } as unknown as Sources["store"];
+  return { engine, store, titles: new Titles(engine), numbers: () => Promise.reject(new Error("not asked for")) };
+}
+
+async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
+  while (!signal.aborted) {
+    await nextTurn();
+    yield* [];
+  }
+}
+
+type Told = { [K in keyof LiveEvents]: readonly [K, LiveEvents[K]] }[keyof LiveEvents];
+
+/** What is told until `isEnough`, which is asked after each. */
+async function toldBy(sources: Sources, isEnough: (told: readonly Told[]) => boolean, session?: string) {
+  const told: Told[] = [];
+  const ended = new AbortController();
+  const send: Send = async (kind, data) => {
+    told.push([kind, data] as unknown as Told);
+    if (isEnough(told)) ended.abort();
+    return Promise.resolve();
+  };
+  await tellLive(sources, { caller: ANN, query: { session, from: 1 } }, send, ended.signal);
+  return told;
+}
+
+const of = <K extends keyof LiveEvents>(told: readonly Told[], kind: K) =>
+  told.filter((each) => each[0] === kind).map(([, data]) => data as LiveEvents[K]);
+
+describe("an open page", () => {
+  it("looks at what has changed a moment ago, and not again and again at all since the last change", async () => {
+    const queries: SessionQuery[] = [];
+    const ended = new AbortController();
+    const list: Verbs["list"] = async (query) => {
+      if (query.statuses === undefined && queries.push(query) === 3) ended.abort();
+      return Promise.resolve([]);
+    };
+    const told = tellLive(
+      sourcesOf({ list }),
+      { caller: ANN, query: { session: undefined, from: 1 } },
+      async () => Promise.resolve(),
+      ended.signal,
+    );
+    await told;
+    const [first = 0, , third = 0] = queries.map(({ since }) => since);
+    expect(third).toBeGreaterThan(first);
+    expect(Date.now() - third).toBeLessThan(10_000);
+  });
+
+  it("is told anew when a request ends, where only that has changed", async () => {
+    let looks = 0;
+    const list: Verbs["list"] = async ({ statuses }) => {
+      if (!statuses) looks++;
+      return Promise.resolve([looks < 3 ? waiting({}, 1) : waiting({ expiresAt: 5000 }, 2)]);
+    };
+    const told = await toldBy(sourcesOf({ list }), (all) => of(all, "requests").length === 2);
+    expect(of(told, "requests").map(([request]) => request?.expiresAt)).toEqual([1000, 5000]);
+    expect(of(told, "sessions")).toHaveLength(1);
+  });
+
+  it("is told of everything else while a server is stuck to which a request was to be told as shown", async () => {
+    let looks = 0;
+    const list: Verbs["list"] = async ({ statuses }) => {
+      if (!statuses) looks++;
+      return Promise.resolve(statuses || looks < 2 ? [waiting({}, 1)] : [record({ id: "other" })]);
+    };
+    const delivered: Verbs["delivered"] = async () => new Promise(() => undefined);
+    const told = await toldBy(sourcesOf({ list, delivered }), (all) => of(all, "sessions").length === 2);
+    expect(
+      of(told, "sessions")
+        .flat()
+        .map(({ id }) => id),
+    ).toEqual(["s", "other"]);
+  });
+
+  it("hears nothing more under the id of a session that is gone", async () => {
+    let looks = 0;
+    const get: Verbs["get"] = async (_, id) => {
+      if (++looks > 3) throw sessionNotFound(id);
+      return Promise.resolve(record());
+    };
+    let isGone = false;
+    let heard = 0;
+    const partial = () => {
+      if (isGone) heard++;
+      return "";
+    };
+    let tailEnded = false;
+    async function* tail(...args: Parameters<typeof nothing>) {
+      yield* nothing(...args);
+      tailEnded = true;
+    }
+    let others = 0;
+    const list: Verbs["list"] = async () => Promise.resolve(isGone ? [record({ id: `n${String(++others)}` })] : []);
+    await toldBy(
+      sourcesOf({ get, list, partial }, tail),
+      (all) => {
+        isGone = of(all, "gone").length > 0;
+        return isGone && of(all, "sessions").length >= 2;
+      },
+      "s",
+    );
+    expect([tailEnded, heard]).toEqual([true, 0]);
+  });
+
+  it("and a list are told of the others when one is deleted between two looks at it", async () => {
+    const read: Verbs["read"] = async (_, id) => Promise.reject(sessionNotFound(id));
+    const list: Verbs["list"] = async () => Promise.resolve([waiting({}, 1)]);
+    const told = await toldBy(sourcesOf({ list, read }), (all) => of(all, "requests").length > 0);
+    expect(of(told, "sessions")).toMatchObject([[{ id: "s", title: "" }]]);
+    expect(of(told, "requests")).toEqual([[]]);
+    expect(await pendingOf(sourcesOf({ list, read }), "ann")).toEqual([]);
+  });
+});
+
+it("the title of a session that was deleted is not that of another which has its id", async () => {
+  const texts = ["Hers.", "His."];
+  const titles = new Titles({ read: async () => Promise.resolve([queued(texts.shift() ?? "")]) });
+  expect(await titles.of(record())).toBe("Hers.");
+  expect(await titles.of(record())).toBe("Hers.");
+  expect(await titles.of(record({ principal: "bob", createdAt: 2 }))).toBe("His.");
+});
+
+describe("an event as it is shown", () => {
+  it("has no more levels than any hand can hold, and the beginnings of its texts", () => {
+    const deep: unknown = JSON.parse(`${'{"__proto__":['.repeat(2_300)}"${"x".repeat(20_000)}"${"]}".repeat(2_300)}`);
+    const event = { ...asked, data: { ...asked.data, input: { deep, long: "y".repeat(20_000), n: 1 } } } as StoredEvent;
+    const shown = shownEvent(event);
+    expect(shown).toMatchObject({ id: 2, type: "permission.asked", cut: true, data: { toolName: "Bash" } });
+    const text = JSON.stringify(shown);
+    expect(text).toContain("…");
+    expect(text.length).toBeLessThan(20_000);
+    expect(text).toContain(`"long":"${"y".repeat(10_000)}","n":1`);
+  });
+
+  it("is itself where there is nothing to cut", () => {
+    expect(shownEvent(asked)).toBe(asked);
+  });
+});

@@ -1,0 +1,250 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createNumbers } from "../../src/console/numbers.ts";
+import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { breather, RememberedQuarters } from "../../src/stats/remembered.ts";
+import { createMemoryStore } from "../../src/store/memory.ts";
+import { StoreFile } from "./store-files.ts";
+import { claimed, session, TTL, write } from "./store-world.ts";
+
+const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
+const asked: SessionEvent = {
+  type: "permission.asked",
+  data: { requestId: "r", kind: "permission", toolName: "Bash", input: {}, toolUseId: "u" },
+};
+const answered: SessionEvent = {
+  type: "permission.answered",
+  data: { requestId: "r", toolName: "Bash", behavior: "allow", by: "caller" },
+};
+const ended = (over: Partial<TurnEnded> = {}): SessionEvent => ({
+  type: "turn.ended",
+  data: {
+    turnId: "t",
+    outcome: "done",
+    isError: false,
+    durationMs: 1000,
+    durationApiMs: 10,
+    numTurns: 1,
+    costUsd: 0,
+    sessionTurns: 1,
+    sessionCostUsd: 0,
+    ...over,
+  },
+});
+const result = (tokens: number, costs: Record<string, number>): SessionEvent => ({
+  type: "message",
+  data: {
+    message: {
+      type: "result",
+      num_turns: 1,
+      usage: {
+        input_tokens: tokens,
+        output_tokens: 2,
+        cache_read_input_tokens: 3,
+        cache_creation_input_tokens: 4,
+      },
+      modelUsage: Object.fromEntries(Object.entries(costs).map(([model, costUSD]) => [model, { costUSD }])),
+    },
+  },
+});
+
+const NOW = Date.parse("2026-03-10T12:00:00Z");
+
+type Log = readonly (readonly [at: string, event: SessionEvent])[];
+
+const STORES = {
+  memory: async () => {
+    const store = createMemoryStore({ now: () => NOW });
+    return Promise.resolve({ node: store.connect("a"), close: async () => Promise.resolve() });
+  },
+  sqlite: async () => {
+    const store = await StoreFile.make();
+    return { node: store.connect("a"), close: store.close };
+  },
+};
+
+describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, open) => {
+  let node: SessionBackend;
+  let close: () => Promise<void>;
+
+  beforeEach(async () => {
+    ({ node, close } = await open());
+    await node.heartbeat(TTL);
+  });
+  afterEach(async () => close());
+
+  /** A session whose log is this. */
+  async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
+    const at = Date.parse(log[0]?.[0] ?? "2026-03-01T00:00:00Z");
+    const { record } = await node.create(session({ principal, at, spec: { cwd } }));
+    const lease = await claimed(node, record.id);
+    for (const [when, event] of log) await write(node, lease, [event], Date.parse(when));
+    return record.id;
+  }
+
+  /** A turn at that time. */
+  const turn = (at: string, costUsd: number, over: Partial<TurnEnded> = {}): Log => [
+    [at, started],
+    [at, ended({ costUsd, ...over })],
+  ];
+
+  const numbers = (query = {}, principal = "ann") => createNumbers(node, () => NOW)(principal, query);
+
+  it("are the sums of a principal's own sessions, by day, model and folder", async () => {
+    await keep([
+      ["2026-03-05T10:00:00Z", started],
+      ["2026-03-05T10:01:00Z", asked],
+      ["2026-03-05T10:04:00Z", answered],
+      ["2026-03-05T10:05:00Z", result(10, { opus: 3, haiku: 1 })],
+      ["2026-03-05T10:05:00Z", ended({ resultEventId: 4, costUsd: 4, durationMs: 300_000 })],
+      ["2026-03-07T08:00:00Z", started],
+      ["2026-03-07T08:01:00Z", ended({ outcome: "failed", isError: true, costUsd: 0.1, durationMs: 60_000 })],
+    ]);
+    await keep(turn("2026-03-07T09:00:00Z", 0.2, { outcome: "lost", isError: true }));
+    await keep(turn("2026-03-07T09:30:00Z", 9, { outcome: "interrupted", isError: true }), { cwd: "/other" });
+    await keep(turn("2026-03-07T09:00:00Z", 100), { principal: "bob" });
+
+    const { days, directories, models, since, totals } = await numbers();
+    expect(since).toBe(Date.parse("2026-02-08T12:00:00Z"));
+    expect(totals).toEqual({
+      turns: 4,
+      failed: 2,
+      costUsd: 13.3,
+      tokens: { input: 10, output: 2, cacheRead: 3, cacheCreation: 4 },
+      durationMs: 362_000,
+      waitedMs: 180_000,
+    });
+    expect(days).toMatchObject([
+      { day: "2026-03-05", turns: 1, failed: 0, costByModel: { opus: 3, haiku: 1 }, waitedMs: 180_000 },
+      { day: "2026-03-07", turns: 3, failed: 2, costUsd: 9.3, costByModel: { "(unknown)": 9.3 } },
+    ]);
+    expect(models).toEqual([
+      { model: "(unknown)", costUsd: 9.3 },
+      { model: "opus", costUsd: 3 },
+      { model: "haiku", costUsd: 1 },
+    ]);
+    expect(directories).toMatchObject([
+      { cwd: "/other", sessions: 1, turns: 1, costUsd: 9 },
+      { cwd: "/repo", sessions: 2, turns: 3, costUsd: 4.3, failed: 2 },
+    ]);
+    expect((await numbers({}, "bob")).totals.costUsd).toBe(100);
+    expect(await numbers({}, "nobody")).toMatchObject({ days: [], models: [], directories: [], totals: { turns: 0 } });
+  });
+
+  it("go by the days of the zone, also where the clock is put forward", async () => {
+    await keep([
+      ...turn("2026-03-07T22:59:59Z", 1),
+      ...turn("2026-03-07T23:00:00Z", 2),
+      // In New York an hour is left out on March 8: this day has 23.
+      ...turn("2026-03-08T04:59:59Z", 4),
+      ...turn("2026-03-08T05:00:00Z", 8),
+      ...turn("2026-03-09T03:59:59Z", 16),
+      ...turn("2026-03-09T04:00:00Z", 32),
+      // Kathmandu is 5:45 ahead.
+      ...turn("2026-03-09T18:14:59Z", 64),
+      ...turn("2026-03-09T18:15:00Z", 128),
+    ]);
+    const costs = async (zone?: string) => {
+      const { days } = await numbers({ zone });
+      return Object.fromEntries(days.map(({ costUsd, day }) => [day.slice(5), costUsd]));
+    };
+    expect(await costs()).toEqual({ "03-07": 3, "03-08": 12, "03-09": 240 });
+    expect(await costs("Europe/Berlin")).toEqual({ "03-07": 1, "03-08": 14, "03-09": 240 });
+    expect(await costs("America/New_York")).toEqual({ "03-07": 7, "03-08": 24, "03-09": 224 });
+    expect(await costs("Asia/Kathmandu")).toEqual({ "03-08": 15, "03-09": 112, "03-10": 128 });
+  });
+
+  it("leave out what was before, and sessions of which nothing is left", async () => {
+    await keep([...turn("2026-03-01T00:00:00Z", 1), ...turn("2026-03-08T00:10:00Z", 2)]);
+    await keep([...turn("2026-03-01T00:00:00Z", 4), ["2026-03-08T01:00:00Z", started]]);
+    await keep(turn("2024-12-01T00:00:00Z", 8));
+    const late = await numbers({ since: Date.parse("2026-03-08T00:14:00Z") });
+    expect([late.since, late.totals.costUsd]).toEqual([Date.parse("2026-03-08T00:00:00Z"), 2]);
+    expect(late.directories).toMatchObject([{ sessions: 1 }]);
+    const all = await numbers({ since: 0 });
+    expect([all.since, all.totals.costUsd]).toEqual([Date.parse("2025-03-09T12:00:00Z"), 7]);
+  });
+
+  it("refuse a zone that there is not, and a time that is none", async () => {
+    const refused = { name: "AppError", code: "INVALID_ARGUMENT" };
+    await expect(numbers({ zone: "Mars/Olympus" })).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining('zone: is no time zone: "Mars/Olympus"') as unknown,
+    });
+    await expect(numbers({ since: Number.NaN })).rejects.toMatchObject(refused);
+  });
+
+  it("read a log again only when its session has changed, and count all of many", async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 120; n++) ids.push(await keep(turn("2026-03-09T00:00:00Z", 1)));
+    const read: string[] = [];
+    const counting: Pick<SessionBackend, "list" | "read"> = {
+      list: async (query) => node.list(query),
+      read: async (...args) => {
+        read.push(args[0]);
+        return node.read(...args);
+      },
+    };
+    const ask = createNumbers(counting, () => NOW);
+    expect((await ask("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
+    expect(new Set(read)).toEqual(new Set(ids));
+    read.length = 0;
+    // Another zone and another time are sums of the same.
+    await ask("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
+    expect(read).toEqual([]);
+
+    const lease = await claimed(node, ids[7]!);
+    for (const [, event] of turn("", 0.5)) await write(node, lease, [event], NOW - 1);
+    expect((await ask("ann", {})).totals).toMatchObject({ turns: 121, costUsd: 120.5 });
+    expect(new Set(read)).toEqual(new Set([ids[7]]));
+  });
+
+  it("forget the sessions that were asked for longest ago, once they are too many", async () => {
+    const [first, second] = [await keep(turn("2026-03-09T00:00:00Z", 1)), await keep(turn("2026-03-09T00:00:00Z", 2))];
+    let reads = 0;
+    const store: Pick<SessionBackend, "read"> = {
+      read: async (...args) => {
+        reads += 1;
+        return node.read(...args);
+      },
+    };
+    const remembered = new RememberedQuarters(store, 3);
+    const readsOf = async (id: string): Promise<number> => {
+      reads = 0;
+      await remembered.of((await node.get(id))!, breather());
+      return reads;
+    };
+    expect(await readsOf(first)).toBeGreaterThan(0);
+    expect(await readsOf(first)).toBe(0);
+    expect(await readsOf(second)).toBeGreaterThan(0);
+    expect(await readsOf(second)).toBe(0);
+    expect(await readsOf(first)).toBeGreaterThan(0);
+  });
+});
+
+it("leave the event loop to others while they are read", async () => {
+  const node = createMemoryStore({ now: () => NOW }).connect("a");
+  await node.heartbeat(TTL);
+  for (let n = 0; n < 20; n++) {
+    const { record } = await node.create(session({ principal: "ann", at: NOW }));
+    await write(node, await claimed(node, record.id), [started, ended()], NOW);
+  }
+  const slow: Pick<SessionBackend, "list" | "read"> = {
+    list: async (query) => node.list(query),
+    read: async (...args) => {
+      // As a long read of SQLite holds the thread.
+      for (const until = performance.now() + 6; performance.now() < until;);
+      return node.read(...args);
+    },
+  };
+  let turns = 0;
+  let isOver = false;
+  const others = (): void => {
+    turns += 1;
+    if (!isOver) setImmediate(others);
+  };
+  setImmediate(others);
+  await createNumbers(slow, () => NOW)("ann", {});
+  isOver = true;
+  expect(turns).toBeGreaterThan(15);
+});

@@ -1,0 +1,123 @@
+import { describe, expect, test } from "vitest";
+import { changedLines } from "../../console/src/requests/words/changed-lines.ts";
+import { harmless, piecesOf } from "../../console/src/requests/words/harmless.ts";
+import { readObject } from "../../console/src/requests/words/json-place.ts";
+import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
+import { leftWords } from "../../console/src/requests/words/time-left.ts";
+import type { PendingRequest } from "../../src/console/wire.ts";
+
+const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
+  sessionId: "s1",
+  title: "Mend the tests",
+  cwd: "/work/shop",
+  requestId: "r1",
+  eventId: 7,
+  type: "permission",
+  toolName: "Bash",
+  input: { command: "npm test", description: "Run the tests" },
+  remember: ["Bash(npm test)"],
+  rung: "console",
+  createdAt: 1_000,
+  expiresAt: 60_000,
+  ...changes,
+});
+
+describe("JSON that is typed", () => {
+  test("an object is read", () => {
+    expect(readObject(' {"a": [1, -2.5e3, "\\u00e9 \\"", null, {}]} ')).toEqual({
+      ok: true,
+      value: { a: [1, -2500, 'é "', null, {}] },
+    });
+  });
+
+  test.each([
+    ['{\n  "a": 1\n  "b": 2\n}', 'Line 3, column 3: expected a comma or }, found "\\"".'],
+    ['{"a": 1,}', 'Line 1, column 9: expected a name in double quotes ", found "}".'],
+    ['{"a" 1}', 'Line 1, column 6: expected a colon, found "1".'],
+    ['{"a": tru}', 'Line 1, column 7: expected a value, found "t".'],
+    ['{"a": 01}', 'Line 1, column 7: expected a value, found "0".'],
+    ['{"a": [1, 2}', 'Line 1, column 12: expected a comma or ], found "}".'],
+    ['{"a": "b', 'Line 1, column 9: expected the closing quote " (a new line is written \\n), found the end.'],
+    ['{"a": "b\nc"}', 'Line 1, column 9: expected the closing quote " (a new line is written \\n), found "\\n".'],
+    ['{"a": "C:\\x"}', 'Line 1, column 10: expected a known escape (a lone \\ is written \\\\), found "\\\\".'],
+    ["{} {}", 'Line 1, column 4: expected nothing more, found "{".'],
+    ["", "Line 1, column 1: expected a value, found the end."],
+    ["[1]", 'Line 1, column 1: expected one object in braces { }, found "[".'],
+  ])("%j: where it goes wrong", (text, problem) => {
+    expect(readObject(text)).toMatchObject({ ok: false, problem });
+  });
+
+  test("a place is never behind the fault", () => {
+    const good = JSON.stringify({ a: [1, { b: "x\ny" }, true], c: -0.5, d: null }, undefined, 1);
+    const late = Array.from(
+      good,
+      (_, at) => [at, readObject(good.slice(0, at)), readObject(`${good.slice(0, at)}@`)] as const,
+    )
+      .flatMap(([at, ...reads]) => reads.map((read) => ({ at, read })))
+      .filter(({ at, read }) => read.ok || read.at > at + 1);
+    expect(late).toEqual([]);
+  });
+});
+
+describe("what it is about", () => {
+  test("in words", () => {
+    expect(headline(request())).toBe("Claude Code asks to run a command");
+    expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
+    expect(headline(request({ toolName: "mcp__git__hub__open" }))).toBe(
+      "Claude Code asks to use hub__open of the MCP server git",
+    );
+    expect(headline(request({ toolName: "toString" }))).toBe("Claude Code asks to use a tool");
+    expect(headline(request({ type: "question", input: { questions: [1, 2] } }))).toBe("Claude Code has 2 questions");
+  });
+
+  test("nothing of an input is left out", () => {
+    const inputs: [string, Record<string, unknown>][] = [
+      ["Bash", { command: "ls", description: "List", timeout: 5, run_in_background: true }],
+      ["Bash", { command: ["ls"] }],
+      ["Write", { file_path: "/a", content: "x", mode: 1 }],
+      ["Edit", { file_path: "/a", old_string: "x", new_string: "y", replace_all: true }],
+      ["MultiEdit", { file_path: "/a", edits: [{ old_string: "x", new_string: "y" }] }],
+      ["MultiEdit", { file_path: "/a", edits: [{ old_string: "x", new_string: "y", replace_all: true }] }],
+      ["toString", { a: 1 }],
+    ];
+    const kinds = inputs.map(([toolName, input]) => shapeOf({ toolName, input }));
+    expect(kinds.map(({ kind, rest }) => [kind, rest])).toEqual([
+      ["command", { timeout: 5, run_in_background: true }],
+      ["fields", { command: ["ls"] }],
+      ["diffs", { mode: 1 }],
+      ["diffs", { replace_all: true }],
+      ["diffs", {}],
+      ["fields", inputs[5]?.[1]],
+      ["fields", { a: 1 }],
+    ]);
+  });
+
+  test("nothing of a text hides", () => {
+    expect(harmless("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe("ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}");
+    expect(piecesOf("a\u0000b").map(({ isOdd, raw, text }) => [text, raw, isOdd])).toEqual([
+      ["a", "a", false],
+      ["\\x00", "\u0000", true],
+      ["b", "b", false],
+    ]);
+    expect(harmless("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
+  });
+
+  test("lines that change", () => {
+    const told = (before: string, after: string) =>
+      changedLines(before, after).flatMap(({ kind, lines }) => lines.map((line) => `${kind} ${line}`));
+    expect(told("", "a\n\nb\n")).toEqual(["added a", "added ", "added b"]);
+    expect(told("a\nb\n", "a\nc\n")).toEqual(["same a", "removed b", "added c"]);
+    expect(told("a", "a\n")).toEqual(["same a", "added "]);
+    expect(told("a", "")).toEqual(["removed a"]);
+  });
+
+  test("times", () => {
+    expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(leftWords)).toEqual([
+      "0:00",
+      "0:09",
+      "2:41",
+      "1 h 05 min",
+      "2 days",
+    ]);
+  });
+});

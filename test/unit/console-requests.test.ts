@@ -1,0 +1,203 @@
+import { describe, expect, test } from "vitest";
+import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../console/src/requests/words/answer.ts";
+import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
+import { Guard } from "../../console/src/requests/words/guard.ts";
+import {
+  answersOf,
+  NO_CHOICE,
+  questionsIn,
+  withOther,
+  withPick,
+  type Question,
+} from "../../console/src/requests/words/questions.ts";
+import { grouped, shownNow } from "../../console/src/requests/words/shown.ts";
+import type { PendingRequest } from "../../src/console/wire.ts";
+
+const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
+  sessionId: "s1",
+  title: "Mend the tests",
+  cwd: "/work/shop",
+  requestId: "r1",
+  eventId: 7,
+  type: "permission",
+  toolName: "Bash",
+  input: { command: "npm test", description: "Run the tests" },
+  remember: ["Bash(npm test)"],
+  rung: "console",
+  createdAt: 1_000,
+  expiresAt: 60_000,
+  ...changes,
+});
+
+describe("what is sent", () => {
+  test("a denial, with a message where there is one", () => {
+    expect(denied("  \n")).toEqual({ decision: "deny" });
+    expect(denied(" Use pnpm. ")).toEqual({ decision: "deny", message: "Use pnpm." });
+  });
+
+  test("a command is edited as text, and its other fields stay", () => {
+    const asked = request();
+    expect(editableOf(asked)).toEqual({ key: "command", text: "npm test" });
+    const edited = editedInput(asked, 'echo "{"');
+    expect(edited).toEqual({ ok: true, value: { command: 'echo "{"', description: "Run the tests" } });
+  });
+
+  test("an input of one text is edited as text, any other as JSON", () => {
+    expect(editableOf(request({ toolName: "Skill", input: { skill: "pdf" } }))).toEqual({ key: "skill", text: "pdf" });
+    expect(editableOf(request({ toolName: "Read", input: { file_path: "/a", limit: 3 } })).key).toBeUndefined();
+    expect(editableOf(request({ input: { command: 3 } })).key).toBeUndefined();
+    expect(editableOf(request({ type: "plan", input: { plan: "# Go", more: 1 } }))).toEqual({
+      key: "plan",
+      text: "# Go",
+    });
+  });
+
+  test("what cannot be seen is an escape where JSON is edited, and is itself again when it is sent", () => {
+    const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
+    const { text } = editableOf(asked);
+    expect(text).toContain("/a\\u202eb\\udb40\\udc41");
+    expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
+  });
+
+  test("what was edited goes along, what is as it was does not", () => {
+    const { input } = request();
+    expect(allowedWith({ input }, { ...input })).toEqual({ decision: "allow" });
+    expect(allowedWith({ input }, { command: "ls" })).toEqual({ decision: "allow", updatedInput: { command: "ls" } });
+  });
+
+  test.each([
+    [{ decision: "allow" }, {}, "Allowed."],
+    [{ decision: "allow", updatedInput: {} }, {}, "Allowed with your changes."],
+    [{ decision: "allow_for_session" }, {}, "Allowed, and until the session ends also Bash(npm test)."],
+    [{ decision: "deny", message: "No" }, {}, "Denied, with your message."],
+    [{ decision: "deny" }, { type: "plan" }, "Sent back to planning."],
+    [{ decision: "allow", answers: {} }, { type: "question" }, "Answers sent."],
+    [{ decision: "allow", updatedInput: {} }, { type: "plan" }, "Plan approved with your changes."],
+  ] as const)("%j is told as done", (body, changes, words) => {
+    expect(doneWords(request(changes), body)).toBe(words);
+  });
+});
+
+describe("questions", () => {
+  const one: Question = {
+    question: "Which?",
+    header: "",
+    multiSelect: false,
+    options: [
+      { label: "A", description: "" },
+      { label: "B", description: "" },
+    ],
+  };
+  const many: Question = { ...one, question: "What all?", multiSelect: true };
+
+  test("are read from the tool's input, whatever else is in it", () => {
+    expect(questionsIn({ questions: [{ ...one, x: 1 }, 3, { question: 4, options: [null] }] })).toEqual([
+      one,
+      { question: "", header: "", multiSelect: false, options: [] },
+    ]);
+    expect(questionsIn({ questions: "?" })).toEqual([]);
+  });
+
+  test("one answer is a text, several are a list, and all questions need one", () => {
+    const picked = withPick(one, withPick(one, NO_CHOICE, 0), 1);
+    const both = withPick(many, withPick(many, NO_CHOICE, 1), 0);
+    expect(answersOf([one, many], [picked, both])).toEqual({
+      answers: { "Which?": "B", "What all?": ["A", "B"] },
+      missing: [],
+    });
+    expect(answersOf([one, many], [NO_CHOICE, both])).toMatchObject({ missing: [0] });
+    expect(withPick(many, both, 0).picked).toEqual([1]);
+  });
+
+  test("words of one's own take the place of one answer, and join several", () => {
+    const own = { ...withOther(one, withPick(one, NO_CHOICE, 0), true), other: " mine " };
+    expect(answersOf([one], [own]).answers).toEqual({ "Which?": "mine" });
+    const joined = { ...withOther(many, withPick(many, NO_CHOICE, 0), true), other: "mine" };
+    expect(answersOf([many], [joined]).answers).toEqual({ "What all?": ["A", "mine"] });
+    expect(answersOf([many], [{ ...joined, other: " " }]).missing).toEqual([0]);
+    expect(withPick(one, own, 1)).toMatchObject({ picked: [1], isOther: false });
+  });
+
+  test("one without options takes words; a question of any text is a key", () => {
+    const free = { ...one, question: "__proto__", options: [] };
+    const { answers } = answersOf([free], [{ ...NO_CHOICE, other: "x" }]);
+    expect(Object.entries(answers)).toEqual([["__proto__", "x"]]);
+  });
+});
+
+describe("who decides", () => {
+  test.each([
+    [{ behavior: "allow", by: "console" }, true, "Allowed by you"],
+    [{ behavior: "allow", by: "console" }, false, "Allowed at the console"],
+    [{ behavior: "deny", by: "rule", rule: "Bash(rm:*)" }, false, "Denied by the rule Bash(rm:*)"],
+    [{ behavior: "deny", by: "timeout" }, false, "Denied because nobody answered in time"],
+    [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],
+    [{ behavior: "allow", by: "console", toolName: "AskUserQuestion" }, true, "Answered by you"],
+    [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],
+  ] as const)("%j", (decided, mine, words) => {
+    expect(decidedWords({ toolName: "Bash", ...decided }, mine)).toBe(words);
+  });
+
+  test("who is asked after it", () => {
+    expect(thenWords("console", ["user", "console", "webhook", "caller"])).toBe("the webhook, then the calling model");
+    expect(thenWords("caller", ["console", "caller"])).toBe("");
+  });
+
+  test("why a page may only look, and what the operator can do", () => {
+    expect(whyOnlyLook({ approvals: ["console"], scopes: ["read", "approve"] })).toBeUndefined();
+    expect(whyOnlyLook({ approvals: ["user", "caller"], scopes: ["approve"] })).toContain(
+      "--approvals user,console,caller.",
+    );
+    expect(whyOnlyLook({ approvals: [], scopes: ["approve"] })).toMatch(
+      /^Nobody may answer here.*--approvals console\.$/,
+    );
+    expect(whyOnlyLook({ approvals: ["console"], scopes: ["read"] })).toContain("scope approve");
+  });
+});
+
+describe("the list", () => {
+  test("what is gone is shown for a moment more, once", () => {
+    const [one, two] = [request(), request({ requestId: "r2" })];
+    const first = shownNow([], [one, two], 0);
+    const second = shownNow(first, [two], 1_000);
+    expect(second).toEqual([{ request: two }, { request: one, goneAt: 1_000 }]);
+    expect(shownNow(second, [two], 6_999)).toEqual(second);
+    expect(shownNow(second, [two], 7_000)).toEqual([{ request: two }]);
+    expect(shownNow(second, [one, two], 2_000)).toEqual(first);
+  });
+
+  test("by session, the oldest first", () => {
+    const open = [
+      request({ requestId: "c", createdAt: 3 }),
+      request({ requestId: "b", sessionId: "s2", createdAt: 2 }),
+      request({ requestId: "a", createdAt: 1 }),
+    ];
+    const groups = grouped(open.map((each) => ({ request: each })));
+    expect(groups.map(({ sessionId, shown }) => [sessionId, ...shown.map((each) => each.request.requestId)])).toEqual([
+      ["s1", "a", "c"],
+      ["s2", "b"],
+    ]);
+  });
+});
+
+describe("presses that were meant for something else", () => {
+  test("a card that has just come, or moved, takes none", () => {
+    const guard = new Guard();
+    guard.note("a", 100, 0);
+    expect(guard.isMeant("a", 399)).toBe(false);
+    expect(guard.isMeant("a", 400)).toBe(true);
+    guard.note("a", 100.5, 1_000);
+    expect(guard.isMeant("a", 1_001)).toBe(true);
+    guard.note("a", 20, 2_000);
+    expect(guard.isMeant("a", 2_399)).toBe(false);
+  });
+
+  test("a double click does not answer the next one", () => {
+    const guard = new Guard();
+    guard.note("a", 0, 0);
+    guard.note("b", 200, 0);
+    expect(guard.isMeant("a", 1_000)).toBe(true);
+    expect(guard.isMeant("b", 1_500)).toBe(false);
+    expect(guard.isMeant("b", 1_800)).toBe(true);
+  });
+});

@@ -1,0 +1,264 @@
+import { describe, expect, it } from "vitest";
+import { callTitle } from "../../console/src/timeline/call/title.ts";
+import { Fold } from "../../console/src/timeline/fold/fold.ts";
+import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
+import type { ShownEvent } from "../../src/console/wire.ts";
+
+type Loose = Readonly<Record<string, unknown>>;
+type Draft = { readonly type: string; readonly data: Loose; readonly cut?: true };
+
+/** Events with ids from `from` on, a second apart; of types that no version need know. */
+function numbered(drafts: readonly Draft[], from = 1): ShownEvent[] {
+  return drafts.map((draft, at) => {
+    const event: ShownEvent = JSON.parse(JSON.stringify({ ...draft, id: from + at, at: (from + at) * 1000 }));
+    return event;
+  });
+}
+
+function fold(...drafts: Draft[]): readonly Item[] {
+  const made = new Fold();
+  for (const event of numbered(drafts)) made.take(event);
+  return made.items;
+}
+
+const message = (raw: Loose): Draft => ({ type: "message", data: { message: raw } });
+const says = (content: unknown, parent: string | null = null, more: Loose = {}) =>
+  message({ type: "assistant", message: { content }, parent_tool_use_id: parent, ...more });
+const text = (words: string, parent: string | null = null) => says([{ type: "text", text: words }], parent);
+const calls = (id: string, name: string, input: Loose = {}, parent: string | null = null) =>
+  says([{ type: "tool_use", id, name, input }], parent);
+const gives = (id: string, content: unknown, more: Loose = {}, parent: string | null = null) =>
+  message({
+    type: "user",
+    message: { role: "user", content: [{ type: "tool_result", tool_use_id: id, content, ...more }] },
+    parent_tool_use_id: parent,
+  });
+const ended = (more: Loose = {}): Draft => ({
+  type: "turn.ended",
+  data: {
+    turnId: "t",
+    outcome: "done",
+    isError: false,
+    durationMs: 5,
+    durationApiMs: 1,
+    numTurns: 1,
+    costUsd: 0,
+    ...more,
+  },
+});
+const prompt = (promptId: string): Draft => ({ type: "prompt.queued", data: { promptId, text: promptId } });
+const started = (...promptIds: string[]): Draft => ({
+  type: "turn.started",
+  data: { turnId: "t", origin: "prompt", promptIds },
+});
+
+const kinds = (items: readonly Item[]) => items.map(({ kind }) => kind);
+const call = (items: readonly Item[], id: string): CallItem => {
+  const found = items.find((item) => item.kind === "call" && item.id === id);
+  if (found?.kind !== "call") throw new Error(`no call ${id}`);
+  return found;
+};
+
+describe("what has happened in a session", () => {
+  it("is a prompt, what is thought, said and done, and how the turn ended", () => {
+    const items = fold(
+      prompt("p"),
+      started("p"),
+      says([{ type: "thinking", thinking: "hm" }]),
+      says([
+        { type: "text", text: "I look." },
+        { type: "tool_use", id: "u", name: "Bash", input: { command: "ls" } },
+      ]),
+      gives("u", "a\nb"),
+      text("Done."),
+      message({ type: "result", subtype: "success", result: "Done." }),
+      ended(),
+    );
+    expect(kinds(items)).toEqual(["prompt", "thinking", "text", "call", "text", "turn"]);
+    expect(items[0]).toMatchObject({ state: "begun" });
+    expect(call(items, "u")).toMatchObject({ name: "Bash", state: "done", output: "a\nb", at: 4000, endedAt: 5000 });
+    expect(items.at(-1)).toMatchObject({ result: { subtype: "success" } });
+  });
+
+  it("tells of what only the result says", () => {
+    const items = fold(message({ type: "result", subtype: "success", result: "Total cost: $0" }), ended());
+    expect(items.map((item) => (item.kind === "text" ? item.text : item.kind))).toEqual(["Total cost: $0", "turn"]);
+  });
+
+  it("has prompts that wait, join a turn, are dropped, and begin later", () => {
+    const items = fold(
+      prompt("a"),
+      started("a"),
+      prompt("b"),
+      prompt("c"),
+      prompt("d"),
+      { type: "prompt.steered", data: { promptId: "b" } },
+      { type: "prompt.dropped", data: { promptId: "c", reason: "cancelled" } },
+      ended(),
+      started("d"),
+      prompt("e"),
+    );
+    const states = items.flatMap((item) => (item.kind === "prompt" ? [[item.promptId, item.state]] : []));
+    expect(states).toEqual([
+      ["a", "begun"],
+      ["b", "steered"],
+      ["c", "dropped"],
+      ["d", "begun"],
+      ["e", "waiting"],
+    ]);
+    expect(items.find((item) => item.kind === "line")).toMatchObject({ text: "The next prompt began" });
+  });
+
+  it("nests what subagents do under their calls, however deep", () => {
+    const items = fold(
+      calls("a", "Agent"),
+      calls("b", "Agent", {}, "a"),
+      calls("c", "Read", {}, "b"),
+      gives("c", [{ type: "text", text: "file" }, { type: "image" }], {}, "b"),
+      text("deep", "b"),
+      gives("b", "b done", {}, "a"),
+      gives("a", "a done"),
+    );
+    expect(items).toHaveLength(1);
+    const inner = call(call(items, "a").children, "b");
+    expect(kinds(inner.children)).toEqual(["call", "text"]);
+    expect(call(inner.children, "c")).toMatchObject({ state: "done", output: "file\n[image]" });
+    expect(call(items, "a")).toMatchObject({ state: "done", output: "a done" });
+  });
+
+  it("says what became of a call", () => {
+    const items = fold(
+      calls("fails", "Bash"),
+      gives("fails", "exit 1", { is_error: true }),
+      calls("denied", "Bash"),
+      { type: "notice", data: { kind: "denial", message: "no", details: { tool_use_id: "denied" } } },
+      gives("denied", "no", { is_error: true }),
+      calls("open", "Bash"),
+      ended({ outcome: "interrupted" }),
+      calls("runs", "Bash"),
+    );
+    const states = items.flatMap((item) => (item.kind === "call" ? [[item.id, item.state]] : []));
+    expect(states).toEqual([
+      ["fails", "failed"],
+      ["denied", "denied"],
+      ["open", "stopped"],
+      ["runs", "running"],
+    ]);
+  });
+
+  it("tells what is left in the background, and when that has ended", () => {
+    const task = (subtype: string, more: Loose = {}) =>
+      message({ type: "system", subtype, task_id: "k", tool_use_id: "a", ...more });
+    const background = (...ids: string[]): Draft => ({
+      type: "background.changed",
+      data: { tasks: ids.map((id) => ({ id, type: "agent", description: "looks" })) },
+    });
+    const drafts = [calls("a", "Agent"), task("task_started"), background("k"), gives("a", "launched"), ended()];
+    expect(call(fold(...drafts), "a").state).toBe("background");
+    expect(call(fold(...drafts, background()), "a").state).toBe("done");
+    const failed = fold(...drafts, task("task_notification", { status: "failed", summary: "It broke." }), background());
+    expect(call(failed, "a")).toMatchObject({ state: "failed", summary: "It broke." });
+  });
+
+  it("has requests with who decided, when, and whom they passed", () => {
+    const ask = { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "ls" }, toolUseId: "u" };
+    const asked: Draft = { type: "permission.asked", data: ask };
+    const passed: Draft = {
+      type: "request.passed",
+      data: { requestId: "r", from: "user", to: "console", why: "time" },
+    };
+    const answer = (behavior: string): Draft => ({
+      type: "permission.answered",
+      data: { requestId: "r", toolName: "Bash", behavior, by: "console" },
+    });
+    expect(call(fold(calls("u", "Bash"), asked), "u").state).toBe("asked");
+    const items = fold(calls("u", "Bash"), asked, passed, answer("deny"), gives("u", "no", { is_error: true }));
+    expect(call(items, "u").state).toBe("denied");
+    expect(items[1]).toMatchObject({
+      kind: "request",
+      at: 2000,
+      passed: [{ from: "user", to: "console", why: "time", at: 3000 }],
+      answer: { by: "console", behavior: "deny", at: 4000 },
+    });
+    expect(call(fold(calls("u", "Bash"), asked, answer("allow")), "u").state).toBe("running");
+  });
+
+  it("may begin anywhere: with a result, a subagent or an answer whose beginning is not loaded", () => {
+    const items = fold(
+      gives("u", "late"),
+      text("of a subagent", "agent"),
+      { type: "permission.answered", data: { requestId: "r", toolName: "Bash", behavior: "allow", by: "rule" } },
+      { type: "prompt.steered", data: { promptId: "p" } },
+      started("p"),
+    );
+    expect(kinds(items)).toEqual(["call", "call", "line", "line"]);
+    expect(items[0]).toMatchObject({ name: undefined, output: "late" });
+    expect(items[1]).toMatchObject({ children: [{ kind: "text" }] });
+  });
+
+  it.each<[string, Draft]>([
+    ["an event of a newer server", { type: "planet.moved", data: { to: "elsewhere" } }],
+    ["a message of a newer Claude Code", message({ type: "planet", subtype: "moved" })],
+    ["a system message of a newer Claude Code", message({ type: "system", subtype: "moved" })],
+    ["an unknown block", says([{ type: "hologram", beam: 1 }])],
+    ["an assistant message without content", message({ type: "assistant" })],
+    ["a user message that is none", message({ type: "user", message: 5 })],
+    ["a block that is none", says([null])],
+    ["a call without a name", says([{ type: "tool_use", id: "u" }])],
+    ["a notice of a new kind", { type: "notice", data: { kind: "new", message: "Something new" } }],
+  ])("shows %s as a line with its JSON", (_, draft) => {
+    const items = fold(draft);
+    expect(kinds(items)).toEqual(["line"]);
+  });
+
+  it("does not run in circles where calls are said to work for each other", () => {
+    const items = fold(calls("a", "Agent", {}, "b"), calls("b", "Agent", {}, "a"), calls("c", "Agent", {}, "c"));
+    expect(items.length).toBeGreaterThan(0);
+  });
+
+  it("keeps the very objects of what has not changed, so that only news is drawn", () => {
+    const made = new Fold();
+    const drafts = [text("one"), calls("a", "Agent"), text("two"), text("three", "a")];
+    const snapshots = numbered(drafts).map((event) => {
+      made.take(event);
+      return made.items;
+    });
+    const [, , before = [], after = []] = snapshots;
+    expect(after.map((item, at) => item === before[at])).toEqual([true, false, true]);
+    expect(made.items).toBe(after);
+  });
+
+  it("remembers which events were cut", () => {
+    const items = fold({ ...calls("u", "Bash"), cut: true }, { ...gives("u", "long"), cut: true }, text("short"));
+    expect(items.map(({ cutIn }) => cutIn)).toEqual([[1, 2], []]);
+  });
+
+  it("is made of ten thousand events in a moment", () => {
+    const made = new Fold();
+    const drafts = Array.from({ length: 5_000 }, (_, at) => [
+      calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
+      gives(`u${String(at)}`, "ok"),
+    ]).flat();
+    const began = performance.now();
+    for (const event of numbered(drafts)) made.take(event);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(made.items.length).toBeGreaterThan(1_000);
+  });
+});
+
+describe("the title of a call", () => {
+  it.each<[string | undefined, Loose, string]>([
+    ["Bash", { command: "npm test\n && ls" }, "Bash | npm test && ls"],
+    ["Read", { file_path: "/work/shop/src/a.ts" }, "Read | src/a.ts"],
+    ["Write", { file_path: "/elsewhere/a.ts" }, "Write | /elsewhere/a.ts"],
+    ["Agent", { description: "Look", subagent_type: "Explore" }, "Agent (Explore) | Look"],
+    ["mcp__git_hub__create", { title: "T", count: 1 }, "git_hub: create | T"],
+    ["AskUserQuestion", { questions: [{ question: "Which?" }] }, "Question | Which?"],
+    ["constructor", {}, "constructor | "],
+    ["Bash", { command: "ls \u202Etxt.exe" }, "Bash | ls ⟨U+202E⟩txt.exe"],
+    [undefined, {}, "A call from further up | "],
+  ])("%s %j", (name, input, title) => {
+    const { subject, verb } = callTitle(name, input, "/work/shop");
+    expect(`${verb} | ${subject}`).toBe(title);
+  });
+});

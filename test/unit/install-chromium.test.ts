@@ -1,0 +1,107 @@
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+/** scripts/install-chromium.mjs on machines of many kinds: each is a folder that is all of the PATH. */
+
+let root: string;
+let bin: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "ccm-chromium-"));
+  bin = join(root, "bin");
+  mkdirSync(bin);
+  for (const tool of ["sh", "env", "chmod", "cp"]) {
+    const [found = ""] = ["/bin", "/usr/bin"].map((folder) => join(folder, tool)).filter(existsSync);
+    symlinkSync(found, join(bin, tool));
+  }
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+/** A command of that machine. */
+function has(name: string, body: string): string {
+  const path = join(bin, name);
+  writeFileSync(path, `#!/bin/sh\n${body}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+function find(env: Record<string, string> = {}) {
+  const run = spawnSync(process.execPath, ["scripts/install-chromium.mjs"], {
+    env: { PATH: bin, ...env },
+    encoding: "utf8",
+  });
+  return { status: run.status, stdout: run.stdout.trim(), stderr: run.stderr };
+}
+
+/** apt-get that notes what it is asked for, and installs a Chromium where it is told to. */
+const apt = (installs: boolean) =>
+  has(
+    "apt-get",
+    `echo "$DEBIAN_FRONTEND $*" >>${root}/asked${installs ? `; case "$*" in *chromium*) cp ${bin}/env ${bin}/chromium;; esac` : ""}`,
+  );
+const asked = () => readFileSync(join(root, "asked"), "utf8").trim().split("\n");
+
+describe("where there is a browser", () => {
+  it("the one is taken that CHROMIUM_PATH names, or else the first in the PATH", () => {
+    const chrome = has("google-chrome", "");
+    expect(find()).toEqual({ status: 0, stdout: chrome, stderr: "" });
+    const chromium = has("chromium", "");
+    expect(find()).toMatchObject({ status: 0, stdout: chromium });
+    expect(find({ CHROMIUM_PATH: chrome })).toMatchObject({ status: 0, stdout: chrome });
+    apt(true);
+    expect(find()).toMatchObject({ status: 0, stdout: chromium });
+    expect(existsSync(join(root, "asked"))).toBe(false);
+  });
+
+  it("a CHROMIUM_PATH that cannot be run is no reason to take another", () => {
+    has("chromium", "");
+    const { status, stderr, stdout } = find({ CHROMIUM_PATH: join(root, "none") });
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain("Set it to the executable of a Chromium, or not at all.");
+  });
+});
+
+describe("where there is none", () => {
+  /** sudo lets everything pass, so that it is the same for whoever runs these tests. */
+  const passing = () => has("sudo", '[ "$1" = -n ] && shift; [ "$1" = true ] && exit 0; exec "$@"');
+
+  it("apt-get installs one, which is told of", () => {
+    passing();
+    apt(true);
+    const { status, stderr, stdout } = find();
+    expect([status, stdout]).toEqual([0, join(bin, "chromium")]);
+    expect(stderr).toMatch(/^No Chromium here: installing .*\nChromium was installed in \d+ s: .*chromium\n$/);
+    expect(asked().filter((line) => line.startsWith("noninteractive"))).toEqual([
+      "noninteractive -qq update",
+      "noninteractive -qq install -y --no-install-recommends chromium fonts-dejavu-core",
+    ]);
+  });
+
+  it.each([
+    ["apt-get", () => undefined, "There is no Chromium on this machine."],
+    [
+      "a network",
+      () => [passing(), has("apt-get", '[ "$1" = --version ] || { echo "no network" >&2; exit 100; }')],
+      "no network",
+    ],
+    ["a package of that name", () => [passing(), apt(false)], "it is not in the PATH"],
+  ])("and no %s, what to do is said", (_, machine, why) => {
+    machine();
+    const { status, stderr, stdout } = find();
+    expect([status, stdout]).toEqual([1, ""]);
+    expect(stderr).toContain(why);
+    expect(stderr).toContain("set CHROMIUM_PATH to its executable");
+  });
+});
