@@ -35,12 +35,12 @@ const NESTED = Array.from({ length: 400 }, (_, depth) => `${"  ".repeat(depth)}-
 const QUOTED = `${"> ".repeat(3_000)}deep ${"[".repeat(5_000)} ${"*a ".repeat(5_000)}`;
 const LINE = "x".repeat(200_000);
 
-const ofTool = (input: object, output: string): SessionEvent[] => {
+const ofTool = (name: string, input: object, output: string): SessionEvent[] => {
   const message = (type: string, content: object) =>
     ({ type: "message", data: { message: { type, message: { content: [content] } } } }) as SessionEvent;
   return [
-    message("assistant", { type: "tool_use", id: "toolu_1", name: "Bash", input }),
-    message("user", { type: "tool_result", tool_use_id: "toolu_1", content: output }),
+    message("assistant", { type: "tool_use", id: `toolu_${name}`, name, input }),
+    message("user", { type: "tool_result", tool_use_id: `toolu_${name}`, content: output }),
   ];
 };
 
@@ -49,7 +49,13 @@ beforeAll(async () => {
   desk = await openDesk({
     async seeded(node) {
       const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(said);
-      const events = [prompt(ALL), ...bad, ...ofTool({ command: ALL }, `${ALL}${"0123456789 ".repeat(100_000)}`)];
+      // Words that every object of JavaScript knows.
+      const todos = ["constructor", "__proto__"].map((status) => ({ content: status, status }));
+      const tools = [
+        ...ofTool("TodoWrite", { todos }, "toString"),
+        ...ofTool("Bash", { command: ALL }, `${ALL}${"0123456789 ".repeat(100_000)}`),
+      ];
+      const events = [prompt(ALL), ...bad, ...tools];
       await addSession(node, HOSTILE, { cwd: `/repo/<b onclick="${RUN}">`, events });
       const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
       const steps = Array.from({ length: EVENTS - 1 }, (_, at) => words(at + 2));

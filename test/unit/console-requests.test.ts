@@ -128,7 +128,7 @@ describe("questions", () => {
 describe("who decides", () => {
   test.each([
     [{ behavior: "allow", by: "console" }, true, "Allowed by you"],
-    [{ behavior: "allow", by: "console" }, false, "Allowed at the console"],
+    [{ behavior: "allow", by: "console" }, false, "Allowed in the console"],
     [{ behavior: "deny", by: "rule", rule: "Bash(rm:*)" }, false, "Denied by the rule Bash(rm:*)"],
     [{ behavior: "deny", by: "timeout" }, false, "Denied because nobody answered in time"],
     [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],

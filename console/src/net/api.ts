@@ -38,13 +38,15 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
     for (const each of [value].flat()) if (each !== undefined) url.searchParams.append(name, String(each));
   }
   const headers = new Headers(init.headers);
-  headers.set("x-console-key", keyOfPage() ?? "");
+  const key = keyOfPage();
+  headers.set("x-console-key", key ?? "");
   const response = await fetch(url, { ...init, headers, cache: "no-store" }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new ApiProblem(0, { error: "unreachable", message: "The server does not answer." });
   });
   if (response.ok) return response;
-  if (response.status === 401) for (const listener of strangerListeners) listener();
+  // Where another tab has signed in meanwhile, it is the key of before that is not known.
+  if (response.status === 401 && keyOfPage() === key) for (const listener of strangerListeners) listener();
   throw new ApiProblem(response.status, await problemOf(response));
 }
 

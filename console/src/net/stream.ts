@@ -37,5 +37,6 @@ export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGener
     }
   } finally {
     clearTimeout(timer);
+    quiet.abort();
   }
 }

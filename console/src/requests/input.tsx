@@ -25,7 +25,9 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
             <code>
               <Plain text={shape.path} />
             </code>
-            {request.toolName === "Write" && <span class="soft"> is written whole: what is in it now is lost</span>}
+            {request.toolName === "Write" && (
+              <span class="soft"> is written whole: what was in it, if it is there, is lost</span>
+            )}
           </p>
           {shape.diffs.map((change, place) => (
             <Change key={place} {...change} />

@@ -4,7 +4,7 @@ import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
-/** Answers that hold until the session ends:. */
+/** Answers that hold until the session ends. */
 export function Remembered({ detail: { id, remembered } }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
   if (remembered.length === 0) return null;

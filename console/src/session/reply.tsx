@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ReplyBody, SessionDetail } from "../../../src/console/wire.ts";
 import { post } from "../net/api.ts";
+import { newRetryKey } from "../net/retry-key.ts";
 import { may } from "../state/me.ts";
 import { useAttempt } from "./act.ts";
 import { isAtWork, isOver } from "./status.ts";
@@ -17,12 +18,12 @@ export function Reply({ detail }: { readonly detail: SessionDetail }) {
 function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
   const [prompt, setPrompt] = useState("");
   const [whenBusy, setWhenBusy] = useState<WhenBusy>("queue");
-  /** The same prompt has the same key, so that sending it again after a lost answer does nothing twice. */
-  const [idempotencyKey, setKey] = useState(() => crypto.randomUUID());
+  /** The same prompt has the same key. */
+  const [idempotencyKey, setKey] = useState(newRetryKey);
   const attempt = useAttempt();
   const isBusy = isAtWork(detail);
   const change = (text: string) => {
-    setKey(crypto.randomUUID());
+    setKey(newRetryKey());
     setPrompt(text);
   };
   const send = async () => {
@@ -35,7 +36,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     void send();
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+    if (event.key === "Enter" && !event.isComposing && (event.ctrlKey || event.metaKey)) submit(event);
   };
   return (
     <form class="reply" onSubmit={submit}>

@@ -5,7 +5,7 @@ import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
 export function titleOf({ title }: Pick<SessionDetail, "title">): string {
-  return title === "" ? "Untitled session" : glimpse(title, 200);
+  return title === "" ? "Session without a name" : glimpse(title, 200);
 }
 
 /** The session's name, which can be changed where it stands. */

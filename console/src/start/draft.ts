@@ -1,5 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import type { StartBody } from "../../../src/console/wire.ts";
+import { newRetryKey } from "../net/retry-key.ts";
 import { me } from "../state/me.ts";
 
 /** What stands in the form. It stays there while one looks at another view. */
@@ -26,7 +27,7 @@ export function clearDraft(): void {
 
 /** What was sent before with the same key was something else. */
 export function renewKey(): void {
-  write({ key: newKey() });
+  write({ key: newRetryKey() });
 }
 
 /** What is shown as chosen is what is asked for, though nobody has chosen it. */
@@ -52,12 +53,7 @@ export function bodyOf(written: Draft): StartBody {
 }
 
 function empty(): Draft {
-  return { prompt: "", cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", key: newKey() };
-}
-
-/** crypto.randomUUID is not there where the page comes over plain HTTP from another machine. */
-function newKey(): string {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return { prompt: "", cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", key: newRetryKey() };
 }
 
 // What one has written is nothing for whoever signs in after him.

@@ -75,6 +75,8 @@ async function keepListening(ended: AbortSignal): Promise<void> {
     stream = own;
     try {
       for await (const event of liveEvents(whatToAsk(), own.signal)) {
+        // What was still on its way belongs to whatever was followed before.
+        if (own.signal.aborted) break;
         if (connection.value !== "live") {
           connection.value = "live";
           for (const listener of connectListeners) listener();

@@ -126,7 +126,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
   }, [wrongAt]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape" && area.current) close(form.draft, area.current);
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+    if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey) || event.repeat) return;
     event.preventDefault();
     if (isMeant(form.draft.key)) onSend();
   };

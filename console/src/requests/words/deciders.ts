@@ -25,7 +25,7 @@ const BY: Readonly<Record<AnsweredBy, string>> = {
   caller: "by the calling model",
   rule: "by a rule",
   user: "by the person at the client",
-  console: "at the console",
+  console: "in the console",
   webhook: "by the webhook",
   timeout: "because nobody answered in time",
   cancel: "because the session was cancelled",

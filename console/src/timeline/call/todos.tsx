@@ -2,11 +2,11 @@ import type { JsonObject } from "../../../../src/domain/json.ts";
 import { plain } from "../../parts/plain.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 
-const MARKS: Readonly<Record<string, readonly [mark: string, words: string]>> = {
-  completed: ["✓", "Done"],
-  in_progress: ["●", "At work"],
-  pending: ["○", "To do"],
-};
+const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new Map([
+  ["completed", ["✓", "Done"]],
+  ["in_progress", ["●", "At work"]],
+  ["pending", ["○", "To do"]],
+]);
 
 /** What Claude Code means to do, and how far it is. */
 export function Todos({ input }: { readonly input: JsonObject }) {
@@ -14,7 +14,7 @@ export function Todos({ input }: { readonly input: JsonObject }) {
     <ul class="todos">
       {objectsAt(input, "todos").map((todo, at) => {
         const status = textAt(todo, "status") ?? "pending";
-        const [mark, words] = MARKS[status] ?? ["○", status];
+        const [mark, words] = MARKS.get(status) ?? ["○", status];
         return (
           <li key={at} class={status === "completed" || status === "in_progress" ? status : "pending"}>
             <span aria-hidden="true">{mark}</span>

@@ -167,7 +167,7 @@ export class MessageFold {
     const summary = textAt(message, "summary");
     if (subtype === "task_progress" && summary !== undefined) this.#shelf.put({ ...call, summary });
     if (subtype !== "task_notification") return subtype === "task_progress";
-    const state = TASK_STATES[textAt(message, "status") ?? ""] ?? call.state;
+    const state = TASK_STATES.get(textAt(message, "status") ?? "") ?? call.state;
     const isOpen = call.state === "running" || call.state === "denied";
     this.#shelf.put({ ...call, state: isOpen ? call.state : state, ...(summary !== undefined && { summary }) });
     return true;
@@ -181,11 +181,11 @@ export class MessageFold {
 
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);
 
-const TASK_STATES: Readonly<Record<string, CallItem["state"]>> = {
-  completed: "done",
-  failed: "failed",
-  stopped: "stopped",
-};
+const TASK_STATES: ReadonlyMap<string, CallItem["state"]> = new Map([
+  ["completed", "done"],
+  ["failed", "failed"],
+  ["stopped", "stopped"],
+]);
 
 function newCall(event: MessageEvent, id: string): CallItem {
   const base = { ...baseOf(event), key: callKey(id) };
