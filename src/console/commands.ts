@@ -100,13 +100,15 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   },
 };
 
-/** The body in its form; INVALID_ARGUMENT that names the first field that is wrong. */
+/** The body in its form; INVALID_ARGUMENT that names a field that there is not, which may be one misspelt, or the first that is wrong. */
 function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
   const parsed = form.safeParse(body);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  if (issue?.code === "unrecognized_keys")
-    throw invalidArgument(issue.keys.join(", ").slice(0, 200), "is no field here.");
+  const { issues } = parsed.error;
+  const stray = issues.find(({ code }) => code === "unrecognized_keys");
+  if (stray?.code === "unrecognized_keys")
+    throw invalidArgument(stray.keys.join(", ").slice(0, 200), "is no field here.");
+  const [issue] = issues;
   const field = issue?.path.map(String).join(".") ?? "";
   throw invalidArgument(field === "" ? "body" : field.slice(0, 200), `${issue?.message ?? "cannot be used"}.`);
 }

@@ -16,7 +16,7 @@ import type { PendingRequest } from "../../src/console/wire.ts";
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   sessionId: "s1",
   title: "Mend the tests",
-  cwd: "/work/shop",
+  cwd: "/home/ann/shop",
   requestId: "r1",
   eventId: 7,
   type: "permission",

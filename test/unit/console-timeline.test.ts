@@ -249,7 +249,7 @@ describe("what has happened in a session", () => {
 describe("the title of a call", () => {
   it.each<[string | undefined, Loose, string]>([
     ["Bash", { command: "npm test\n && ls" }, "Bash | npm test && ls"],
-    ["Read", { file_path: "/work/shop/src/a.ts" }, "Read | src/a.ts"],
+    ["Read", { file_path: "/home/ann/shop/src/a.ts" }, "Read | src/a.ts"],
     ["Write", { file_path: "/elsewhere/a.ts" }, "Write | /elsewhere/a.ts"],
     ["Agent", { description: "Look", subagent_type: "Explore" }, "Agent (Explore) | Look"],
     ["mcp__git_hub__create", { title: "T", count: 1 }, "git_hub: create | T"],
@@ -258,7 +258,7 @@ describe("the title of a call", () => {
     ["Bash", { command: "ls \u202Etxt.exe" }, "Bash | ls ⟨U+202E⟩txt.exe"],
     [undefined, {}, "A call from further up | "],
   ])("%s %j", (name, input, title) => {
-    const { subject, verb } = callTitle(name, input, "/work/shop");
+    const { subject, verb } = callTitle(name, input, "/home/ann/shop");
     expect(`${verb} | ${subject}`).toBe(title);
   });
 });

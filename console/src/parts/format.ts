@@ -49,7 +49,7 @@ export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 }
 
-/** The end of a path tells more than its beginning: …/work/shop */
+/** The end of a path tells more than its beginning: …/projects/shop */
 export function shortPath(path: string, longest = 32): string {
   if (path.length <= longest) return path;
   const separator = path.includes("/") ? "/" : "\\";
