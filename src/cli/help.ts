@@ -21,7 +21,8 @@ const DEMO_FLAGS = {
 };
 const CONSOLE_FLAGS = {
   "--port <n>": "The port of 127.0.0.1 to listen on. Default: 0, a free one.",
-  "--store <path>": "The file that sessions are kept in, as for serve. So are all other flags of serve but --http.",
+  "--store <path>":
+    "The file that sessions are kept in, as for serve. So are all other flags of serve but --http and --notify-*.",
 };
 const TOKEN_FLAGS = { "--json": "Writes JSON, for programs." };
 const SESSIONS_VERBS = {

@@ -31,7 +31,6 @@ export interface ConsoleOptions {
 }
 
 export interface ConsoleApi {
-  me(caller: Caller): Me;
   routes: readonly Route[];
   /** Throws AppError where it is refused; what it returns resolves when there is nothing more to tell. */
   live(caller: Caller, query: URLSearchParams): (send: Send, signal: AbortSignal) => Promise<void>;
@@ -87,7 +86,6 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     return { method: "POST", path: `/sessions/:id/${name}`, scope: "run", handle };
   });
   return {
-    me: (caller) => meOf(caller, options),
     routes: [...reading, starting, ...acting],
     live: (caller, query) => {
       const asked = { caller, query: liveQueryOf(query) };
