@@ -34,6 +34,12 @@ async function raw(server: HttpServer, headers: Record<string, string>, body = J
   return { status: answer.statusCode, text, headers: answer.headers };
 }
 
+/** Until it is closed, cut off or not: `once` would reject at a reset. */
+const closing = async (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    socket.on("error", () => undefined).once("close", () => resolve());
+  });
+
 describe("at the door", () => {
   let server: HttpServer;
 
@@ -139,10 +145,10 @@ describe("at the door", () => {
       const socket: Socket = connectSocket(Number(port), hostname);
       let heard = "";
       socket.setEncoding("utf8").on("data", (text: string) => (heard += text));
-      socket.on("error", () => undefined);
+      const closed = closing(socket);
       socket.write(begin);
       const timer = setInterval(() => socket.write("x"), 50);
-      await once(socket, "close");
+      await closed;
       clearInterval(timer);
       return heard;
     };
@@ -205,8 +211,7 @@ describe("at the door", () => {
     const { hostname, port } = new URL(server.url);
     const socket = connectSocket(Number(port), hostname);
     socket.pause();
-    socket.on("error", () => undefined);
-    const closed = once(socket, "close");
+    const closed = closing(socket);
     for (let call = 1; call <= 60; call++) {
       const body = JSON.stringify({
         jsonrpc: "2.0",
