@@ -11,7 +11,7 @@ import { openDesk, type Desk } from "./desk.ts";
 
 /** Logs that mean harm, and logs that are long: nothing in them runs, and the page stays quick. */
 
-const [HOSTILE, LONG] = [id(1), id(2)];
+const [HOSTILE, LONG, DEEP] = [id(1), id(2), id(3)];
 const EVENTS = 10_000;
 
 /** Sets a mark, or asks for something, wherever it is run. */
@@ -35,13 +35,28 @@ const NESTED = Array.from({ length: 400 }, (_, depth) => `${"  ".repeat(depth)}-
 const QUOTED = `${"> ".repeat(3_000)}deep ${"[".repeat(5_000)} ${"*a ".repeat(5_000)}`;
 const LINE = "x".repeat(200_000);
 
-const ofTool = (name: string, input: object, output: string): SessionEvent[] => {
-  const message = (type: string, content: object) =>
-    ({ type: "message", data: { message: { type, message: { content: [content] } } } }) as SessionEvent;
-  return [
-    message("assistant", { type: "tool_use", id: `toolu_${name}`, name, input }),
-    message("user", { type: "tool_result", tool_use_id: `toolu_${name}`, content: output }),
-  ];
+const message = (type: string, content: object, parent?: string) =>
+  ({
+    type: "message",
+    data: { message: { type, message: { content: [content] }, ...(parent && { parent_tool_use_id: parent }) } },
+  }) as SessionEvent;
+
+const ofTool = (name: string, input: object, output: string): SessionEvent[] => [
+  message("assistant", { type: "tool_use", id: `toolu_${name}`, name, input }),
+  message("user", { type: "tool_result", tool_use_id: `toolu_${name}`, content: output }),
+];
+
+/** An agent that sends an agent: from event 2 on, and each says so many things. */
+const agentsWithin = (steps: number): SessionEvent[] => {
+  const sends = (call: string, parent?: string) => {
+    const input = { description: call, prompt: "Look." };
+    return message("assistant", { type: "tool_use", id: call, name: "Agent", input }, parent);
+  };
+  const says = (words: string, parent: string) =>
+    Array.from({ length: steps }, (_, at) =>
+      message("assistant", { type: "text", text: `${words} ${String(at)}.` }, parent),
+    );
+  return [sends("outer"), ...says("Outer", "outer"), sends("inner", "outer"), ...says("Inner", "inner")];
 };
 
 let desk: Desk;
@@ -60,6 +75,7 @@ beforeAll(async () => {
       const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
       const steps = Array.from({ length: EVENTS - 1 }, (_, at) => words(at + 2));
       await addSession(node, LONG, { events: [prompt("Take many steps."), ...steps] });
+      await addSession(node, DEEP, { events: [prompt("Send agents."), ...agentsWithin(60), said("All are back.")] });
     },
   });
 });
@@ -216,5 +232,19 @@ describe("a log of 10,000 events", () => {
     await entry(page, "Step 5000:").waitFor();
     await expect.poll(async () => where(page, 5_000)).toBeGreaterThan(0);
     expect(await where(page, 5_000)).toBeLessThan(900);
+  });
+
+  it("an event of a subagent's subagent is in view, with what it is within opened; and so is another one after it", async () => {
+    const { page } = await desk.open({ hash: `#/sessions/${DEEP}?event=100` });
+    // 1 prompt, 1 agent, 60 of its words, 1 agent: the first words of the inner one are event 64.
+    await page.getByText("Inner 36.", { exact: true }).waitFor();
+    await expect.poll(async () => where(page, 100)).toBeGreaterThan(0);
+    expect(await where(page, 100)).toBeLessThan(900);
+    expect(await page.evaluate("document.activeElement.dataset.event")).toBe("100");
+    await page.goto(`${desk.http.origin}/console/#/sessions/${DEEP}?event=5`);
+    await expect.poll(async () => page.evaluate("document.activeElement.dataset.event")).toBe("5");
+    expect(await where(page, 5)).toBeGreaterThan(0);
+    expect(await where(page, 5)).toBeLessThan(900);
+    await page.getByText("Outer 2.", { exact: true }).waitFor();
   });
 });

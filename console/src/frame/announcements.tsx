@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
+import { glimpse } from "../parts/glimpse.ts";
 import { oneLine } from "../parts/plain.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf, route } from "../state/route.ts";
@@ -50,19 +51,7 @@ function idOf({ sessionId, requestId }: PendingRequest): string {
 }
 
 function wordsOf({ type, toolName, title }: PendingRequest): string {
-  const where = title === "" ? "A session" : `“${shortened(oneLine(title))}”`;
+  const where = title === "" ? "A session" : `“${glimpse(title, 60)}”`;
   if (type === "question") return `${where} asks a question.`;
   return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${oneLine(toolName)}.`;
-}
-
-const LONGEST = 60;
-
-function shortened(text: string): string {
-  // Not in the middle of a letter.
-  return text.length > LONGEST
-    ? `${text
-        .slice(0, LONGEST)
-        .replace(/\p{Cs}$/u, "")
-        .trimEnd()}…`
-    : text;
 }

@@ -20,8 +20,8 @@ export class ApiProblem extends Error {
 }
 
 /** `path` is relative to /console/api/; values of `query` that are undefined are left out, lists are repeated. */
-export async function get<T>(path: string, query: Query = {}): Promise<T> {
-  return read<T>(await send(path, { query }));
+export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
+  return read<T>(await send(path, { query, ...(signal && { signal }) }));
 }
 
 export async function post<T>(path: string, body: object = {}): Promise<T> {

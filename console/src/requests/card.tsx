@@ -1,6 +1,7 @@
 import "../style/requests.css";
 import { useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
+import { SessionName } from "../parts/session-name.tsx";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
@@ -68,7 +69,7 @@ function SessionLine({ request: { cwd, eventId, sessionId, title } }: { readonly
   return (
     <p class="rq-session">
       <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(eventId)}`}>
-        <Plain text={title === "" ? "Session without a name" : title} />
+        <SessionName title={title} />
       </a>{" "}
       <span class="rq-folder">
         <Plain text={cwd} />

@@ -1,5 +1,6 @@
 import type { Decided } from "../../../src/console/wire.ts";
 import { Ago } from "../parts/time.tsx";
+import { SessionName } from "../parts/session-name.tsx";
 import { hrefOf } from "../state/route.ts";
 import { isMine } from "./draft.ts";
 import { Plain } from "./plain.tsx";
@@ -48,7 +49,7 @@ function Row({ decided }: { readonly decided: Decided }) {
         )}
         <p class="soft">
           <a href={`${hrefOf({ view: "session", id: sessionId })}${where}`}>
-            <Plain text={title === "" ? "Session without a name" : title} />
+            <SessionName title={title} />
           </a>
         </p>
       </div>

@@ -1,12 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
-import { glimpse } from "../parts/glimpse.ts";
+import { SessionName } from "../parts/session-name.tsx";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
-
-export function titleOf({ title }: Pick<SessionDetail, "title">): string {
-  return title === "" ? "Session without a name" : glimpse(title, 200);
-}
 
 /** The session's name, which can be changed where it stands. */
 export function Title({ detail: { id, title } }: { readonly detail: SessionDetail }) {
@@ -20,7 +16,9 @@ export function Title({ detail: { id, title } }: { readonly detail: SessionDetai
   if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;
   return (
     <div class="title">
-      <h1 tabIndex={-1}>{titleOf({ title })}</h1>
+      <h1 tabIndex={-1}>
+        <SessionName title={title} />
+      </h1>
       {may("run") && (
         <button type="button" class="small rare" ref={opener} onClick={() => setEdited(true)}>
           Rename

@@ -3,19 +3,19 @@ import type { SessionRow } from "../../../src/console/wire.ts";
 import type { Rung } from "../../../src/domain/approvals/rung.ts";
 import { count, shortPath, usd } from "../parts/format.ts";
 import { oneLine, plain } from "../parts/plain.ts";
+import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
 import { hrefOf } from "../state/route.ts";
 
 /** A session in the list: all of it is pressed, its title is the link. */
 export function Row({ row }: { readonly row: SessionRow }) {
-  const title = oneLine(row.title);
   return (
     <li class="listed">
       <Status status={row.status} />
       <div class="listed-what">
         <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
-          <bdi>{title === "" ? "No prompt yet" : title}</bdi>
+          <SessionName title={row.title} />
         </a>
         <Facts row={row} />
       </div>

@@ -6,20 +6,16 @@ import { Call } from "./call/call.tsx";
 import type { Item } from "./fold/item.ts";
 import { hrefOf } from "../state/route.ts";
 import { ShowWhole } from "./show-whole.tsx";
+import { TargetContext } from "./target.ts";
 import { Line } from "./items/line.tsx";
 import { Prompt } from "./items/prompt.tsx";
 import { Request } from "./items/request.tsx";
 import { Said, Thought } from "./items/said.tsx";
 import { TurnEnd } from "./items/turn-end.tsx";
 
-interface Props {
-  readonly item: Item;
-  /** It is what the address of the page names. */
-  readonly isTarget?: boolean;
-}
-
 /** An item of the timeline. It is drawn anew only when it is another object than before. */
-export function Entry({ isTarget = false, item }: Props) {
+export function Entry({ item }: { readonly item: Item }) {
+  const isTarget = useContext(TargetContext)?.item.key === item.key;
   return useMemo(
     () => (
       <li class={`entry ${item.kind}${isTarget ? " target" : ""}`} data-event={item.eventId} tabIndex={-1}>

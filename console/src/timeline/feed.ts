@@ -1,4 +1,4 @@
-import { batch, signal, type ReadonlySignal } from "@preact/signals";
+import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
 import { ApiProblem, get, wordsOf } from "../net/api.ts";
@@ -26,13 +26,22 @@ export interface Extent {
   readonly newest: number;
 }
 
+interface Problem {
+  readonly words: string;
+  readonly isMissing: boolean;
+}
+
 export class Feed {
   readonly sessionId: string;
   readonly #items = signal<readonly Item[]>([]);
   readonly #extent = signal<Extent | undefined>(undefined);
   readonly #detail = signal<SessionDetail | undefined>(undefined);
   readonly #partial = signal("");
-  readonly #problem = signal<{ readonly words: string; readonly isMissing: boolean } | undefined>(undefined);
+  readonly #detailProblem = signal<Problem | undefined>(undefined);
+  readonly #pageProblem = signal<Problem | undefined>(undefined);
+  readonly #problem = computed(
+    () => (this.#detail.value ? undefined : this.#detailProblem.value) ?? this.#pageProblem.value,
+  );
   readonly #isGone = signal(false);
   readonly #news = signal<Item | undefined>(undefined);
   /** Set by whoever shows it: the end is in view. */
@@ -69,7 +78,7 @@ export class Feed {
     return this.#partial;
   }
 
-  get problem(): ReadonlySignal<{ readonly words: string; readonly isMissing: boolean } | undefined> {
+  get problem(): ReadonlySignal<Problem | undefined> {
     return this.#problem;
   }
 
@@ -90,7 +99,7 @@ export class Feed {
 
   /** Loads anew, around the event or at the end, and follows what happens from there on. */
   async open(eventId?: number): Promise<void> {
-    const detail = this.#load(() => get<SessionDetail>(this.#path("")));
+    const detail = attempt(this.#detailProblem, async () => get<SessionDetail>(this.#path("")));
     await this.goTo(eventId);
     const found = await detail;
     if (found && !this.#detail.value) this.#detail.value = found;
@@ -137,25 +146,18 @@ export class Feed {
     this.#loading?.abort();
     const loading = new AbortController();
     this.#loading = loading;
-    const page = await this.#load(() => get<EventPage>(this.#path("/events"), { ...query, limit: PAGE }));
+    const { signal: abort } = loading;
+    const page = await attempt(
+      this.#pageProblem,
+      async () => get<EventPage>(this.#path("/events"), { ...query, limit: PAGE }, abort),
+      abort,
+    );
     if (this.#loading === loading) this.#loading = undefined;
-    if (!page || loading.signal.aborted) return;
+    if (!page || abort.aborted) return;
     this.#newest = Math.max(this.#newest, page.lastEventId);
     this.#replace(put(page));
     // Whatever was loaded first: only what happens from now on is to be told.
     this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#hear(event));
-  }
-
-  async #load<T>(load: () => Promise<T>): Promise<T | undefined> {
-    try {
-      const loaded = await load();
-      this.#problem.value = undefined;
-      return loaded;
-    } catch (error) {
-      const isMissing = error instanceof ApiProblem && error.status === 404;
-      this.#problem.value = { words: wordsOf(error), isMissing };
-      return undefined;
-    }
   }
 
   #hear(event: Told): void {
@@ -196,6 +198,24 @@ export class Feed {
       this.#extent.value = { first, last: this.#last, newest: this.#newest };
     });
     this.#hasNews = false;
+  }
+}
+
+/** Keeps what goes wrong, unless it was broken off: then something else is on its way. */
+async function attempt<T>(
+  problem: Signal<Problem | undefined>,
+  load: () => Promise<T>,
+  abort?: AbortSignal,
+): Promise<T | undefined> {
+  try {
+    const loaded = await load();
+    problem.value = undefined;
+    return loaded;
+  } catch (error) {
+    if (abort?.aborted === true) return undefined;
+    const isMissing = error instanceof ApiProblem && error.status === 404;
+    problem.value = { words: wordsOf(error), isMissing };
+    return undefined;
   }
 }
 

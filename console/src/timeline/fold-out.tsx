@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 interface Props {
   readonly summary: ComponentChildren;
@@ -7,11 +7,17 @@ interface Props {
   readonly children: () => ComponentChildren;
   readonly class?: string;
   readonly isOpenAtFirst?: boolean;
+  /** Something in it is wanted: it opens, and may be closed again. */
+  readonly isWanted?: boolean;
 }
 
 /** Something closed that can be opened. */
-export function FoldOut({ children, class: name = "", isOpenAtFirst = false, summary }: Props) {
-  const [isOpen, setOpen] = useState(isOpenAtFirst);
+export function FoldOut({ children, class: name = "", isOpenAtFirst = false, isWanted = false, summary }: Props) {
+  const [isOpen, setOpen] = useState(isOpenAtFirst || isWanted);
+  // Before anything is looked for in it.
+  useLayoutEffect(() => {
+    if (isWanted) setOpen(true);
+  }, [isWanted]);
   return (
     <details class={`fold ${name}`} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{summary}</summary>

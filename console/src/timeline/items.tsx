@@ -7,8 +7,6 @@ import { anchorOf, type Anchor } from "./scroll.ts";
 interface Props {
   readonly items: readonly Item[];
   readonly reader: Reader;
-  /** The key of the item that the page's address names. */
-  readonly target: string | undefined;
 }
 
 /**
@@ -31,11 +29,11 @@ export class Items extends Component<Props> {
   }
 
   override render() {
-    const { items, target } = this.props;
+    const { items } = this.props;
     return (
       <ol class="items" ref={this.#list}>
         {items.map((item) => (
-          <Entry key={item.key} item={item} isTarget={item.key === target} />
+          <Entry key={item.key} item={item} />
         ))}
       </ol>
     );

@@ -7,6 +7,7 @@ import { FeedContext, type Feed } from "./feed.ts";
 import type { Item } from "./fold/item.ts";
 import { Items } from "./items.tsx";
 import { Reader } from "./reader.ts";
+import { TargetContext, targetOf, type Target } from "./target.ts";
 
 interface Props {
   readonly feed: Feed;
@@ -28,16 +29,18 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
   const target = useTarget(feed, reader, eventId);
   return (
     <FeedContext.Provider value={feed}>
-      <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
-        <h2 id="timeline-title" class="unseen">
-          What has happened
-        </h2>
-        {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
-        {reader && <Items items={items} reader={reader} target={target} />}
-        {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
-        {children}
-        <Announcer feed={feed} />
-      </section>
+      <TargetContext.Provider value={target}>
+        <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
+          <h2 id="timeline-title" class="unseen">
+            What has happened
+          </h2>
+          {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
+          {reader && <Items items={items} reader={reader} />}
+          {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
+          {children}
+          <Announcer feed={feed} />
+        </section>
+      </TargetContext.Provider>
       <footer class="session-foot">
         {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
         {foot}
@@ -65,26 +68,31 @@ function useReader(feed: Feed, section: HTMLElement | null): Reader | undefined 
   return reader;
 }
 
-/** Brings the event into view, once something is there; answers with the key of its item. */
-function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | undefined): string | undefined {
+/** Brings the event into view, once something is there. */
+function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | undefined): Target | undefined {
   const isLoaded = feed.extent.value !== undefined;
-  const [target, setTarget] = useState<string>();
+  const [target, setTarget] = useState<Target>();
   useEffect(() => {
     if (eventId === undefined || !isLoaded || !reader) return;
+    let isCurrent = true;
     const lead = async () => {
       await reader.lead(eventId);
-      const item = feed.items.value.findLast((each) => each.eventId <= eventId);
-      setTarget(item?.key);
+      if (!isCurrent) return;
+      const found = targetOf(feed.items.value, eventId);
+      setTarget(found);
       // When it has been drawn.
-      requestAnimationFrame(() => show(item));
+      requestAnimationFrame(() => isCurrent && show(found?.item));
     };
     void lead();
+    return () => {
+      isCurrent = false;
+    };
   }, [feed, eventId, isLoaded, reader]);
   return target;
 }
 
 function show(item: Item | undefined): void {
-  const element = item && document.querySelector<HTMLElement>(`.items > [data-event="${String(item.eventId)}"]`);
+  const element = item && document.querySelector<HTMLElement>(`.items [data-event="${String(item.eventId)}"]`);
   element?.scrollIntoView({ block: "center", behavior: "instant" });
   element?.focus({ preventScroll: true });
 }

@@ -1,9 +1,9 @@
 import "../style/session.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
+import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { HeldPrompts } from "../session/queue.tsx";
-import { titleOf } from "../session/title.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
@@ -22,7 +22,7 @@ export function SessionView({ id }: { readonly id: string }) {
   }, [feed]);
   const detail = feed.detail.value;
   const problem = feed.problem.value;
-  useTitle(detail && titleOf(detail));
+  useTitle(detail && sessionName(detail.title));
   if (feed.isGone.value || problem?.isMissing === true) return <Gone />;
   return (
     <div class="session-view">

@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Decided, RequestList } from "../../../src/console/wire.ts";
 import { get } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
+import { SessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { DecidedList } from "../requests/decided.tsx";
 import { useLingering } from "../requests/lingering.ts";
@@ -81,7 +82,7 @@ function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly gr
       <header class="rq-group-head">
         <h2 id={id}>
           <a href={hrefOf({ view: "session", id: sessionId })}>
-            <Plain text={title === "" ? "Session without a name" : title} />
+            <SessionName title={title} />
           </a>
         </h2>
         <p class="rq-folder">

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
+import { isObject } from "../../parts/json.ts";
 
 /** JSON as people type it: what it says, or where it goes wrong. Browsers name the place each in its own way, or not at all. */
 
@@ -14,10 +15,6 @@ export function readObject(text: string): Typed {
   } catch {
     return wrong(text, firstWrong(text));
   }
-}
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 interface Place {

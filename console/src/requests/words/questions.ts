@@ -1,6 +1,6 @@
 import type { AnswerBody } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { isObject } from "./json-place.ts";
+import { objectsAt, textAt } from "../../parts/json.ts";
 
 /** What Claude Code wants to know (AskUserQuestion), and what has been chosen so far. */
 
@@ -23,13 +23,13 @@ export const NO_CHOICE: Choice = { picked: [], isOther: false, other: "" };
 
 /** [] where they cannot be read. */
 export function questionsIn(input: JsonObject): Question[] {
-  return listIn(input["questions"]).map((each) => ({
-    question: textIn(each["question"]),
-    header: textIn(each["header"]),
+  return objectsAt(input, "questions").map((each) => ({
+    question: textAt(each, "question") ?? "",
+    header: textAt(each, "header") ?? "",
     multiSelect: each["multiSelect"] === true,
-    options: listIn(each["options"]).map(({ description, label }) => ({
-      label: textIn(label),
-      description: textIn(description),
+    options: objectsAt(each, "options").map((option) => ({
+      label: textAt(option, "label") ?? "",
+      description: textAt(option, "description") ?? "",
     })),
   }));
 }
@@ -71,12 +71,4 @@ function chosen({ options }: Question, { isOther, other, picked }: Choice): stri
   // Whoever ticks "Other" and writes nothing has not said all yet.
   if (isOther && own === "") return [];
   return [...picked.flatMap((place) => options[place]?.label ?? []), ...(hasOwn ? [own] : [])];
-}
-
-function listIn(value: unknown): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-function textIn(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }

@@ -1,7 +1,7 @@
 import type { PendingRequest } from "../../../../src/console/wire.ts";
 import type { RISK_LEVELS } from "../../../../src/domain/approvals/risk.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { isObject } from "./json-place.ts";
+import { isObject } from "../../parts/json.ts";
 
 /** What a request is about, in words, and how its input is best looked at. */
 

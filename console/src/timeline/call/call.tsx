@@ -6,6 +6,7 @@ import { FeedContext } from "../feed.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { CallItem, CallState, Item } from "../fold/item.ts";
 import { ShowWhole } from "../show-whole.tsx";
+import { TargetContext } from "../target.ts";
 import { CallBody } from "./body.tsx";
 import { callTitle } from "./title.ts";
 
@@ -18,6 +19,7 @@ interface Props {
 /** A use of a tool, with what it has given. */
 export function Call({ children: draw, item }: Props) {
   const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
+  const isWanted = useContext(TargetContext)?.within.has(item.key) === true;
   const { children, name, summary } = item;
   return (
     <>
@@ -31,7 +33,7 @@ export function Call({ children: draw, item }: Props) {
       </FoldOut>
       {summary !== undefined && <p class="soft summary">{glimpse(summary, 300)}</p>}
       {children.length > 0 && (
-        <FoldOut class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>}>
+        <FoldOut class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>} isWanted={isWanted}>
           {() => <ol class="items">{draw(children)}</ol>}
         </FoldOut>
       )}
