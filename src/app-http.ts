@@ -56,6 +56,9 @@ export interface HttpServing {
 /** After the last call was ended, its answer has so long to be taken, ms. */
 const LAST_WORDS_MS = 2_000;
 
+/** One can listen there, and go nowhere. */
+const EVERY_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
+
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const { config, factory, log, version } = parts;
@@ -66,7 +69,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const leaving = new AbortController();
   let origin = "";
   // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
-  const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin;
+  const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
   let running: Running | undefined;
   const metrics = createMetrics({ version, watched: () => running, log });

@@ -1,10 +1,12 @@
 import { connect as connectSocket, type Socket } from "node:net";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { request, type IncomingMessage } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { INITIALIZE, post, type HttpServer } from "./http-server.ts";
+import { INITIALIZE, post, startHttp, type HttpServer } from "./http-server.ts";
 import { createWorld, type World } from "./world.ts";
 
 /** Attacks on the door, which pass as tests because they fail as attacks. */
@@ -227,6 +229,24 @@ describe("at the door", () => {
     socket.destroy();
     await closed;
     expect((await client.end(sessionId)).status).toBe("idle");
+  });
+
+  it("on all addresses, as in a container, says where clients find it, and comes to no other name", async () => {
+    const state = world.folder();
+    const env = { HOME: state, XDG_STATE_HOME: state };
+    const everywhere = await startHttp({ args: ["--http", "0.0.0.0:0"], env, token: "" });
+    try {
+      await everywhere.logged("More: docs/http.md");
+      const { port } = new URL(everywhere.url);
+      const [, url = ""] = /--transport http agents (\S+)/.exec(everywhere.stderr()) ?? [];
+      expect(url).toBe(`http://localhost:${port}/mcp`);
+      const token = readFileSync(join(state, "claude-code-mcp", "http-token"), "utf8").trim();
+      const headers = { authorization: `Bearer ${token}` };
+      expect((await fetch(url, post(INITIALIZE, headers))).status).toBe(200);
+      expect((await raw({ ...everywhere, token }, { host: `elsewhere:${port}` })).status).toBe(403);
+    } finally {
+      await everywhere.close();
+    }
   });
 
   it("ends a request that nobody answers for by itself: an unknown path, an unknown method", async () => {
