@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
+import { Issuer } from "../unit/http-auth-world.ts";
 import { namedUsers } from "../server/named-users.ts";
 import { addSession, id, prompt, said } from "../server/sessions-run.ts";
 import { calling, writing } from "../server/somebody.ts";
@@ -21,15 +22,20 @@ const users = namedUsers({
 const OF_REA = id(1);
 
 let desk: Desk;
+let issuer: Issuer;
 beforeAll(async () => {
+  issuer = await Issuer.start();
   desk = await openDesk({
-    args: users.args,
+    args: [...users.args, "--oauth-issuer", issuer.url],
     seeded: async (node) =>
       addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] }),
   });
 });
 afterEach(async (test) => desk.clear(test));
-afterAll(async () => desk.close());
+afterAll(async () => {
+  await desk.close();
+  await issuer.close();
+});
 
 /** What the API answers when the page itself is made to ask, with all that its browser keeps. */
 const forced = async (page: Page, path: string, body: object) =>
@@ -124,4 +130,19 @@ it("whoever may not approve sees what is asked, is told whom to ask, and cannot 
   expect(await forced(page, `sessions/${session}/requests/${requestId}`, { decision: "allow" })).toBe(403);
   expect(existsSync(file)).toBe(false);
   await card.waitFor();
+});
+
+it("a token that runs out while its page is open leads to the door, which says why; a new one leads back", async () => {
+  const endsIn = async (seconds: number) =>
+    issuer.sign({ sub: "joe", aud: desk.http.url, exp: Math.floor(Date.now() / 1_000) + seconds - 30 });
+  const joe = await desk.open({ token: await endsIn(15), hash: "#/numbers" });
+  await joe.page.getByRole("heading", { name: "Numbers" }).waitFor();
+  joe.allowFailures(/status of 401|net::ERR_/);
+  const alert = joe.page.getByRole("alert").filter({ hasText: "it has expired, or was taken back" });
+  await alert.waitFor({ timeout: 60_000 });
+  expect(await joe.page.getByRole("navigation").count()).toBe(0);
+  await joe.page.getByLabel("Access token").fill(await endsIn(600));
+  await joe.page.getByRole("button", { name: "Sign in" }).click();
+  await joe.page.getByRole("heading", { name: "Numbers" }).waitFor();
+  expect(await alert.count()).toBe(0);
 });

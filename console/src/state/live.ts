@@ -3,7 +3,7 @@ import type { PendingRequest, SessionRow } from "../../../src/console/wire.ts";
 import { ApiProblem } from "../net/api.ts";
 import { Patience } from "../net/pause.ts";
 import { liveEvents, type LiveEvent } from "../net/stream.ts";
-import { forget } from "./me.ts";
+import { isStranger } from "./me.ts";
 
 /**
  * The one stream of this page: browsers keep few connections to a server, so that what a view follows comes on the stream
@@ -85,10 +85,8 @@ async function keepListening(ended: AbortSignal): Promise<void> {
         take(event);
       }
     } catch (error) {
-      if (error instanceof ApiProblem && error.status === 401) {
-        forget();
-        return;
-      }
+      // With the key of before, while another window signs in, it is only for now.
+      if (error instanceof ApiProblem && error.status === 401 && isStranger.value) return;
     }
     // Cut by ourselves to follow another session: at once, and nobody needs to know.
     if (own.signal.aborted) continue;

@@ -9,6 +9,8 @@ import { keepKey } from "../net/key.ts";
 export const me = signal<Me | undefined>(undefined);
 /** Nobody is signed in, which the server requires. */
 export const isStranger = signal(false);
+/** Somebody was signed in here, and the server knows him no more. */
+export const wasPutOut = signal(false);
 
 export function may(scope: Scope): boolean {
   return me.value?.scopes.includes(scope) === true;
@@ -24,6 +26,7 @@ export async function learnMe(): Promise<void> {
 export async function signIn(token: string): Promise<void> {
   const { key } = await post<{ key: string }>("sign-in", { token });
   keepKey(key);
+  wasPutOut.value = false;
   await learnMe();
 }
 
@@ -32,11 +35,14 @@ export async function signOut(): Promise<void> {
   forget();
 }
 
-/** The server does not know us, or not any more. */
+/** Nobody is signed in here any more. */
 export function forget(): void {
   keepKey(undefined);
   me.value = undefined;
   isStranger.value = true;
 }
 
-onStranger(forget);
+onStranger(() => {
+  if (me.value) wasPutOut.value = true;
+  forget();
+});

@@ -4,7 +4,7 @@ import { Mark } from "../frame/header.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
 import { arrivalProblem } from "../state/arrive.ts";
-import { signIn } from "../state/me.ts";
+import { signIn, wasPutOut } from "../state/me.ts";
 
 /** Who are you? */
 export function SignInView() {
@@ -48,6 +48,7 @@ export function SignInView() {
           aria-describedby="token-where"
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
+        {wasPutOut.value && !problem && <Problem of={PUT_OUT} what="You were signed out" />}
         <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Sign in
@@ -64,6 +65,10 @@ export function SignInView() {
     </main>
   );
 }
+
+const PUT_OUT = new Error(
+  "The server takes your token no more: it has expired, or was taken back. Sign in with another.",
+);
 
 /** What the server says of a token is for programs; people want to know what to try next. */
 function clearer(error: unknown): unknown {

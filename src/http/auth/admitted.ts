@@ -5,7 +5,7 @@ export interface Admitted {
   readonly caller: Caller;
   /** By what: nothing was asked for, a token of ours, a JWT of the authorization server. */
   readonly kind: "open" | "token" | "oauth";
-  /** When it ends, ms since the epoch; of a JWT only. */
+  /** From when on it is not taken any more, ms since the epoch; of a JWT only. */
   readonly expiresAt?: number;
 }
 

@@ -76,7 +76,8 @@ function admit(payload: JWTPayload, kind: string | undefined, principals: Readon
   const given = claimedScopes(payload);
   const most = principals.get(principal)?.scopes ?? SCOPES;
   const scopes = most.filter((scope) => given.includes(scope));
-  return { caller: { principal, scopes }, kind: "oauth", expiresAt: (payload.exp ?? 0) * 1_000 };
+  const expiresAt = ((payload.exp ?? 0) + TOLERANCE_S) * 1_000;
+  return { caller: { principal, scopes }, kind: "oauth", expiresAt };
 }
 
 /** `scope` by RFC 9068, one text; `scp` as Entra ID and Okta write it, a text or a list. */
