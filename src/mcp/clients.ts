@@ -24,7 +24,7 @@ export interface ClientLimits {
 /** A client whose connection broke has so long to come back before its calls are taken for given up, ms. */
 const BREAK_MS = 5_000;
 /** Bytes of messages kept for clients that come back. */
-const REPLAY_BYTES = 33_554_432;
+const REPLAY_BYTES = 16_777_216;
 /** Between a broken stream and the next try of its client, ms. */
 const RETRY_MS = 1_000;
 
