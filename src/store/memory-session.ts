@@ -11,7 +11,7 @@ import {
   type SessionRecord,
 } from "../engine/ports.ts";
 import { Bell } from "./follow.ts";
-import { JsonText } from "./json-text.ts";
+import { JsonText } from "../domain/json.ts";
 import { MemoryInbox } from "./memory-inbox.ts";
 import { newestFirst } from "./newest-first.ts";
 

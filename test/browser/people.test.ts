@@ -90,6 +90,10 @@ it("a request is answered in one window, and is gone from the other", async () =
     .getByText("1")
     .waitFor();
   await press(cards(other.page, "Claude Code asks to write a file"), "Allow");
+  // What became of it is told for a moment, where somebody may have been writing.
+  await cards(one.page)
+    .getByText(/^Allowed in the console/)
+    .waitFor();
   await entry(one.page, /Allowed in the console:/).waitFor();
   await expect.poll(async () => cards(one.page).count()).toBe(0);
 });

@@ -82,6 +82,25 @@ describe("while a turn runs", () => {
   });
 });
 
+it("what is half written stays while one looks elsewhere, and the focus is never lost", async () => {
+  const { page } = await desk.open();
+  const focused = async () => page.evaluate<string>("document.activeElement.localName");
+  await startSession(page, `Half. ${scriptTag([{ text: "Never.", gateBefore: "never-3" }])}`, {
+    cwd: desk.world.folder(),
+  });
+  await page.getByLabel("Prompt").fill("And then");
+  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  await page.getByRole("link", { name: /^Half\./ }).click();
+  await expect.poll(async () => page.getByLabel("Prompt").inputValue()).toBe("And then");
+  // The heading came twice: before the session was known, and with its name.
+  await page.getByRole("heading", { level: 1, name: /^Half/ }).waitFor();
+  await expect.poll(focused).toBe("h1");
+  await page.getByRole("button", { name: "Cancel session" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel session" }).click();
+  await page.getByText("no more can be sent to it").waitFor();
+  await expect.poll(focused).toBe("h1");
+});
+
 it("a session is named, and deleted", async () => {
   const { page } = await desk.open();
   const id = await startSession(page, scriptTag([{ text: "Short." }]), { cwd: desk.world.folder() });

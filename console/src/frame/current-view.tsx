@@ -1,5 +1,6 @@
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { focusHeading, keepFocus } from "../state/focus.ts";
 import { Problem } from "../parts/problem.tsx";
 import { hrefOf, route } from "../state/route.ts";
 import { SessionsView } from "../views/sessions.tsx";
@@ -17,10 +18,9 @@ export function CurrentView() {
     const main = document.querySelector("main");
     // A view may have put the focus where it is needed.
     if (!main || (main !== document.activeElement && main.contains(document.activeElement))) return;
-    const heading = main.querySelector("h1");
-    heading?.setAttribute("tabindex", "-1");
-    (heading ?? main).focus({ preventScroll: true });
+    focusHeading();
   }, [at]);
+  useEffect(keepFocus, []);
   return <View />;
 }
 

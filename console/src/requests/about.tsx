@@ -69,9 +69,10 @@ function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request:
       {!isLast && (
         <>
           , <Until at={rungEndsAt} /> left
+          {then !== "" && `, then ${then}`}
         </>
       )}
-      {then !== "" && `, then ${then}`}. Without an answer it is denied in <Until at={expiresAt} />.
+      . Without an answer it is denied in <Until at={expiresAt} />.
     </>
   );
 }

@@ -1,5 +1,6 @@
 import type { RefObject } from "preact";
 import { useLayoutEffect } from "preact/hooks";
+import { focusHeading } from "../state/focus.ts";
 import type { Draft } from "./draft.ts";
 import { Guard } from "./words/guard.ts";
 
@@ -70,10 +71,4 @@ export function focusCard(by: 1 | -1): void {
   const at = waiting.findIndex(hasFocus);
   const to = at === -1 ? 0 : Math.min(Math.max(at + by, 0), waiting.length - 1);
   waiting[to]?.focus();
-}
-
-function focusHeading(): void {
-  const heading = document.querySelector<HTMLElement>("main h1");
-  heading?.setAttribute("tabindex", "-1");
-  heading?.focus();
 }

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { ReplyBody, SessionDetail } from "../../../src/console/wire.ts";
 import { post } from "../net/api.ts";
-import { newRetryKey } from "../net/retry-key.ts";
 import { may } from "../state/me.ts";
 import { useAttempt } from "./act.ts";
+import { draftFor, keepDraft } from "./reply-draft.ts";
 import { isAtWork, isOver } from "./status.ts";
 
 type WhenBusy = "queue" | "steer";
@@ -16,18 +16,13 @@ export function Reply({ detail }: { readonly detail: SessionDetail }) {
 }
 
 function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
-  const [prompt, setPrompt] = useState("");
+  const [{ key, prompt }, setDraft] = useState(() => draftFor(detail.id));
   const [whenBusy, setWhenBusy] = useState<WhenBusy>("queue");
-  /** The same prompt has the same key. */
-  const [idempotencyKey, setKey] = useState(newRetryKey);
   const attempt = useAttempt();
   const isBusy = isAtWork(detail);
-  const change = (text: string) => {
-    setKey(newRetryKey());
-    setPrompt(text);
-  };
+  const change = (text: string) => setDraft(keepDraft(detail.id, text));
   const send = async () => {
-    const body: ReplyBody = { prompt, idempotencyKey, whenBusy: isBusy ? whenBusy : "queue" };
+    const body: ReplyBody = { prompt, idempotencyKey: key, whenBusy: isBusy ? whenBusy : "queue" };
     const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
     if (prompt.trim() !== "" && (await attempt.run(() => post(path, body)))) change("");
   };

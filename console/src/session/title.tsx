@@ -49,6 +49,7 @@ function TitleForm({ id, onClose, title }: FormProps) {
       <input
         aria-label="Title of the session"
         ref={field}
+        maxLength={200}
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => event.key === "Escape" && onClose()}

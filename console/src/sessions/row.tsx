@@ -31,7 +31,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
   return (
     <ul class="listed-facts">
       {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
-      {row.waitingBefore !== undefined && <li>Waits for a place, {String(row.waitingBefore)} before it</li>}
+      {row.waitingBefore !== undefined && <li>{placeWords(row.waitingBefore)}</li>}
       {row.turnStartedAt !== undefined && (
         <li class="number">
           for <Since at={row.turnStartedAt} />
@@ -64,6 +64,10 @@ const WHO: Readonly<Record<Rung, string>> = {
 function waitsWords({ requests, waitsFor }: SessionRow): string {
   const whom = waitsFor.map((rung) => WHO[rung]).join(" and ");
   return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
+}
+
+function placeWords(before: number): string {
+  return before === 0 ? "Waits for a place, it is the next" : `Waits for a place, ${String(before)} before it`;
 }
 
 function queueWords({ queued, held }: SessionRow): string {

@@ -3,6 +3,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
+import { useDecided } from "../requests/lately.ts";
+import { useLingering } from "../requests/lingering.ts";
+import { keyOf } from "../requests/words/shown.ts";
 import { HeldPrompts } from "../session/queue.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
@@ -72,11 +75,14 @@ function Gone() {
   );
 }
 
-/** What Claude Code asks in this session, to be answered here. */
+/** What Claude Code asks in this session, to be answered here; and for a moment what it has asked, with what became of it. */
 function Pending({ sessionId }: { readonly sessionId: string }) {
-  const mine = requests.value.filter((request) => request.sessionId === sessionId);
-  return mine.map((request) => (
-    <RequestCard key={request.requestId} request={request} heading="h3" showSession={false} />
+  const all = requests.value;
+  const open = useMemo(() => all.filter((request) => request.sessionId === sessionId), [all, sessionId]);
+  const { decided } = useDecided(open.map(keyOf).join("\n"));
+  const shown = useLingering(open, decided).toSorted((one, other) => one.request.createdAt - other.request.createdAt);
+  return shown.map(({ request }) => (
+    <RequestCard key={keyOf(request)} request={request} heading="h3" showSession={false} />
   ));
 }
 

@@ -1,11 +1,10 @@
 import "../style/requests.css";
-import { useEffect, useState } from "preact/hooks";
-import type { Decided, RequestList } from "../../../src/console/wire.ts";
-import { get } from "../net/api.ts";
+import { useEffect } from "preact/hooks";
 import { Problem } from "../parts/problem.tsx";
 import { SessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { DecidedList } from "../requests/decided.tsx";
+import { useDecided } from "../requests/lately.ts";
 import { useLingering } from "../requests/lingering.ts";
 import { NotifyButton } from "../requests/notify-button.tsx";
 import { focusCard } from "../requests/places.ts";
@@ -48,31 +47,6 @@ export function WaitingView() {
 
 function countWords(count: number): string {
   return count === 1 ? "1 request" : `${String(count)} requests, the oldest first`;
-}
-
-/** Asked for anew whenever `openKeys` change: something was decided then. */
-function useDecided(openKeys: string) {
-  const [decided, setDecided] = useState<readonly Decided[]>();
-  const [problem, setProblem] = useState<unknown>();
-  const isLive = connection.value === "live";
-  useEffect(() => {
-    let isOver = false;
-    const load = async () => {
-      try {
-        const list = await get<RequestList>("requests");
-        if (isOver) return;
-        setDecided(list.decided);
-        setProblem(undefined);
-      } catch (error) {
-        if (!isOver) setProblem(error);
-      }
-    };
-    void load();
-    return () => {
-      isOver = true;
-    };
-  }, [openKeys, isLive]);
-  return { decided, problem };
 }
 
 function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly group: Group }) {

@@ -1,4 +1,5 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
+import { glimpse } from "../../parts/glimpse.ts";
 import { textAt } from "../../parts/json.ts";
 import { baseOf, withCut } from "./base.ts";
 import type { Item, PromptItem } from "./item.ts";
@@ -70,7 +71,13 @@ export class Fold {
     const last = this.#shelf.top.at(-1);
     // Where it follows its prompt at once there is nothing more to say.
     const isPlain = last?.kind === "prompt" && event.data.promptIds.includes(last.promptId);
-    if (!isPlain) this.#addLine(event);
+    if (isPlain) return;
+    const words = event.data.promptIds.flatMap((id) => {
+      const prompt = this.#shelf.get(promptKey(id));
+      return prompt?.kind === "prompt" && prompt.text !== "" ? `“${glimpse(prompt.text, 80)}”` : [];
+    });
+    const text = words.length === 0 ? lineOf(event).text : `${words.join(" and ")} began`;
+    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event), text }, "");
   }
 
   #endTurn(event: Of<"turn.ended">): void {
