@@ -1,7 +1,7 @@
 import type { Command, CommandReply } from "../domain/command.ts";
+import { JsonText } from "../domain/json.ts";
 import { NoAnswerError } from "../engine/ports.ts";
 import type { Bell } from "./follow.ts";
-import { JsonText } from "../domain/json.ts";
 
 /** How many answers a session remembers, so that a command sent again is answered again and not run again. */
 const REPLIES_KEPT = 1000;

@@ -1,6 +1,7 @@
 import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
+import { JsonText } from "../domain/json.ts";
 import {
   type Append,
   ConflictError,
@@ -11,7 +12,6 @@ import {
   type SessionRecord,
 } from "../engine/ports.ts";
 import { Bell } from "./follow.ts";
-import { JsonText } from "../domain/json.ts";
 import { MemoryInbox } from "./memory-inbox.ts";
 import { newestFirst } from "./newest-first.ts";
 

@@ -89,7 +89,10 @@ it("what is half written stays while one looks elsewhere, and the focus is never
     cwd: desk.world.folder(),
   });
   await page.getByLabel("Prompt").fill("And then");
-  await page.getByRole("link", { name: "Sessions", exact: true }).click();
+  // Letters do nothing in a choice of their own.
+  await page.getByRole("radio", { name: "Into this turn" }).focus();
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
   await page.getByRole("link", { name: /^Half\./ }).click();
   await expect.poll(async () => page.getByLabel("Prompt").inputValue()).toBe("And then");
   // The heading came twice: before the session was known, and with its name.

@@ -49,7 +49,7 @@ export async function openWindow(
     ...options,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(45_000);
+  page.setDefaultTimeout(20_000);
   const allowed: RegExp[] = [UNKNOWN_YET];
   const troubles = watch(page, http.origin, allowed);
   await page.addInitScript(TELL_OF_VIOLATIONS);

@@ -46,6 +46,9 @@ function actionOf(key: string): (() => void) | undefined {
   return [...bound].toReversed().find((keys) => Object.hasOwn(keys, key))?.[key];
 }
 
+/** What letters do something in by themselves. */
+const TYPED_INTO = "input:not([type=radio], [type=checkbox]), textarea, select, [contenteditable]";
+
 function isTypedInto(target: EventTarget | null): boolean {
-  return target instanceof Element && target.closest("input, textarea, select, [contenteditable]") !== null;
+  return target instanceof Element && target.closest(TYPED_INTO) !== null;
 }

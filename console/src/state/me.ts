@@ -20,13 +20,13 @@ export function may(scope: Scope): boolean {
 export async function learnMe(): Promise<void> {
   me.value = await get<Me>("me");
   isStranger.value = false;
+  wasPutOut.value = false;
 }
 
 /** Throws ApiProblem where the token is not known. */
 export async function signIn(token: string): Promise<void> {
   const { key } = await post<{ key: string }>("sign-in", { token });
   keepKey(key);
-  wasPutOut.value = false;
   await learnMe();
 }
 

@@ -1,6 +1,6 @@
 import "../style/session.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { SessionDetail } from "../../../src/console/wire.ts";
+import type { PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { useDecided } from "../requests/lately.ts";
@@ -75,10 +75,21 @@ function Gone() {
   );
 }
 
-/** What Claude Code asks in this session, to be answered here; and for a moment what it has asked, with what became of it. */
+/** What Claude Code asks in this session, to be answered here. */
 function Pending({ sessionId }: { readonly sessionId: string }) {
   const all = requests.value;
   const open = useMemo(() => all.filter((request) => request.sessionId === sessionId), [all, sessionId]);
+  // As long as nothing has been asked there is nothing to learn of what was decided.
+  const isOpen = open.length > 0;
+  const [hasAsked, setAsked] = useState(false);
+  useEffect(() => {
+    if (isOpen) setAsked(true);
+  }, [isOpen]);
+  return isOpen || hasAsked ? <Asked open={open} /> : null;
+}
+
+/** And for a moment what was open, with what became of it. */
+function Asked({ open }: { readonly open: readonly PendingRequest[] }) {
   const { decided } = useDecided(open.map(keyOf).join("\n"));
   const shown = useLingering(open, decided).toSorted((one, other) => one.request.createdAt - other.request.createdAt);
   return shown.map(({ request }) => (

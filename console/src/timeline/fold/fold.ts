@@ -35,8 +35,8 @@ export class Fold {
     this.#addLine(event);
   }
 
-  #addLine(event: ShownEvent): void {
-    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event) }, "");
+  #addLine(event: ShownEvent, text = lineOf(event).text): void {
+    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event), text }, "");
   }
 
   /** What changes the look of something else, too. */
@@ -76,8 +76,7 @@ export class Fold {
       const prompt = this.#shelf.get(promptKey(id));
       return prompt?.kind === "prompt" && prompt.text !== "" ? `“${glimpse(prompt.text, 80)}”` : [];
     });
-    const text = words.length === 0 ? lineOf(event).text : `${words.join(" and ")} began`;
-    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event), text }, "");
+    this.#addLine(event, words.length > 0 ? `${words.join(" and ")} began` : undefined);
   }
 
   #endTurn(event: Of<"turn.ended">): void {
