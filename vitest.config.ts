@@ -32,6 +32,17 @@ export default defineConfig({
       },
       {
         extends: true,
+        // What a hostile repository, model, caller or clock can do, in full tables.
+        test: {
+          name: "attacks",
+          include: ["test/attacks/**/*.test.ts"],
+          globalSetup: ["scripts/install-attack-tools.mjs"],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
         test: { name: "faults", include: ["test/faults/**/*.test.ts"], testTimeout: 120_000, hookTimeout: 60_000 },
       },
       {

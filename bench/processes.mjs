@@ -54,8 +54,12 @@ export function openHandles(pid) {
   }
 }
 
-/** Children of the process that have not ended. */
+/** Children of the server that have not ended, but for the reaper, which lives as long as the server does. */
 export function childrenOf(pid) {
   const tasks = read(`/proc/${String(pid)}/task/${String(pid)}/children`) ?? "";
-  return tasks.split(" ").filter(Boolean).map(Number);
+  const isReaper = (child) => (read(`/proc/${child}/cmdline`) ?? "").includes("reaper-process");
+  return tasks
+    .split(" ")
+    .filter((child) => child !== "" && !isReaper(child))
+    .map(Number);
 }

@@ -18,6 +18,8 @@ const ENTRIES = ["cli/main", "claude/supervise/reaper-process", "demo/model/scri
  */
 const CHUNKS = [
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
+  // The reaper needs it as well, and nothing of what else is loaded with the engine.
+  { name: "claude/supervise/marked", test: /src\/claude\/supervise\/(mark|marked)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
   // Alone, since --version needs nothing else.
   { name: "config/version", test: /src\/config\/version\.ts$/ },

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Running } from "./app-engine.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
-import { confinements } from "./config/confinement.ts";
+import { confinements } from "./config/principals/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import { createConsoleApi } from "./console/api.ts";
 import { AppError } from "./domain/error.ts";

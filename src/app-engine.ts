@@ -1,18 +1,28 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
+import { dirname } from "node:path";
+import { configFolder, stateFile } from "./claude/environment.ts";
+import type { Fence } from "./claude/fence/fence.ts";
 import { claudeRuntime } from "./claude/runtime.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf, rulesOf } from "./config/approvals/settings.ts";
-import { confinements } from "./config/confinement.ts";
+import { cacheFolder } from "./config/cache-folder.ts";
+import { confinements } from "./config/principals/confinement.ts";
+import { hostsOf } from "./config/fence.ts";
 import type { Config } from "./config/schema.ts";
 import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import { systemClock } from "./engine/clock.ts";
 import { createEngine, type EngineOptions } from "./engine/engine.ts";
 import type { JsonObject } from "./domain/json.ts";
+import type { Confinement } from "./domain/principal.ts";
+import type { Places as SessionPlaces } from "./domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "./engine/ports.ts";
 import type { Masker } from "./log/mask.ts";
 import { requestEntry } from "./log/requests.ts";
+import { ownedPlaces, ownFiles, type Installation } from "./security/owned.ts";
+import { protectedPaths, type Owned } from "./security/protected-paths.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
+import { defaultStorePath, IN_MEMORY } from "./store/open.ts";
 import type { Outcome } from "./notify/outbox.ts";
 import type { Notifier } from "./notify/notifier.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -31,6 +41,10 @@ export interface EngineSettings {
   /** What the webhook's requests are signed with, in base64; undefined where there is none. */
   readonly notifySecret?: string | undefined;
   readonly info: { readonly version: string };
+  /** The file that settings were read from. */
+  readonly configFile?: string | undefined;
+  /** Words before every command that give it a pid namespace of its own. */
+  readonly isolation?: readonly string[] | undefined;
 }
 
 /** An engine and what it runs on. */
@@ -55,6 +69,9 @@ export interface OverHttp {
 
 interface Means {
   readonly backend: SessionBackend;
+  /** The same for all servers that share the store, and for no others. */
+  readonly storeName: string;
+  readonly process: { readonly pid: number; readonly startedAt: string };
   readonly http: OverHttp | undefined;
   readonly audit: Audit | undefined;
   readonly log: Logger;
@@ -74,20 +91,26 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     depth,
     mayNest: depth + 1 < config.maxDepth,
     ownCommands,
-    ownUrls: http?.ownUrls ?? [],
+    ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.urls())])],
     confine,
     rules: rulesOf(config),
+    closed: await protectedPaths(ownedPlaces(installationOf(settings))),
+    fence: fenceOf(settings),
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
+    server: { store: means.storeName, ...means.process },
+    isolation: settings.isolation ?? [],
     spares: config.spares,
     spareIdleMs: config.idleProcessMs,
     mask: (text) => masker.text(text),
+    maskUnfinished: (text) => masker.unfinished(text),
     log,
   });
   const engine = createEngine({
     backend: store,
     runtime,
     clock: systemClock,
+    announces: http !== undefined,
     log,
     mask: (event) => masker.event(event),
     initMs: INIT_MS,
@@ -102,12 +125,58 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
       allowsBypass: () => bypass.isAllowed(),
       callersAnswer: means.callersAnswer,
       callerApproves: callerApprovesOf(config),
+      sandbox: config.sandbox,
+      sandboxDomains: fenceOf(settings)?.domains ?? [],
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,
+      placesOf: (principal) => sessionPlaces(confine(principal)),
     },
   });
   return { engine, store, spares: runtime.spares, notifier };
+}
+
+/** Where this server keeps what is its own. */
+function installationOf({ config, configFile, environment }: EngineSettings): Installation {
+  const defaultStore = defaultStorePath(environment, process.platform);
+  const { store = defaultStore } = config;
+  return {
+    settings: config,
+    environment,
+    configFile,
+    stateFolder: dirname(defaultStore),
+    store: store === IN_MEMORY ? undefined : store,
+    cacheFolder: cacheFolder(environment),
+    claude: { folder: configFolder(environment), record: stateFile(environment) },
+  };
+}
+
+/** The bounds of every session, where they all run in the sandbox. */
+function fenceOf(settings: EngineSettings): Fence | undefined {
+  const { principals, sandbox, sandboxDomains, trustDirs } = settings.config;
+  if (sandbox === "off") return undefined;
+  const installation = installationOf(settings);
+  const { folder, record } = installation.claude;
+  const kept = ownedPlaces(installation).filter(({ extent }) => extent !== "checkout");
+  return {
+    domains: [...sandboxDomains, ...hostsOf(rulesOf(settings.config).allow)],
+    closed: [...ownFiles(installation).flatMap(filesOf), record],
+    kept: kept.flatMap(filesOf),
+    configFolders: [folder, ...Object.values(principals).flatMap((terms) => terms.claudeConfigDir ?? [])],
+    trusted: [...trustDirs, ...Object.values(principals).flatMap((terms) => terms.trustDirs ?? [])],
+  };
+}
+
+/** SQLite's own names are those that matter of what begins as a file does. */
+function filesOf({ extent, path }: Owned): string[] {
+  return extent === "prefix" ? [path, ...["-wal", "-shm", "-journal"].map((end) => path + end)] : [path];
+}
+
+/** Of what a principal may use, what is stored with their sessions. */
+function sessionPlaces(confinement: Confinement | undefined): SessionPlaces | undefined {
+  if (!confinement) return undefined;
+  const { allowDirs, spawnWrapper, trustDirs, trustsRecord } = confinement;
+  return { allowDirs, trustDirs, trustsRecord, spawnWrapper };
 }
 
 /** Every step of a request stands in the audit log too. Its session's principal is looked up, so it may come a moment later. */

@@ -6,6 +6,7 @@ import { ConfigError } from "./config/error.ts";
 import type { Logger } from "./engine/ports.ts";
 import { createAuthenticator } from "./http/auth/authenticator.ts";
 import { firstStartText } from "./http/auth/first-start.ts";
+import { Connections } from "./http/connections.ts";
 import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
 import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
 import { createHealth } from "./http/health.ts";
@@ -13,6 +14,7 @@ import { listen, type Listening, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
+import { descriptorLimit } from "./security/descriptors.ts";
 import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
 
@@ -32,6 +34,7 @@ export interface HttpParts {
   readonly start: (over: OverHttp) => Promise<Running | undefined>;
   readonly version: string;
   readonly scopeMissing: DoorOptions["scopeMissing"];
+  readonly takesAttachments: DoorOptions["takesAttachments"];
   readonly audit: Audit | undefined;
   readonly log: Logger;
 }
@@ -61,7 +64,7 @@ const EVERY_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, factory, log, version } = parts;
+  const { config, factory, log, scopeMissing, takesAttachments, version } = parts;
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -73,44 +76,38 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const auth = await authenticatorOf(parts, host, publicUrl);
   let running: Running | undefined;
   const metrics = createMetrics({ version, watched: () => running, log });
-  const health = createHealth({
-    version,
-    busyWith: () => (leaving.signal.aborted ? "draining" : running ? undefined : "starting"),
-    readStore: async () => running?.store.count(),
-  });
+  const connections = new Connections({ most: mostConnections(config), strangerMs: STRANGER_MS }, log);
   const app = createDoor({
+    connections,
     names,
     limits: config,
     auth,
-    scopeMissing: parts.scopeMissing,
+    scopeMissing,
+    takesAttachments,
     mcp: endpoint.fetch,
     requests: requestsOf(parts, () => running),
     console: config.console
       ? consoleOf({ ...parts, publicUrl, leaving: leaving.signal, running: () => running })
       : undefined,
-    health,
+    health: healthOf(version, leaving.signal, () => running),
     metrics,
     audit: auditOf(parts),
     log,
   });
-  const onSlowReader = () => {
-    metrics.slowReaderCut();
-    log.warn("a client that took nothing of its answer was cut off");
-  };
   const fetch: ListenOptions["fetch"] = async (request, bindings) => app.fetch(request, bindings);
   const flag = parts.local ? "--port" : "--http";
-  const listening = await listen({ host, port, fetch, receiveMs, sendMs, onSlowReader }).catch((error: unknown) =>
-    cannotListen(flag, error),
-  );
+  const onSlowReader = cutting(metrics, log);
+  const bounds = { receiveMs, sendMs, onSlowReader, connections };
+  const listening = await listen({ host, port, fetch, ...bounds }).catch((error: unknown) => cannotListen(flag, error));
   origin = listening.url;
   const url = `${origin}/mcp`;
-  log.info("serving MCP over HTTP", { url });
   running = await parts.start({
     onAppended: (sessionId, change) => metrics.onAppended(sessionId, change),
     ownUrls: urlsOf(names, origin, publicUrl()),
     publicUrl: publicUrl(),
     countDelivery: (outcome) => metrics.delivery(outcome),
   });
+  log.info("serving MCP over HTTP", { url });
   if (auth.made) tell(firstStartText(auth.made, { url: `${publicUrl()}/mcp`, showToken: process.stderr.isTTY }));
   return {
     url,
@@ -120,6 +117,34 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   };
 }
 
+function healthOf(version: string, leaving: AbortSignal, running: () => Running | undefined) {
+  return createHealth({
+    version,
+    busyWith: () => (leaving.aborted ? "draining" : running() ? undefined : "starting"),
+    readStore: async () => running()?.store.count(),
+  });
+}
+
+function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): ListenOptions["onSlowReader"] {
+  return () => {
+    metrics.slowReaderCut();
+    log.warn("a client that took nothing of its answer was cut off");
+  };
+}
+
+/** Who has a token sends it with the first request: so long a connection may be open without, ms. */
+const STRANGER_MS = 10_000;
+
+/** What is kept free is for Claude Code, the store and its logs. */
+function mostConnections({ maxConnections }: Config): number {
+  const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
+  return maxConnections ?? Math.max(4, Math.min(MOST_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
+}
+
+const MOST_CONNECTIONS = 4_096;
+/** Of a server that does nothing. */
+const OWN_DESCRIPTORS = 32;
+
 async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<void> {
   const closed = listening.close(LAST_WORDS_MS);
   await endpoint.close();
@@ -128,8 +153,12 @@ async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<
 
 async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
   const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  const own = Object.values(config.principals).flatMap((terms) =>
+    terms.allowDirs === "any" ? [] : (terms.allowDirs ?? []),
+  );
+  const workFolders = [...config.allowDirs, ...own];
   const taken = local ? { ...config, ...NO_OTHERS } : config;
-  return createAuthenticator({ ...taken, host, publicUrl, stateFolder, runToken: local?.token, log });
+  return createAuthenticator({ ...taken, host, publicUrl, stateFolder, workFolders, runToken: local?.token, log });
 }
 
 /** Nobody but who is at this machine. */
@@ -159,7 +188,11 @@ function cannotListen(flag: string, error: unknown): never {
 /** Every URL under which a session of this server could come back to it. */
 function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
   const { port } = new URL(origin);
-  return [`${publicUrl.replace(/\/+$/, "")}/*`, ...[...hosts].map((host) => `http://${host}:${port}/*`)];
+  const own = [...hosts].map((host) => `http://${host}:${port}/*`);
+  // A name of its own leads here through a proxy, too, whose scheme and port nobody has told us.
+  const names = [...hosts].filter((host) => !LOOPBACK.has(host));
+  const proxied = names.flatMap((host) => [`http://${host}/*`, `https://${host}/*`, `https://${host}:*/*`]);
+  return [`${publicUrl.replace(/\/+$/, "")}/*`, ...own, ...proxied];
 }
 
 /** host:port, or a port alone on loopback. Throws ConfigError. */

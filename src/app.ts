@@ -1,8 +1,11 @@
 import type { OverHttp, Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./app-http.ts";
+import { resolve } from "node:path";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
+import { ConfigError } from "./config/error.ts";
+import { invalidArgument } from "./domain/error.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
@@ -13,6 +16,7 @@ import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { createStates } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
+import { realPathOf } from "./security/paths.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { namesOf, tells, type ToolName } from "./tools/listed.ts";
@@ -33,8 +37,12 @@ export interface AppSettings extends StoreSettings {
   info: { name: string; version: string };
   /** Served to the person at this machine, whatever the configuration says of HTTP. */
   local?: LocalHttp | undefined;
+  /** The file that settings were read from. */
+  configFile?: string | undefined;
   /** What the webhook's requests are signed with, in base64; where there is a webhook. */
   notifySecret?: string | undefined;
+  /** What `isolationOf` has found. */
+  isolation?: readonly string[] | undefined;
 }
 
 export interface App {
@@ -53,23 +61,50 @@ export async function storeLocation({ config, environment }: StoreSettings): Pro
   return config.store ?? defaultStorePath(environment, process.platform);
 }
 
+/** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
+export async function isolationOf({ processIsolation }: Config): Promise<readonly string[]> {
+  if (processIsolation === "none") return [];
+  const { pidNamespace } = await import("./claude/supervise/isolation.ts");
+  return pidNamespace().catch((error: unknown) => {
+    const why = error instanceof Error ? error.message : String(error);
+    const advice = "Run the server as root, or install bubblewrap and allow user namespaces; or leave the setting out.";
+    throw new ConfigError(`--process-isolation pid-namespace cannot be had here (${why}). ${advice}`, error);
+  });
+}
+
+/** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
+async function storeNameOf(settings: StoreSettings, { nodeId }: SessionBackend): Promise<string> {
+  const [location, { IN_MEMORY }] = await Promise.all([storeLocation(settings), import("./store/open.ts")]);
+  if (location === IN_MEMORY) return nodeId;
+  return (await realPathOf(resolve(location))) ?? location;
+}
+
+async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
+  const { startTime } = await import("./claude/supervise/tree.ts");
+  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
+}
+
 /** Where the system does not tell when a process began, its pid has to do. */
 const UNKNOWN = "unknown";
 
 /** The sessions of this user, shared by all servers that use the same file. */
-export async function connectStore(settings: StoreSettings, log: Logger): Promise<SessionBackend> {
+export async function connectStore(
+  settings: StoreSettings,
+  log: Logger,
+  urls: readonly string[] = [],
+): Promise<SessionBackend> {
   const [{ openStore }, { isAlive, startTime }, { systemClock }] = await Promise.all([
     import("./store/open.ts"),
     import("./claude/supervise/tree.ts"),
     import("./engine/clock.ts"),
   ]);
-  const { pid } = process;
   return openStore(await storeLocation(settings), {
     nodeId: crypto.randomUUID(),
-    process: { pid, startedAt: (await startTime(pid)) ?? UNKNOWN },
+    process: await thisProcess(),
     isRunning: async (other, startedAt) =>
       startedAt === UNKNOWN ? isAlive(other) : (await startTime(other)) === startedAt,
     clock: systemClock,
+    urls,
     log,
   });
 }
@@ -95,9 +130,10 @@ export function createApp(settings: AppSettings): App {
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
     const { startEngine } = await import("./app-engine.ts");
-    running = connectStore(settings, log).then((backend) =>
-      startEngine(settings, { backend, http: overHttp, audit, log, masker, bypass, callersAnswer }),
-    );
+    running = connectStore(settings, log, overHttp?.ownUrls).then(async (backend) => {
+      const self = { storeName: await storeNameOf(settings, backend), process: await thisProcess() };
+      return startEngine(settings, { backend, ...self, http: overHttp, audit, log, masker, bypass, callersAnswer });
+    });
     const { engine } = await running;
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
     return { ...toolSettings(settings, callersAnswer), engine, bypass, audit, mask, reported, log };
@@ -110,7 +146,6 @@ export function createApp(settings: AppSettings): App {
       await serverOptions.deps();
       return running;
     };
-    const scopeMissing = scopeMissingIn(serverOptions);
     const { version } = settings.info;
     // What else is served has sessions of its own, if any.
     const { following } = serverOptions;
@@ -119,7 +154,7 @@ export function createApp(settings: AppSettings): App {
       : { factory: ((context) => createMcpServer(serverOptions, context)) satisfies ServerFactory, following };
     const { local } = settings;
     const allowsBypass = () => bypass.isAllowed();
-    const parts = { config, environment, local, version, audit, log, scopeMissing, allowsBypass, start };
+    const parts = { config, environment, local, version, audit, log, allowsBypass, start, ...judgesOf(serverOptions) };
     const serving = await serveOverHttp({ ...parts, ...served });
     reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
@@ -179,7 +214,7 @@ function toolSettings(
     offersTasks: config.tasks === "auto",
     ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
-    defaults: { cwd: process.cwd() },
+    defaults: { cwd: startFolder },
     limits: { maxWaitMs: config.maxWaitMs },
     callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
@@ -187,7 +222,7 @@ function toolSettings(
     folders: async (principal, typed) => {
       const [{ foldersBelow }, { confinements }] = await Promise.all([
         import("./claude/check/browse.ts"),
-        import("./config/confinement.ts"),
+        import("./config/principals/confinement.ts"),
       ]);
       const confinement = confinements(config)(principal);
       return confinement ? foldersBelow(typed, confinement) : [];
@@ -195,10 +230,21 @@ function toolSettings(
   };
 }
 
-function scopeMissingIn({ offer }: ServerOptions): HttpParts["scopeMissing"] {
-  return async (caller, body) => {
-    const [{ scopeMissing }, { tools }] = await Promise.all([import("./mcp/tools.ts"), offer()]);
-    return scopeMissing(tools, caller, body);
+/** Asked for with each call that names none: it can be deleted meanwhile. */
+function startFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    throw invalidArgument("cwd", "the folder in which the server was started is gone. Name a folder that exists.");
+  }
+}
+
+/** What the door asks of a message. */
+function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
+  const judges = onceReady(async () => import("./mcp/tools.ts"));
+  return {
+    scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
+    takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),
   };
 }
 

@@ -1,15 +1,50 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE } from "../domain/environment.ts";
 
-/** Of an outer Claude Code session: a child that inherits them takes itself for a part of that session. */
-const OF_THE_OUTER_SESSION = [
+/**
+ * Of an outer Claude Code session or of the application around it, which hands them to its MCP servers: a child that inherits
+ * them takes itself for a part of that session. Names of Claude Code's binary; a test looks for each in it.
+ */
+export const OF_THE_OUTER_SESSION = [
   "CLAUDECODE",
+  "CLAUDE_CODE_AGENT",
+  "CLAUDE_CODE_CHILD_NOTES_DIR",
+  "CLAUDE_CODE_CHILD_SESSION",
   "CLAUDE_CODE_ENTRYPOINT",
+  "CLAUDE_CODE_ENVIRONMENT_KIND",
+  "CLAUDE_CODE_EXECPATH",
+  // The application has logged in for its own sessions: with these the user's login is not looked at ("Not logged in").
+  "CLAUDE_CODE_LAUNCHER_RUNS_API_KEY_HELPER",
+  "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST",
+  // Channels to that application.
+  "CLAUDE_CODE_MESSAGING_SOCKET",
+  "CLAUDE_CODE_MESSAGING_TOKEN",
+  "CLAUDE_CODE_SESSIONS_OAUTH_TOKEN",
   "CLAUDE_CODE_SSE_PORT",
-  "CLAUDE_CODE_SESSION_ID",
+  "CLAUDE_CODE_TASK_LIST_ID",
+  "CLAUDE_CODE_WORKER_EPOCH",
   "CLAUDE_PROJECT_DIR",
-];
+  "CLAUDE_SESSION_INGRESS_TOKEN_FILE",
+] as const;
+
+/** The same, by how they begin. */
+export const FAMILIES_OF_THE_OUTER_SESSION = [
+  "CLAUDE_BG_",
+  "CLAUDE_BRIDGE_",
+  "CLAUDE_CODE_BRIDGE_",
+  // CLAUDE_CODE_HOST_AUTH_ENV_VAR, CLAUDE_CODE_HOST_CREDS_FILE, ...: login by the application.
+  "CLAUDE_CODE_HOST_",
+  "CLAUDE_CODE_REMOTE_SESSION_",
+  "CLAUDE_CODE_REMOTE_TOOLS_",
+  "CLAUDE_CODE_SDK_HAS_",
+  "CLAUDE_CODE_SDK_READS_",
+  "CLAUDE_CODE_SESSION_",
+  "CLAUDE_CODE_USER_DELEGATED_SESSION",
+] as const;
+
+/** CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR and its like name open files of another process. */
+const DESCRIPTOR = "_FILE_DESCRIPTOR";
 
 /** Settings of the query toolset (seed 003): ours, not Claude Code's. */
 const OF_THE_QUERY_TOOLSET = [
@@ -24,13 +59,17 @@ const OF_THE_QUERY_TOOLSET = [
   "CLAUDE_CODE_MAX_EXECUTION_TIME",
 ];
 
-const DROPPED = new Set([...OF_THE_OUTER_SESSION, ...OF_THE_QUERY_TOOLSET]);
+const DROPPED: ReadonlySet<string> = new Set([...OF_THE_OUTER_SESSION, ...OF_THE_QUERY_TOOLSET]);
+
+function isDropped(name: string): boolean {
+  if (DROPPED.has(name) || name.startsWith("CLAUDE_CODE_MCP_")) return true;
+  if (name.startsWith("CLAUDE_CODE_") && name.endsWith(DESCRIPTOR)) return true;
+  return FAMILIES_OF_THE_OUTER_SESSION.some((family) => name.startsWith(family));
+}
 
 export interface Child {
   /** How deep the server itself is nested. */
   depth: number;
-  /** The mark of the process, see PROCESS_VARIABLE. */
-  mark: string;
   /** The Claude configuration folder, if not the server's own. */
   configDir?: string | undefined;
   /** What the caller adds. */
@@ -41,13 +80,9 @@ export interface Child {
  * The environment of a Claude Code process: the server's own, without what belongs to the server (an agent's shell
  * must not read our secrets) or to an outer session, and with `added` on top.
  */
-export function childEnvironment(
-  own: NodeJS.ProcessEnv,
-  { added, configDir, depth, mark }: Child,
-): Record<string, string> {
+export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, depth }: Child): Record<string, string> {
   const kept = Object.entries(own).filter(
-    (entry): entry is [string, string] =>
-      entry[1] !== undefined && !DROPPED.has(entry[0]) && !entry[0].startsWith("CLAUDE_CODE_MCP_"),
+    (entry): entry is [string, string] => entry[1] !== undefined && !isDropped(entry[0]),
   );
   return {
     // A stdio MCP server that never answers would hold up the first turn for 30 s.
@@ -56,7 +91,6 @@ export function childEnvironment(
     ...(configDir !== undefined && { CLAUDE_CONFIG_DIR: configDir }),
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),
-    [PROCESS_VARIABLE]: mark,
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
     CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
   };
@@ -66,6 +100,9 @@ export function childEnvironment(
 export function configFolder(environment: Readonly<Record<string, string | undefined>>): string {
   return environment["CLAUDE_CONFIG_DIR"] ?? join(environment["HOME"] ?? homedir(), ".claude");
 }
+
+/** It grows with every project, and a larger one is not read. */
+export const STATE_MOST_BYTES = 67_108_864;
 
 /** The file beside it that holds projects and their trust. */
 export function stateFile(environment: Readonly<Record<string, string | undefined>>): string {

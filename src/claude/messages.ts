@@ -52,14 +52,16 @@ const CommandLifecycle = z.object({ command_uuid: z.string(), state: z.string() 
 
 /** Reads the messages of one process in order. */
 export class MessageReader {
+  readonly #mask: (text: string) => string;
   #transcriptId: string | undefined;
   #lastInit = "";
   #assistantError: string | undefined;
   /** What each task was last said to be at, by its id. */
   readonly #summaries = new Map<string, string>();
 
-  /** `transcriptId` is the session id that Claude Code was started with. */
-  constructor(transcriptId?: string) {
+  /** `transcriptId` is the session id that Claude Code was started with; `mask` goes before whatever is cut. */
+  constructor(transcriptId?: string, mask: (text: string) => string = (text) => text) {
+    this.#mask = mask;
     this.#transcriptId = transcriptId;
   }
 
@@ -122,7 +124,7 @@ export class MessageReader {
       return permissionMode === undefined ? [{ type: "alive" }] : [{ type: "reported", permissionMode }];
     }
     if (subtype === "task_progress") return this.#readProgress(message, raw);
-    return [{ type: "message", message: subtype === "hook_response" ? trimHookResponse(raw) : raw }];
+    return [{ type: "message", message: subtype === "hook_response" ? trimHookResponse(raw, this.#mask) : raw }];
   }
 
   /** It comes with every tool call of a subagent; news is only a summary that says something else than before. */

@@ -2,20 +2,22 @@ import type { Confinement } from "../domain/principal.ts";
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { resolve } from "node:path";
+import { delimiter } from "node:path";
 import type { SessionOptions } from "../domain/options.ts";
 import type { AgentSignal, AgentStart } from "../engine/ports.ts";
 import { onlyBundledClaude } from "./binary.ts";
-import { checkPlaces } from "./check/folders.ts";
+import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
+import { fencedIn, isNamedByAll } from "./fence/fence.ts";
 import { beginningOf } from "./folder/beginning.ts";
-import { emptyProject, isTrusted, whatWouldRun } from "./folder/trust.ts";
+import { emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
 import { openCold, type Launch } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
-import { handedOver } from "./rules.ts";
-import { confinementOf, type ClaudeSettings } from "./settings.ts";
+import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
+import { rulesOf } from "./rules.ts";
+import { placesOf, type ClaudeSettings } from "./settings.ts";
 import { recipeOf, type Recipe } from "./spares/recipe.ts";
 import type { Spares } from "./spares/spares.ts";
 import type { Spawner } from "./supervise/spawn.ts";
@@ -28,54 +30,43 @@ interface Base {
   readonly notices: Notice[];
 }
 
-async function baseOf(
-  options: SessionOptions,
-  mark: string,
-  config: ClaudeSettings,
-  confinement: Confinement,
-): Promise<Base> {
-  const { depth } = config;
-  const child = { depth, mark, configDir: confinement.configDir, added: options.env ?? {} };
-  const { environment, notices } = withShell(childEnvironment(config.environment, child));
+type Start = Pick<AgentStart, "options" | "policy" | "principal">;
+
+async function baseOf({ options, policy, principal }: Start, config: ClaudeSettings): Promise<Base> {
+  const { all, own: confinement } = placesOf(config, principal, policy);
+  const { environment, notices } = withShell(environmentOf(options, config, confinement));
   const sources = options.settingSources ?? ["user", "project", "local"];
   const usesProject = sources.includes("project") || sources.includes("local");
-  const trusted = !usesProject || (await isTrusted(options.cwd, confinement, environment));
+  const rules = policy ? rulesOf(policy) : config.rules;
+  const fence = fenceFor(policy, config);
+  const fenced = fence && (await fencedIn({ options, environment, fence, rules }));
+  const trusts = async () => (fence ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment));
+  const mayRun = !usesProject || (await trusts());
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
-    notices: trusted ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
+    notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
-      ...(!trusted && { projectConfigRoot: await emptyProject(environment) }),
-      ...withRules(options, config),
-      env: environment,
+      ...(!mayRun && { projectConfigRoot: await emptyProject(environment) }),
+      ...(await restrictions({ options, policy, environment, fenced }, config)),
+      ...(fenced && { sandbox: fenced.sandbox }),
+      env: fenced?.environment ?? environment,
     },
   };
 }
 
-/** Given in the last place of all, where no option of the session undoes it. */
-function withRules({ cwd, disallowedTools = [] }: SessionOptions, config: ClaudeSettings): Partial<Options> {
-  const folder = resolve(cwd);
-  const ask = handedOver(config.rules.ask, folder);
-  const deny = [...disallowedTools, ...handedOver(config.rules.deny, folder)];
-  const settings = {
-    ...(!config.mayNest && { deniedMcpServers: ownServer(config) }),
-    ...(ask.length > 0 && { permissions: { ask } }),
-  };
-  return {
-    ...(deny.length > 0 && { disallowedTools: deny }),
-    ...(Object.keys(settings).length > 0 && { settings }),
-  };
+/** Its hosts are those that each server of the policy lets commands reach. */
+function fenceFor(policy: Start["policy"], { fence }: ClaudeSettings): ClaudeSettings["fence"] {
+  return fence && policy ? { ...fence, domains: policy.sandboxDomains } : fence;
 }
 
 /** What a spare for sessions like this one is started with. */
-export async function recipeFor(
-  { options, principal }: Pick<AgentStart, "options" | "principal">,
-  config: ClaudeSettings,
-): Promise<Recipe | undefined> {
-  const confinement = confinementOf(config, principal);
-  const base = await baseOf(options, "", config, confinement);
-  return (await recipeOf({ principal, wrapper: confinement.spawnWrapper }, base.options))?.recipe;
+export async function recipeFor(start: Start, config: ClaudeSettings): Promise<Recipe | undefined> {
+  const { policy, principal } = start;
+  const { spawnWrapper: wrapper } = placesOf(config, principal, policy).own;
+  const base = await baseOf(start, config);
+  return (await recipeOf({ principal, wrapper }, base.options))?.recipe;
 }
 
 export async function prepare(
@@ -84,20 +75,21 @@ export async function prepare(
   { spares, spawner }: { spares: Spares; spawner: Spawner },
 ): Promise<Launch> {
   await request.admitted;
-  const { mark, origin, principal } = request;
-  const confinement = confinementOf(config, principal);
+  const { mark, origin, policy, principal } = request;
+  const { all, own } = placesOf(config, principal, policy);
   // Once more, and as late as can be: a link may lead elsewhere by now.
-  const options = await checkPlaces(request.options, confinement.allowDirs);
-  const base = await baseOf(options, mark, config, confinement);
+  const closed = await closedTo(request.options, environmentOf(request.options, config, own), config);
+  const options = await checkAllPlaces(request.options, all, closed);
+  const base = await baseOf({ options, policy, principal }, config);
   const { env } = base.options;
   const beginning = await beginningOf(request, configFolder(env));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
   const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
-  const { spawnWrapper: wrapper } = confinement;
+  const { spawnWrapper: wrapper } = own;
   const cold = openCold(
     query,
     { ...base.options, ...beginning.options, env: { ...env, ...again } },
-    (process, onSpawned) => spawner.spawn(process, onSpawned, wrapper),
+    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: mark, wrapper }),
   );
   const split = spares.has(mark) ? await recipeOf({ principal, wrapper }, base.options) : undefined;
   return {
@@ -106,16 +98,35 @@ export async function prepare(
       const spare = await spares.take(mark, split?.recipe.key);
       return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
     },
+    giveUp: async () => spares.drop(mark),
     resumed: beginning.resumed,
-    folders: foldersOf(options, env),
+    folders: await foldersOf(options, env, config),
+    denying: denyingOf(options),
+    allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
+    isFenced: config.fence !== undefined,
     missing: beginning.missing,
     watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
     notices: base.notices,
   };
 }
 
-export function foldersOf({ additionalDirectories = [], cwd }: SessionOptions, env: Record<string, string>): Folders {
-  return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir() };
+async function foldersOf(
+  { additionalDirectories = [], cwd }: SessionOptions,
+  env: Record<string, string>,
+  config: ClaudeSettings,
+): Promise<Folders> {
+  const closed = await closedTo({ cwd }, env, config);
+  // An empty entry is the folder one is in.
+  const programs = (env["PATH"] ?? env["Path"])?.split(delimiter) ?? [];
+  return { cwd, additionalDirectories, home: env["HOME"] ?? env["USERPROFILE"] ?? homedir(), closed, programs };
+}
+
+function environmentOf(
+  { env = {} }: Pick<SessionOptions, "env">,
+  { depth, environment }: ClaudeSettings,
+  { configDir }: Confinement,
+): Record<string, string> {
+  return childEnvironment(environment, { depth, configDir, added: env });
 }
 
 type Notice = Extract<AgentSignal, { type: "notice" }>;
@@ -126,15 +137,6 @@ function withShell(environment: Record<string, string>): { environment: Record<s
   if (shell.kind === "bash") return { environment: { ...environment, [BASH_VARIABLE]: shell.path }, notices: [] };
   const isMissing = shell.kind === "powershell only";
   return { environment, notices: isMissing ? [{ type: "notice", kind: "warning", message: NO_BASH }] : [] };
-}
-
-/** Once installed for the user we are one of the MCP servers that every session starts: a session must not start us. */
-function ownServer({ ownCommands, ownUrls }: ClaudeSettings) {
-  return [
-    { serverName: "claude-code-mcp" },
-    ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
-    ...ownUrls.map((serverUrl) => ({ serverUrl })),
-  ];
 }
 
 function untrustedNotices(cwd: string, { trustsRecord }: Confinement): Notice[] {

@@ -1,6 +1,17 @@
-import { namedBy, type Rule } from "../domain/approvals/rule.ts";
+import { namedBy, parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /** The operator's rules as Claude Code is given them, so that they hold for what it would not ask about as well. */
+
+/** Those of a policy. A session with one that cannot be read is not started (engine/operator.ts). */
+export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
+  const parsed = (behavior: RuleBehavior) =>
+    rules[behavior].flatMap((text) => {
+      const read = parseRule(text, behavior);
+      return read.ok ? [read.rule] : [];
+    });
+  return { allow: parsed("allow"), ask: parsed("ask"), deny: parsed("deny") };
+}
 
 export function handedOver(rules: readonly Rule[], cwd: string): string[] {
   return rules.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
@@ -12,9 +23,14 @@ function withPath({ content = "", text, toolName }: Rule, cwd: string): string {
   if (isAbsolute || (toolName !== "Read" && toolName !== "Edit")) return text;
   const isName = !content.slice(0, -1).includes("/");
   const way = content.replace(/^\.?\//, "");
-  const folder = cwd
+  return `${toolName}(${rulePath(cwd)}/${isName ? "**/" : ""}${way})`;
+}
+
+/** An absolute path as it is written in a rule. */
+export function rulePath(path: string): string {
+  const way = path
     .replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`)
     .replaceAll("\\", "/")
     .replaceAll(/[*?[\]]/g, "\\$&");
-  return `${toolName}(/${folder}/${isName ? "**/" : ""}${way})`;
+  return `/${way}`;
 }

@@ -5,25 +5,33 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
-import { checkFolder, checkOrigin, checkPlaces } from "./check/folders.ts";
+import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { workTreeOf } from "./git.ts";
 import { checkShell } from "./check/git-bash.ts";
+import { checkFenced } from "./fence/options.ts";
 import { identify } from "./identity.ts";
-import { foldersOf, prepare, recipeFor } from "./prepare.ts";
-import { judgeAsk } from "./risk/judge.ts";
-import { confinementOf, type ClaudeSettings } from "./settings.ts";
+import { prepare, recipeFor } from "./prepare.ts";
+import { closedTo } from "./restrictions.ts";
+import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
 import { Spares } from "./spares/spares.ts";
 import { endLeftover } from "./supervise/leftover.ts";
+import { endAbandoned } from "./supervise/marked.ts";
+import { tellMeans } from "./supervise/means.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
 
+/** What is left of dead servers is looked for again so long, ms. */
+const ABANDONED_MS = 5000;
+
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
 export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
-  const spawner = new Spawner({ forceReaper: config.forceReaper });
-  const spares = new Spares({ size: config.spares, idleMs: config.spareIdleMs, spawner, log: config.log });
+  const { forceReaper, isolation, log, server } = config;
+  const spawner = new Spawner({ forceReaper, isolation, server });
+  tellMeans(spawner.means, log);
+  const spares = new Spares({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
   const running = new Set<ClaudeProcess>();
   /** Starts of the one do not take the core of the other: a spare is started once the turn before it has ended. */
   const refill = async (request: AgentStart): Promise<void> => {
@@ -32,10 +40,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   };
   return {
     spares,
-    check: async (principal, options) => check(principal, options, config),
-    judge: async (principal, options, ask) =>
-      judgeAsk(ask, foldersOf(options, plainEnvironment(principal, options, config))),
-    attach: async (principal, sources, { cwd }) => readImages(sources, cwd, confinementOf(config, principal).allowDirs),
+    check: async (principal, options, policy) => check({ principal, options, policy }, config),
+    attach: async (...request) => attach(request, config),
     async find(principal, sessionId, options) {
       const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
       const { allowDirs } = confinementOf(config, principal);
@@ -44,16 +50,13 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
     },
     openIn: async (principal, sessionId, options) =>
       openIn(sessionId, configFolder(plainEnvironment(principal, options, config))),
-    async workTree(principal, options) {
-      const { allowDirs, spawnWrapper } = confinementOf(config, principal);
-      const cwd = await checkFolder("cwd", options.cwd, allowDirs);
-      return workTreeOf(cwd, plainEnvironment(principal, options, config), spawnWrapper);
-    },
+    workTree: async (...request) => workTree(request, config),
     async reserve(principal, options) {
       const recipe = spares.parked > 0 ? await recipeFor({ principal, options }, config) : undefined;
       return (recipe && spares.promise(recipe.key)) ?? randomUUID();
     },
     start(request: AgentStart): AgentProcess {
+      const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
       const launch = prepare(request, config, { spares, spawner });
       const { mark, onPartial, transcriptId } = request;
       const onSignal = (signal: AgentSignal) => {
@@ -61,14 +64,15 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
         // Whatever is wrong with it, the next start tells.
         if (signal.type === "idle") refill(request).catch(() => undefined);
       };
-      const agent = new ClaudeProcess({ launch, mark, transcriptId, onSignal, onPartial, mask: config.mask });
+      const agent = new ClaudeProcess({ launch, transcriptId, onSignal, onPartial, ...masks });
       running.add(agent);
       // A session that was given up before it began has left its spare to nobody.
       const forget = async () => spares.drop(mark).finally(() => running.delete(agent));
       void agent.ended.then(forget, forget);
       return agent;
     },
-    endLeftover,
+    endLeftover: async (leftover) => endLeftover(leftover, server.store),
+    endAbandoned: async () => endAbandoned(server.store, ABANDONED_MS),
     identify: async (principal, options) => Promise.resolve(identify(plainEnvironment(principal, options, config))),
     drain: async () => {
       await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
@@ -76,14 +80,49 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   };
 }
 
+/** Images, from where every server whose policy the session has lets them come. */
+async function attach(
+  [principal, sources, { cwd, policy }]: Parameters<AgentRuntime["attach"]>,
+  config: ClaudeSettings,
+): ReturnType<AgentRuntime["attach"]> {
+  const { own, all } = placesOf(config, principal, policy);
+  const closed = await closedTo({ cwd }, plainEnvironment(principal, {}, config), config);
+  const others = all.filter(({ allowDirs }) => allowDirs.length > 0 && allowDirs !== own.allowDirs);
+  for (const { allowDirs: roots } of others) await readImages(sources, cwd, { roots, closed });
+  return readImages(sources, cwd, { roots: own.allowDirs, closed });
+}
+
+async function workTree(
+  [principal, options, policy]: Parameters<AgentRuntime["workTree"]>,
+  config: ClaudeSettings,
+): ReturnType<AgentRuntime["workTree"]> {
+  const { own, all } = placesOf(config, principal, policy);
+  const environment = plainEnvironment(principal, options, config);
+  const closed = await closedTo(options, environment, config);
+  let { cwd } = options;
+  for (const { allowDirs } of all) cwd = await checkFolder("cwd", cwd, allowDirs, closed);
+  return workTreeOf({
+    cwd,
+    environment,
+    wrapper: own.spawnWrapper,
+    allowed: all.map(({ allowDirs }) => allowDirs),
+  });
+}
+
 /** What a process with these options would see of the configuration. */
 function plainEnvironment(principal: Principal, { env = {} }: Pick<SessionOptions, "env">, config: ClaudeSettings) {
   const { configDir } = confinementOf(config, principal);
-  return childEnvironment(config.environment, { depth: 0, mark: "", configDir, added: env });
+  return childEnvironment(config.environment, { depth: 0, configDir, added: env });
 }
 
-async function check(principal: Principal, options: SessionOptions, config: ClaudeSettings): Promise<SessionOptions> {
-  const checked = await checkPlaces(options, confinementOf(config, principal).allowDirs);
+async function check(
+  { options, policy, principal }: Pick<AgentStart, "options" | "policy" | "principal">,
+  config: ClaudeSettings,
+): Promise<SessionOptions> {
+  const environment = plainEnvironment(principal, options, config);
+  const closed = await closedTo(options, environment, config);
+  const checked = await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
+  if (config.fence) checkFenced(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
     throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
@@ -91,7 +130,6 @@ async function check(principal: Principal, options: SessionOptions, config: Clau
   if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
-  const environment = plainEnvironment(principal, options, config);
   checkShell({ platform: process.platform, environment, exists: existsSync });
   return checked;
 }

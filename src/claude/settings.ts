@@ -1,7 +1,11 @@
-import type { Rule } from "../domain/approvals/rule.ts";
+import type { Rule, RuleBehavior } from "../domain/approvals/rule.ts";
 import { AppError } from "../domain/error.ts";
 import type { Principal, Confine, Confinement } from "../domain/principal.ts";
+import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { Logger } from "../engine/ports.ts";
+import type { ProtectedPath } from "../security/protected-paths.ts";
+import type { Fence } from "./fence/fence.ts";
+import type { MarkedServer } from "./supervise/mark.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
 export interface ClaudeSettings {
@@ -13,19 +17,56 @@ export interface ClaudeSettings {
   mayNest: boolean;
   /** How this server was started, to keep it out of its own sessions: [command, ...args], several spellings. */
   ownCommands: readonly (readonly [string, ...string[]])[];
-  /** Where this server is reached over HTTP, for the same reason; * stands for any text. */
-  ownUrls: readonly string[];
+  /**
+   * Where servers of this store are reached over HTTP, this one included, for the same reason; * stands for any text. Asked for
+   * each process: other servers come and go.
+   */
+  ownUrls: () => Promise<readonly string[]>;
   /** What the sessions of each principal may use. */
   confine: Confine;
-  /** The operator's rules that deny or ask. */
-  rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
+  /** The operator's rules. */
+  rules: Readonly<Record<RuleBehavior, readonly Rule[]>>;
+  /** What no session may reach with file tools. */
+  closed: readonly ProtectedPath[];
+  /** Every session runs in the sandbox, with these bounds; undefined where that is for each to say. */
+  fence: Fence | undefined;
   claudePath: string | undefined;
   forceReaper: boolean;
+  /** This server, as what it starts is marked. */
+  server: MarkedServer;
+  /** Words before every command that give it a pid namespace of its own; none where it is to have none. */
+  isolation: readonly string[];
   /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */
   spares: number;
   spareIdleMs: number;
   mask: (text: string) => string;
-  log: Pick<Logger, "debug">;
+  /** The same of a text that is still being written. */
+  maskUnfinished: (text: string) => string;
+  log: Pick<Logger, "debug" | "info">;
+}
+
+/**
+ * Where a session may work: at this server, and at those whose policies it runs under. All of them hold. Throws
+ * PERMISSION_DENIED also where one of them has its sessions in the sandbox and this one has not, and where another wrapper was put before its processes, which may be what kept it in.
+ */
+export function placesOf(
+  config: Pick<ClaudeSettings, "confine" | "fence">,
+  principal: Principal,
+  policy: Pick<SessionPolicy, "places" | "sandbox"> | undefined,
+): { readonly own: Confinement; readonly all: readonly Places[] } {
+  if (policy?.sandbox === "required" && !config.fence) {
+    const problem = "The session began where every session runs in the sandbox, and here they do not";
+    throw new AppError("PERMISSION_DENIED", `${problem}. Start this server with --sandbox required, too.`);
+  }
+  const own = confinementOf(config, principal);
+  const wrapper = JSON.stringify(own.spawnWrapper);
+  const all = [own, ...(policy?.places ?? [])];
+  if (all.every(({ spawnWrapper: each }) => each.length === 0 || JSON.stringify(each) === wrapper)) return { own, all };
+  const problem = "The session began behind another spawnWrapper than this server puts before its processes";
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `${problem}. Go on through the server that began it, or start a new session.`,
+  );
 }
 
 /**

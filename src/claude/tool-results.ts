@@ -19,9 +19,9 @@ export function trimToolResult(message: JsonObject): JsonObject {
 }
 
 /** `output` is what it wrote to stdout and stderr; both again, alone, say nothing more. */
-export function trimHookResponse(message: JsonObject): JsonObject {
+export function trimHookResponse(message: JsonObject, mask: (text: string) => string): JsonObject {
   const { stdout: _stdout, stderr: _stderr, output, ...rest } = message;
-  return { ...rest, ...(typeof output === "string" && { output: output.slice(0, HOOK_OUTPUT_KEPT) }) };
+  return { ...rest, ...(typeof output === "string" && { output: mask(output).slice(0, HOOK_OUTPUT_KEPT) }) };
 }
 
 function isKept(key: string, value: unknown): boolean {

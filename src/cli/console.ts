@@ -1,8 +1,10 @@
-import { createApp } from "../app.ts";
+import { createApp, isolationOf } from "../app.ts";
 import { ConfigError } from "../config/error.ts";
-import { loadConfig, readDepth } from "../config/load.ts";
+import { configFileOf, loadConfig, readDepth } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
+import { depthAbove } from "../security/ancestors.ts";
 import { newToken } from "../http/auth/secret.ts";
+import { requireSandbox } from "./fence.ts";
 
 /** `claude-code-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
 
@@ -13,14 +15,17 @@ export async function serveConsole(argv: string[]): Promise<void> {
   if (config.http !== undefined) {
     throw new ConfigError("console: a server with --http has the console at /console/ already. Leave out --http here.");
   }
+  await requireSandbox(config, process.env);
   const { name, version } = readPackage();
   const token = newToken();
   const app = createApp({
     config: { ...config, auth: true, console: true },
+    configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
-    depth: readDepth(process.env),
+    depth: Math.max(readDepth(process.env), depthAbove(process.pid)),
     ownCommands: [[name]],
     info: { name, version },
+    isolation: await isolationOf(config),
     local: { address: `127.0.0.1:${port}`, token },
   });
   let isEnding = false;

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import module from "node:module";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 
@@ -26,7 +25,7 @@ async function run(argv: string[]): Promise<number | undefined> {
 async function perform(command: string, rest: string[]): Promise<number | undefined> {
   switch (command) {
     case "serve": {
-      keepCompiled();
+      await keepCompiled();
       const { serve } = await import("./serve.ts");
       await serve(rest);
       return undefined;
@@ -40,7 +39,7 @@ async function perform(command: string, rest: string[]): Promise<number | undefi
       return sessions(rest);
     }
     case "console": {
-      keepCompiled();
+      await keepCompiled();
       const { serveConsole } = await import("./console.ts");
       await serveConsole(rest);
       return undefined;
@@ -70,16 +69,10 @@ const hasCompileCache = (node: object): node is CompileCache => "enableCompileCa
  * From 22.8 on Node can keep what it has compiled for the next start. In a folder of the user's own: it is run unseen, and
  * by default it would lie in the folder for temporary files, which all users share. Written when the server ends.
  */
-function keepCompiled(): void {
-  if (hasCompileCache(module)) module.enableCompileCache(join(cacheFolder(), "claude-code-mcp", "compiled"));
-}
-
-function cacheFolder(): string {
-  const { LOCALAPPDATA: local, XDG_CACHE_HOME: cache } = process.env;
-  if (process.platform === "win32") return local ?? join(homedir(), "AppData", "Local");
-  if (process.platform === "darwin") return join(homedir(), "Library", "Caches");
-  // A relative path there is to be ignored, as the specification has it.
-  return cache?.startsWith("/") === true ? cache : join(homedir(), ".cache");
+async function keepCompiled(): Promise<void> {
+  if (!hasCompileCache(module)) return;
+  const { cacheFolder } = await import("../config/cache-folder.ts");
+  module.enableCompileCache(join(cacheFolder(process.env), "compiled"));
 }
 
 async function help(command: string | undefined): Promise<number> {

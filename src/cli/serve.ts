@@ -1,24 +1,30 @@
-import { createApp } from "../app.ts";
+import { createApp, isolationOf } from "../app.ts";
 import type { Config } from "../config/schema.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
-import { loadConfig, readDepth, unknownVariables } from "../config/load.ts";
+import { configFileOf, loadConfig, readDepth, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
+import { depthAbove } from "../security/ancestors.ts";
+import { confinedBy, requireSandbox } from "./fence.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {
   const config = loadConfig({ argv, env: process.env });
+  await requireSandbox(config, process.env);
   const notifySecret = await notifySecretOf(config);
   const { name, version } = readPackage();
   const app = createApp({
     config,
+    configFile: configFileOf({ argv, env: process.env }),
     environment: process.env,
-    depth: readDepth(process.env),
+    depth: Math.max(readDepth(process.env), depthAbove(process.pid)),
     // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
     ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },
+    isolation: await isolationOf(config),
     notifySecret,
   });
   for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
+  app.log[config.sandbox === "off" ? "debug" : "info"](confinedBy(config), { sandbox: config.sandbox });
 
   const end = (reason: string, code: number) => {
     app.log.debug("ending", { reason });

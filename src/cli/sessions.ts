@@ -1,6 +1,7 @@
 import { ConfigError } from "../config/error.ts";
 import { AppError } from "../domain/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
+import { withSteeringEscaped } from "../security/steering.ts";
 import { remove } from "./sessions/delete.ts";
 import { exportLog } from "./sessions/export.ts";
 import { list } from "./sessions/list.ts";
@@ -17,7 +18,7 @@ export async function sessions(argv: string[]): Promise<number> {
     return await run(rest);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    console.error(`claude-code-mcp: ${error.message.replaceAll(/\s+/g, " ")}`);
+    console.error(`claude-code-mcp: ${withSteeringEscaped(error.message.replaceAll(/\s+/g, " "))}`);
     return 1;
   }
 }

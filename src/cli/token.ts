@@ -7,7 +7,9 @@ export function token(argv: string[]): number {
   const { json } = readFlags(argv);
   const made = newToken();
   const sha256 = digestOf(made).toString("hex");
-  const principals = { NAME: { tokenSha256: sha256, scopes: ["read", "run", "approve"] } };
+  const principals = {
+    NAME: { tokenSha256: sha256, scopes: ["read", "run", "approve"], allowDirs: ["/folders/of/NAME"] },
+  };
   const text = json ? JSON.stringify({ token: made, sha256, principals }) : page(made, sha256, principals);
   process.stdout.write(`${text}\n`);
   return 0;

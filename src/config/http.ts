@@ -1,5 +1,5 @@
-import { Principals } from "./principals.ts";
-import { count, json, LONGEST_MS, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
+import { Principals } from "./principals/terms.ts";
+import { count, optionalCount, json, LONGEST_MS, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
 
 /** Settings of a server that is reached over HTTP. Without `http` they have no effect, but for what principals may do. */
 
@@ -63,14 +63,28 @@ export const httpFields = {
     flag: "token-file",
     variable: "CLAUDE_CODE_MCP_TOKEN_FILE",
     group: "HTTP",
-    meaning: "A file with the token that has every scope.",
+    meaning: "A file with your token, which has every scope but decide.",
+  }),
+  attended: toggle({
+    flag: "attended",
+    variable: "CLAUDE_CODE_MCP_ATTENDED",
+    group: "HTTP",
+    meaning:
+      "A person sits at every client that uses your own token: a form that comes back counts as theirs, else as the calling model's. Of named users their `attended` says it.",
+  }),
+  decideTokenFile: path("none", {
+    flag: "decide-token-file",
+    variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE",
+    group: "HTTP",
+    meaning:
+      "A file with another token of yours, with the scopes read, approve and decide: for a program that answers for you, such as the webhook's receiver, and for no calling model.",
   }),
   oauthIssuer: optionalText("none", undefined, {
     flag: "oauth-issuer",
     variable: "CLAUDE_CODE_MCP_OAUTH_ISSUER",
     group: "HTTP",
     meaning:
-      "The URL of an OAuth authorization server whose access tokens (JWT) are taken; their scopes are read, run, approve, admin.",
+      "The URL of an OAuth authorization server whose access tokens (JWT) are taken; their scopes are read, run, approve, decide, admin.",
   }),
   oauthAudience: optionalText("<public-url>/mcp", undefined, {
     flag: "oauth-audience",
@@ -108,6 +122,17 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_MAX_STREAMS",
       group: "HTTP",
       meaning: "Requests of a principal that may be open at a time: calls that wait, and streams.",
+    },
+  ),
+  maxConnections: optionalCount(
+    { least: 4, most: 1_000_000 },
+    "half of the file descriptors that the server may have (ulimit -n), at most 4096",
+    {
+      flag: "max-connections",
+      variable: "CLAUDE_CODE_MCP_MAX_CONNECTIONS",
+      group: "HTTP",
+      meaning:
+        "Connections that may be open at a time. Half of them may be without a valid token, a quarter (at most 64) from one address; the oldest of those give way, and none stays longer than 10 s.",
     },
   ),
   maxBodyBytes: count(

@@ -5,9 +5,11 @@ import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
 import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";
+import { checkTokens } from "./principals/known-words.ts";
 import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./notify/settings.ts";
+import { checkConfined } from "./principals/terms.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
-import { IN_MEMORY, type Setting } from "./setting.ts";
+import { ANYWHERE, IN_MEMORY, isOtherSpelling, type Setting } from "./setting.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
@@ -40,6 +42,12 @@ export function loadConfig({ argv, env, readFile = readText }: ConfigSources): C
   const variables = fromVariables(env);
   const file = fromFile(flags.get(CONFIG_FILE.key) ?? variables.get(CONFIG_FILE.key), readFile);
   return check(new Map([...file, ...variables, ...flags]));
+}
+
+/** The file that `loadConfig` reads settings from; undefined where there is none. */
+export function configFileOf({ argv, env }: Pick<ConfigSources, "argv" | "env">): string | undefined {
+  const path = fromFlags(argv).get(CONFIG_FILE.key) ?? fromVariables(env).get(CONFIG_FILE.key);
+  return typeof path?.value === "string" ? path.value : undefined;
 }
 
 /** How deep this server is nested: 0 unless a server above it set the variable for the Claude Code that started this one. */
@@ -100,7 +108,8 @@ function fromFile(path: Given | undefined, readFile: (path: string) => string): 
       const known = keys.map((entry) => entry.key);
       throw new ConfigError(`Unknown key "${key}" in ${name}.${didYouMean(key, known)}`);
     }
-    const isPath = setting.reading === "path" || setting.reading === "directories";
+    const isList = setting.reading === "directories" && value !== ANYWHERE;
+    const isPath = isList || (setting.reading === "path" && !isNoPath(setting, value));
     given.set(key, { value: isPath ? absolute(value, dirname(name)) : value, from: `"${key}" in ${name}` });
   }
   return given;
@@ -128,15 +137,15 @@ function parseFile(name: string, from: string, readFile: (path: string) => strin
 const BETWEEN_WORDS = /,(?![^(]*\))/;
 
 /** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
-function fromText({ reading }: Setting, text: string): unknown {
-  switch (reading) {
+function fromText(setting: Setting, text: string): unknown {
+  switch (setting.reading) {
     case "number":
       return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
     case "boolean":
       if (text === "true" || text === "1") return true;
       return text === "false" || text === "0" ? false : text;
     case "path":
-      return absolute(text, process.cwd());
+      return isNoPath(setting, text) ? text : absolute(text, process.cwd());
     case "directories":
       return absolute([text], process.cwd());
     case "words":
@@ -146,6 +155,11 @@ function fromText({ reading }: Setting, text: string): unknown {
     case "text":
       return text;
   }
+}
+
+/** Refused as it was written. */
+function isNoPath({ key }: Setting, value: unknown): boolean {
+  return key === "store" && isOtherSpelling(value);
 }
 
 function fromJson(text: string): unknown {
@@ -170,7 +184,7 @@ function absolute(value: unknown, base: string): unknown {
 function check(given: GivenByKey): Config {
   const settings = SETTINGS.filter(({ key, inFile }) => inFile && given.has(key));
   const parsed = Config.safeParse(Object.fromEntries(settings.map(({ key }) => [key, given.get(key)?.value])));
-  if (parsed.success) return consistent(parsed.data);
+  if (parsed.success) return consistent(parsed.data, given.get("allowDirs")?.value === ANYWHERE);
   const bad = settings.find(({ key }) => parsed.error.issues.some(({ path }) => path[0] === key));
   const source = bad === undefined ? undefined : given.get(bad.key);
   if (bad === undefined || source === undefined) throw parsed.error;
@@ -183,8 +197,10 @@ function check(given: GivenByKey): Config {
 }
 
 /** What each setting by itself could not tell. */
-function consistent(config: Config): Config {
+function consistent(config: Config, isAnywhere: boolean): Config {
   checkNotifying(config);
+  checkTokens(config.principals);
+  checkConfined(config, isAnywhere);
   return listingSomething(config);
 }
 

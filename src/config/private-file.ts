@@ -4,7 +4,7 @@ import { ConfigError } from "./error.ts";
 /** A larger file holds something else. */
 const MOST_BYTES = 8_192;
 
-/** The text of a file that holds a `kind` of secret, which only its owner may be able to read. Throws ConfigError. */
+/** The text of a file that holds a `kind` of secret, which only the user of the server can read or write. Throws ConfigError. */
 export async function readPrivate(file: string, kind: "secret" | "token"): Promise<string> {
   try {
     const found = await stat(file);
@@ -12,6 +12,12 @@ export async function readPrivate(file: string, kind: "secret" | "token"): Promi
     // Windows has no such bits; there the folder of the user protects it.
     if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
       throw new ConfigError(`The ${kind} file ${file} is open to other users: chmod 600 it, and change the ${kind}.`);
+    }
+    // Sessions can run as another user (spawnWrapper), who would choose what is in it.
+    if (process.geteuid !== undefined && found.uid !== process.geteuid() && found.uid !== 0) {
+      throw new ConfigError(
+        `The ${kind} file ${file} belongs to another user of the system: make it your own (chown).`,
+      );
     }
     return await readFile(file, "utf8");
   } catch (error) {

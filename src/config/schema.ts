@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { approvalFields } from "./approvals/settings.ts";
+import { fenceFields } from "./fence.ts";
 import { httpFields } from "./http.ts";
 import { notifyFields } from "./notify/settings.ts";
 import { queryFields } from "./query.ts";
@@ -87,6 +88,7 @@ const fields = {
     meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
   }),
   ...approvalFields,
+  ...fenceFields,
   allowDiskResume: toggle({
     flag: "allow-disk-resume",
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",
@@ -101,13 +103,17 @@ const fields = {
     meaning:
       "Callers may see the folders, prompts, titles and options of sessions (includeSensitive), and filter by them.",
   }),
-  allowDirs: directories("none (anywhere)", {
-    flag: "allow-dir",
-    variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
-    group: "Directories",
-    meaning:
-      "Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path.",
-  }),
+  allowDirs: directories(
+    "none (anywhere)",
+    {
+      flag: "allow-dir",
+      variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
+      group: "Directories",
+      meaning:
+        "Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path. Over HTTP whoever is not the operator needs such a list, here or in principals.",
+    },
+    true,
+  ),
   trustDirs: directories("none", {
     flag: "trust-dir",
     variable: "CLAUDE_CODE_MCP_TRUST_DIRS",
@@ -151,7 +157,7 @@ const fields = {
       flag: "max-depth",
       variable: "CLAUDE_CODE_MCP_MAX_DEPTH",
       group: "Claude Code",
-      meaning: "How deep servers may nest: a server at this depth refuses to start sessions.",
+      meaning: "How deep servers may nest: a server at this depth only reads: it starts, answers and changes nothing.",
     },
   ),
   reaper: choice(["auto", "always"], "auto", {
@@ -159,7 +165,14 @@ const fields = {
     variable: "CLAUDE_CODE_MCP_REAPER",
     group: "Claude Code",
     meaning:
-      "What ends Claude Code when the server dies: auto is setpriv where it exists, else a small reaper process; always is the reaper process.",
+      "What ends Claude Code when the server dies: auto is the kernel (setpriv, where it exists) and a small reaper process for all that Claude Code has started; always is the reaper process alone.",
+  }),
+  processIsolation: choice(["none", "pid-namespace"], "none", {
+    flag: "process-isolation",
+    variable: "CLAUDE_CODE_MCP_PROCESS_ISOLATION",
+    group: "Claude Code",
+    meaning:
+      "With pid-namespace each Claude Code gets a pid namespace of its own (Linux; root, or bubblewrap): the kernel ends whatever is left in it, and its commands see and signal no process outside. The server does not start where that cannot be had.",
   }),
   store: storeLocation("a file in your state folder", {
     flag: "store",

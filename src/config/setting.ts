@@ -208,10 +208,15 @@ export function optionalChoice<const T extends readonly [string, ...string[]]>(
     .register(details, { ...about, reading: "text", placeholder, allowed, fallback });
 }
 
-export function directories(fallback: string, about: About) {
-  const allowed = "directories, none of them empty (a list in a file, separated as in PATH in a variable)";
-  return z
-    .array(z.string().min(1))
+/** In a file, in place of a list of directories: no directory is left out, and that is meant. */
+export const ANYWHERE = "any";
+
+/** With `orAnywhere` a file may say so; it reads as the empty list. */
+export function directories(fallback: string, about: About, orAnywhere = false) {
+  const list = "directories, none of them empty (a list in a file, separated as in PATH in a variable)";
+  const allowed = orAnywhere ? `${list}, or "${ANYWHERE}" in a file` : list;
+  const paths = z.array(z.string().min(1));
+  return (orAnywhere ? z.union([z.literal(ANYWHERE).transform((): string[] => []), paths]) : paths)
     .default([])
     .readonly()
     .register(details, { ...about, reading: "directories", placeholder: "<dir>", allowed, fallback });
@@ -228,10 +233,18 @@ export function path(fallback: string, about: About) {
 /** Where sessions are kept: a file, or nowhere. */
 export const IN_MEMORY = "memory:";
 
+/** As SQLite has it, and whoever has worked with it writes: taken for a path each would make a file of this name. */
+const STORE_SPELLINGS = `write a path without file:, or ${IN_MEMORY} for a store in memory.`;
+
+export function isOtherSpelling(location: unknown): boolean {
+  return typeof location === "string" && /^(?::memory:$|file:)/i.test(location.trim());
+}
+
 export function storeLocation(fallback: string, about: About) {
   return z
     .string()
     .min(1)
+    .refine((location) => !isOtherSpelling(location), { error: STORE_SPELLINGS })
     .optional()
     .register(details, {
       ...about,

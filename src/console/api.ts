@@ -60,36 +60,43 @@ export interface Running {
 /** `running` throws AppError as long as the server starts. */
 export function createConsoleApi(running: () => Running, options: ConsoleOptions): ConsoleApi {
   let kept: Sources | undefined;
-  const sources = (): Sources => {
+  const sources = ({ caller }: Pick<Asked, "caller">): Sources => {
     const { engine, store } = running();
     kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
-    return kept;
+    return { ...kept, engine: engine.forCaller(caller) };
   };
   const reading: Route[] = [
     { method: "GET", path: "/me", scope: "read", handle: async ({ caller }) => Promise.resolve(meOf(caller, options)) },
-    { method: "GET", path: "/sessions", scope: "read", handle: async (ask) => list(sources(), ask) },
-    { method: "GET", path: "/sessions/:id", scope: "read", handle: async (ask) => detail(sources(), ask) },
-    { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(), ask) },
-    { method: "GET", path: "/sessions/:id/events/:event", scope: "read", handle: async (ask) => event(sources(), ask) },
-    { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(), ask) },
-    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(), ask) },
+    { method: "GET", path: "/sessions", scope: "read", handle: async (ask) => list(sources(ask), ask) },
+    { method: "GET", path: "/sessions/:id", scope: "read", handle: async (ask) => detail(sources(ask), ask) },
+    { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(ask), ask) },
+    {
+      method: "GET",
+      path: "/sessions/:id/events/:event",
+      scope: "read",
+      handle: async (ask) => event(sources(ask), ask),
+    },
+    { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(ask), ask) },
+    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(ask), ask) },
   ];
   const starting: Route = {
     method: "POST",
     path: "/sessions",
     scope: "run",
-    handle: async ({ body, caller }) => start(sources().engine, caller, body, options.cwdOf(caller.principal)),
+    handle: async (ask) => start(sources(ask).engine, ask.caller, ask.body, options.cwdOf(ask.caller.principal)),
   };
-  const acting = Object.entries(ACTIONS).map(([name, act]): Route => {
-    const handle: Route["handle"] = async ({ body, caller, params }) =>
-      act(sources().engine, caller, idOf(params), body ?? {});
-    return { method: "POST", path: `/sessions/:id/${name}`, scope: "run", handle };
+  const acting = Object.entries(ACTIONS).map(([name, { act, scope }]): Route => {
+    const handle: Route["handle"] = async (ask) => {
+      const { body, caller, params } = ask;
+      return act(sources(ask).engine, caller, idOf(params), body ?? {});
+    };
+    return { method: "POST", path: `/sessions/:id/${name}`, scope, handle };
   });
   return {
     routes: [...reading, starting, ...acting],
     live: (caller, query) => {
       const asked = { caller, query: liveQueryOf(query) };
-      const from = sources();
+      const from = sources({ caller });
       return async (send, signal) => tellLive(from, asked, send, signal);
     },
   };

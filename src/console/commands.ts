@@ -4,7 +4,7 @@ import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
 import { PermissionMode } from "../domain/permission.ts";
-import type { Caller } from "../domain/principal.ts";
+import type { Caller, Scope } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 
 /** What is done from the page: bodies as they come, checked, and the verbs of the engine that they mean. */
@@ -38,55 +38,64 @@ export async function start(engine: Engine, caller: Caller, body: unknown, cwd: 
   return { sessionId, warnings };
 }
 
-type Action = (engine: Engine, caller: Caller, sessionId: string, body: unknown) => Promise<JsonObject>;
+interface Action {
+  readonly scope: Scope;
+  readonly act: (engine: Engine, caller: Caller, sessionId: string, body: unknown) => Promise<JsonObject>;
+}
+
+/** What most of them need. */
+const running = (act: Action["act"]): Action => ({ scope: "run", act });
 
 const OK = { ok: true };
 const Nothing = z.strictObject({});
 
-/** By the last part of the path. All of them take the scope `run`. */
+/** By the last part of the path. */
 export const ACTIONS: Readonly<Record<string, Action>> = {
-  reply: async (engine, { principal }, sessionId, body) => {
+  reply: running(async (engine, { principal }, sessionId, body) => {
     const Reply = z.strictObject({ prompt, whenBusy: WhenBusy.exactOptional(), idempotencyKey });
     const { prompt: text, ...given } = read(Reply, body);
     await engine.prompt(principal, sessionId, { ...AT_CONSOLE, text, ...given });
     return OK;
-  },
-  interrupt: async (engine, { principal }, sessionId, body) => {
+  }),
+  interrupt: running(async (engine, { principal }, sessionId, body) => {
     read(Nothing, body);
     await engine.interrupt(principal, sessionId, BY);
     return OK;
-  },
-  cancel: async (engine, { principal }, sessionId, body) => {
+  }),
+  cancel: running(async (engine, { principal }, sessionId, body) => {
     const { reason = "" } = read(z.strictObject({ reason: z.string().trim().max(2_000).exactOptional() }), body);
     await engine.cancel(principal, sessionId, { by: BY, ...(reason !== "" && { reason }) });
     return OK;
-  },
-  rename: async (engine, { principal }, sessionId, body) => {
+  }),
+  rename: running(async (engine, { principal }, sessionId, body) => {
     const { title } = read(z.strictObject({ title: z.string().trim().min(1).max(200) }), body);
     await engine.rename(principal, sessionId, title);
     return OK;
-  },
-  delete: async (engine, { principal }, sessionId, body) => {
+  }),
+  delete: running(async (engine, { principal }, sessionId, body) => {
     read(Nothing, body);
     await engine.delete(principal, sessionId, BY);
     return OK;
-  },
-  "release-queue": async (engine, { principal }, sessionId, body) => {
+  }),
+  "release-queue": running(async (engine, { principal }, sessionId, body) => {
     read(Nothing, body);
     await engine.queue(principal, sessionId, { do: "release", by: BY });
     return OK;
-  },
-  "drop-queue": async (engine, { principal }, sessionId, body) => {
+  }),
+  "drop-queue": running(async (engine, { principal }, sessionId, body) => {
     read(Nothing, body);
     await engine.queue(principal, sessionId, { do: "drop", by: BY });
     return OK;
+  }),
+  revoke: {
+    scope: "approve",
+    act: async (engine, { principal }, sessionId, body) => {
+      const { rule } = read(z.strictObject({ rule: z.string().min(1).max(1_000).exactOptional() }), body);
+      const revoked = await engine.revoke(principal, sessionId, { ...(rule !== undefined && { rule }), by: BY });
+      return { ...OK, revoked };
+    },
   },
-  revoke: async (engine, { principal }, sessionId, body) => {
-    const { rule } = read(z.strictObject({ rule: z.string().min(1).max(1_000).exactOptional() }), body);
-    const revoked = await engine.revoke(principal, sessionId, { ...(rule !== undefined && { rule }), by: BY });
-    return { ...OK, revoked };
-  },
-  rewind: async (engine, caller, sessionId, body) => {
+  rewind: running(async (engine, caller, sessionId, body) => {
     const Rewind = z.strictObject({ promptId: z.string().min(1).max(200), dryRun: z.boolean() });
     const { spec } = await engine.get(caller.principal, sessionId);
     if (spec.enableFileCheckpointing !== true) {
@@ -97,7 +106,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       canRewind: true,
       ...(await engine.control(caller, sessionId, { do: "rewind", ...read(Rewind, body) }, BY)),
     };
-  },
+  }),
 };
 
 /** The body in its form; INVALID_ARGUMENT that names a field that there is not, which may be one misspelt, or the first that is wrong. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Bound } from "./approvals/risk.ts";
 import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
@@ -53,6 +54,12 @@ export const Command = z.discriminatedUnion("kind", [
       requestId: z.string(),
       decision: Decision,
       by: AnsweredBy,
+      /** By a program that may decide what is more than the operator's bound for callers. */
+      decides: z.boolean().exactOptional(),
+      /** By a program, where people answer: it counts for no more than an answer of the calling model. */
+      asCaller: z.boolean().exactOptional(),
+      /** The most that whoever answers may approve with another input than was asked. Default: as the owner has it. */
+      bound: Bound.exactOptional(),
       /** Remember an allow until the session ends. */
       forSession: z.boolean(),
       /** By what it is remembered. */
@@ -69,7 +76,7 @@ export const Command = z.discriminatedUnion("kind", [
   command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */
   command("queue", z.object({ do: z.enum(["release", "drop"]), by: z.string() })),
-  command("control", z.object({ by: z.string(), request: ControlRequest })),
+  command("control", z.object({ by: z.string(), decides: z.boolean().exactOptional(), request: ControlRequest })),
   command("cancel", z.object({ by: z.string(), reason: z.string().exactOptional() })),
   command("close", z.object({ by: z.string() })),
 ]);
@@ -92,3 +99,9 @@ export const NO_ANSWER: CommandReply = {
   ok: false,
   refusal: { code: "INTERNAL", message: "The server that owns the session went away. Try again." },
 };
+
+/** The input that an answer lets run in place of the one that was asked. */
+export function changedInputOf({ data, kind }: Command): { requestId: string; input: JsonObject } | undefined {
+  if (kind !== "answer" || data.decision.behavior === "deny" || !data.decision.updatedInput) return undefined;
+  return { requestId: data.requestId, input: data.decision.updatedInput };
+}

@@ -3,10 +3,13 @@
 /** How deep a server is nested in sessions of servers like it. */
 export const DEPTH_VARIABLE = "CLAUDE_CODE_MCP_DEPTH";
 
-/** Unique per Claude Code process and inherited by all that it starts: shells are found by it when their parent is gone. */
+/**
+ * Names store, server and process (src/claude/supervise/mark.ts) and is inherited by all that a Claude Code starts: shells are
+ * found by it when their parent is gone.
+ */
 export const PROCESS_VARIABLE = "CLAUDE_CODE_MCP_PROCESS";
 
-/** The value of PROCESS_VARIABLE for a session's process; known before the process is, so that whoever takes the session over finds what it left. */
+/** What a session's process is called in the store; known before the process is, so that whoever takes the session over finds what it left. */
 export function markOf(sessionId: string, processId: string): string {
   return `${sessionId}:${processId}`;
 }

@@ -39,6 +39,8 @@ export const Ask = z.object({
   paths: z.array(z.string()).exactOptional(),
   /** The session's folder as it really is, where a link names it. */
   cwd: z.string().exactOptional(),
+  /** Why nobody may allow it; nobody is asked. */
+  refused: z.string().exactOptional(),
 });
 export type Ask = z.infer<typeof Ask>;
 
@@ -83,13 +85,27 @@ export const Decision = z.discriminatedUnion("behavior", [
 ]);
 export type Decision = z.infer<typeof Decision>;
 
-/** An ask that is open, as the state keeps it; the whole ask is the event `eventId`. Times are ms since the epoch. */
+/** What the owner counts of an open ask, in ms of time awake: how old it is and with its rung, and what is left of both. */
+export const AskClock = z.object({
+  ageMs: z.number(),
+  leftMs: z.number(),
+  rungMs: z.number(),
+  rungLeftMs: z.number(),
+});
+export type AskClock = z.infer<typeof AskClock>;
+
+/**
+ * An ask that is open, as the state keeps it; the whole ask is the event `eventId`. Times ending in `At` are ms since the
+ * epoch, for people to read; what is decided by time is in `clock`.
+ */
 export const OpenAsk = z.object({
   requestId: z.string(),
   kind: z.enum(["permission", "question"]),
   eventId: z.number().int(),
   toolName: z.string(),
   createdAt: z.number(),
+  /** Without: as an older server wrote it. */
+  clock: AskClock.exactOptional(),
   /** When nobody on the ladder has answered by then it is denied. Moves when it is shown to whom it is with, or goes on. */
   expiresAt: z.number(),
   /** Whom it is with, since when, and until when. Without: the caller, as a server wrote it that knew nobody else. */

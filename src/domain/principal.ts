@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Places } from "./approvals/session-policy.ts";
 
 /** On whose behalf a verb runs: "local" on stdio, the authenticated subject on HTTP. A session belongs to the one that opened it. */
 export const Principal = z.string().min(1).max(256);
@@ -6,30 +7,38 @@ export type Principal = z.infer<typeof Principal>;
 
 export const LOCAL_PRINCIPAL: Principal = "local";
 
-/** What a caller may do: look, make Claude Code work, decide what it asks, and settle how the server runs. */
-export const SCOPES = ["read", "run", "approve", "admin"] as const;
+/**
+ * What a caller may do: look, make Claude Code work, answer what it asks, decide there beyond the bound for callers, and settle
+ * how the server runs.
+ */
+export const SCOPES = ["read", "run", "approve", "decide", "admin"] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 
 /** Who makes a call, and what they may do. */
-export const Caller = z.object({ principal: Principal, scopes: z.array(Scope).readonly() }).readonly();
+export const Caller = z
+  .object({
+    principal: Principal,
+    scopes: z.array(Scope).readonly(),
+    /** A person sits at the client: what comes back in a form is theirs, not the calling model's. */
+    attended: z.boolean().exactOptional(),
+  })
+  .readonly();
 export type Caller = z.infer<typeof Caller>;
 
-/** Whoever can start this server can do all that it does. */
-export const LOCAL_CALLER: Caller = { principal: LOCAL_PRINCIPAL, scopes: SCOPES };
+/** `decide` is for programs that were given it by name: a calling model stays within --caller-approves, whoever started it. */
+const OF_THE_OPERATOR: readonly Scope[] = SCOPES.filter((scope) => scope !== "decide");
+
+/** The operator's token over HTTP: whoever has it can do all that the server does. */
+export const OPERATOR: Caller = { principal: LOCAL_PRINCIPAL, scopes: OF_THE_OPERATOR };
+
+/** The client that started this server, with its user. */
+export const LOCAL_CALLER: Caller = { ...OPERATOR, attended: true };
 
 /** What the sessions of one principal may use, as the operator has settled it. Every path is absolute. */
-export interface Confinement {
-  /** Only these folders and what is below them, by real path; [] means any. */
-  readonly allowDirs: readonly string[];
-  /** Here, and below, settings of a project may run commands. */
-  readonly trustDirs: readonly string[];
-  /** And where Claude Code's own record of trust says so. */
-  readonly trustsRecord: boolean;
+export interface Confinement extends Places {
   /** The Claude configuration folder; without it the server's own. */
   readonly configDir?: string;
-  /** Put before the command of every process; [] is nothing. */
-  readonly spawnWrapper: readonly string[];
   /** He may use options that reach beyond his folders, whatever his scopes. */
   readonly operatorOptions: boolean;
 }

@@ -11,7 +11,25 @@ import { FailureCategory, TurnOutcome } from "./turn.ts";
 export const StopReason = z.enum(["interrupt", "timeout", "time_limit", "budget", "inactivity", "init_timeout"]);
 export type StopReason = z.infer<typeof StopReason>;
 
-const Stopping = z.object({ reason: StopReason, by: z.string(), at: z.number(), killed: z.boolean() });
+/** `forMs` is how long ago that began; the owner counts it. */
+const Stopping = z.object({
+  reason: StopReason,
+  by: z.string(),
+  at: z.number(),
+  forMs: z.number().exactOptional(),
+  killed: z.boolean(),
+});
+
+/** What the owner counts of a turn, in ms of time awake: a clock that is set, sleep and a time without an owner count nothing. */
+export const TurnClock = z.object({
+  /** Since its start. */
+  lastedMs: z.number(),
+  /** The same without the time in which somebody was asked or the process waited for a place: limits are measured by it. */
+  ranMs: z.number(),
+  /** Of that, since the last sign of life. */
+  silentMs: z.number(),
+});
+export type TurnClock = z.infer<typeof TurnClock>;
 
 /** What the results of Claude Code in a turn add up to so far; the texts stay in the log. */
 const Outcome = z.object({
@@ -35,7 +53,10 @@ export type QueuedPrompt = z.infer<typeof QueuedPrompt>;
 export const Turn = z.object({
   id: z.string(),
   origin: z.enum(["prompt", "self"]),
+  /** For people, ms since the epoch; what is decided by time is in `clock`. */
   startedAt: z.number(),
+  /** Without: as an older server wrote it. */
+  clock: TurnClock.exactOptional(),
   /** Prompts of this turn that Claude Code has not finished with: the turn cannot end before. */
   awaiting: z.array(z.string()),
   /** The prompt of a turn of origin `prompt`; its text is in the event. */
@@ -48,10 +69,6 @@ export const Turn = z.object({
   rerun: z.boolean(),
   /** Of a rerun: Claude Code has not begun with it yet. */
   unheard: z.boolean().exactOptional(),
-  lastActivityAt: z.number(),
-  /** Time spent with an ask open, ms, not counting the present wait. */
-  waitedMs: z.number(),
-  waitingSince: z.number().exactOptional(),
   stopping: Stopping.exactOptional(),
   last: Outcome.exactOptional(),
   resultEventId: z.number().int().exactOptional(),
@@ -67,6 +84,8 @@ const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
   since: z.number(),
+  /** Of a starting one: how long it has been so, ms of time awake. */
+  startingMs: z.number().exactOptional(),
   /** Of a starting one: it waits for a place, and does not run yet. */
   waiting: z.boolean().exactOptional(),
   pid: z.number().exactOptional(),
@@ -141,10 +160,16 @@ export const SessionState = z.object({
   noDialog: z.boolean().exactOptional(),
   /** The caller of the last prompt has no tool to answer with. */
   noCaller: z.boolean().exactOptional(),
+  /** Nobody is known to sit at the client of the last prompt. */
+  unattended: z.boolean().exactOptional(),
+  /** The caller of the last prompt may decide what is more than the operator's bound for callers. */
+  decides: z.boolean().exactOptional(),
   /** The last prompt was given at the console. */
   atConsole: z.boolean().exactOptional(),
-  /** Since when nothing runs, ms since the epoch: what the idle close counts from. */
+  /** Since when nothing runs, ms since the epoch: who has rested longest makes room first. */
   idleSince: z.number(),
+  /** For how long, ms of time awake: what the idle close counts. */
+  idleMs: z.number().exactOptional(),
 });
 export type SessionState = z.infer<typeof SessionState>;
 

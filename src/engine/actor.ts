@@ -1,15 +1,18 @@
-import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
+import { changedInputOf, NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import type { Refusal } from "../domain/error.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { Admission } from "./admission.ts";
 import type { Policy } from "./policy.ts";
 import { Hands } from "./hands.ts";
-import { FencedError, type AgentRuntime } from "./ports.ts";
+import { cannotBeWritten, messageOf } from "./trouble.ts";
+import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
-import { nextDeadline, step, type Input, type Step } from "./step.ts";
+import { nextDeadline, step, type Happening, type Step } from "./step.ts";
+import { showsSameTimes } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
 
@@ -28,8 +31,15 @@ export interface ActorSession {
   readonly principal: Principal;
   readonly spec: SessionOptions;
   readonly state: SessionState;
+  /** What the operators allow, as it holds here. */
+  readonly operator: SessionPolicy;
   readonly policy: Policy;
+  /** What this server has against a command that another one, whose operator allows more, lets through. */
+  readonly objection: (command: Command) => Refusal | undefined;
 }
+
+/** What is to be stepped, and when it came: by the clock for people, and by the one that counts. */
+type Arrival = Happening & { readonly at: number; readonly tick: number };
 
 /**
  * The owner of one session. Inputs wait in a mailbox; each batch is stepped, stored in one transaction, and only then
@@ -38,12 +48,14 @@ export interface ActorSession {
 export class SessionActor {
   readonly #context: ActorContext;
   readonly #session: ActorSession;
-  readonly #onGone: () => void;
+  readonly #onGone: (lost: Refusal | undefined) => void;
   readonly #hands: Hands;
   readonly #replies = new Map<string, (reply: CommandReply) => void>();
   readonly #inbox = new AbortController();
-  #mailbox: Input[] = [];
+  #mailbox: Arrival[] = [];
   #state: SessionState;
+  /** Up to when the time awake is counted in the state. What has passed before there was this owner is nobody's. */
+  #counted: number;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
   #endPause: (() => void) | undefined;
@@ -51,30 +63,35 @@ export class SessionActor {
   #gone = false;
   /** Why the log cannot be written at present. */
   #trouble: Refusal | undefined;
+  /** What the log held may be missing. */
+  #isLost = false;
 
-  /** `onGone` is called once, when this actor no longer owns its session. */
-  constructor(context: ActorContext, session: ActorSession, onGone: () => void) {
+  /** `onGone` is called once, when this actor no longer owns its session; with the reason where that was the store. */
+  constructor(context: ActorContext, session: ActorSession, onGone: (lost: Refusal | undefined) => void) {
     this.#context = context;
     this.#session = session;
     this.#state = session.state;
+    this.#counted = context.clock.tick();
     this.#onGone = onGone;
-    const { admission, backend, runtime } = context;
-    const { lease, principal, spec } = session;
-    const post = (input: Input) => this.#post(input);
-    const { sessionId } = lease;
-    this.#hands = new Hands({ sessionId, principal, spec, backend, runtime, admission, post, now: () => this.#now() });
+    const post = (happening: Happening) => this.#post(happening);
+    this.#hands = new Hands({ ...context, ...session, sessionId: session.lease.sessionId, post });
     void this.#readInbox();
     // Nobody but us has a process of this session: one that is recorded was left by a former owner.
-    if (isAtWork(session.state)) this.#post({ type: "recovered", at: context.clock.now() });
+    if (isAtWork(session.state)) this.#post({ type: "recovered" });
     else this.#setTimer();
   }
 
   async command(command: Command): Promise<CommandReply> {
+    const changed = changedInputOf(command);
+    // Asks the file system and Claude Code. Whoever answers meanwhile was first.
+    const judgement = changed && (await this.#hands.judge(changed.requestId, changed.input));
     if (this.#gone || this.#leaving) return NO_ANSWER;
     if (this.#trouble) return { ok: false, refusal: this.#trouble };
+    const refusal = this.#session.objection(command);
+    if (refusal) return { ok: false, refusal };
     return new Promise((resolve) => {
       this.#replies.set(command.id, resolve);
-      this.#post({ type: "command", at: this.#now(), command });
+      this.#post({ type: "command", command, ...(judgement && { judgement }) });
     });
   }
 
@@ -83,9 +100,15 @@ export class SessionActor {
     await this.#draining;
   }
 
-  /** Why the session's log cannot be written at present, for those who would read it. */
-  get trouble(): Refusal | undefined {
-    return this.#trouble;
+  /** Throws why the session's log cannot be written at present, for those who would read it. */
+  refuseTrouble(): void {
+    const { sessionId } = this.#session.lease;
+    if (this.#trouble) throw new StoreTroubleError(this.#trouble, sessionId, this.#isLost);
+  }
+
+  /** What the state says of times of day is put right after the clock was set. */
+  showTimes(): void {
+    if (this.#state.asks.length > 0) this.#post({ type: "tick" });
   }
 
   get runsTurn(): boolean {
@@ -100,7 +123,7 @@ export class SessionActor {
   /** Records that what runs was interrupted, gives the session up, and stops its process behind that. */
   async shutdown(): Promise<void> {
     if (this.#gone) return;
-    this.#post({ type: "shutdown", at: this.#now() });
+    this.#post({ type: "shutdown" });
     this.#leaving = true;
     this.#endPause?.();
     await this.#draining;
@@ -112,13 +135,9 @@ export class SessionActor {
     await this.#context.backend.release(this.#session.lease).catch((error: unknown) => this.#warn(error));
   }
 
-  #now(): number {
-    return this.#context.clock.now();
-  }
-
-  #post(input: Input): void {
+  #post(happening: Happening): void {
     if (this.#gone) return;
-    this.#mailbox.push(input);
+    this.#mailbox.push({ ...happening, at: this.#context.clock.now(), tick: this.#context.clock.tick() });
     this.#draining ??= this.#drain();
   }
 
@@ -137,10 +156,11 @@ export class SessionActor {
     else void this.#release();
   }
 
-  async #take(batch: readonly Input[]): Promise<void> {
+  async #take(batch: readonly Arrival[]): Promise<void> {
     const firstId = this.#state.lastEventId + 1;
-    let taken = this.#step(batch);
+    let taken: Step;
     try {
+      taken = this.#step(batch);
       // A step that brought about nothing (a sign of life) is kept in memory until the next one that did.
       while (!(await this.#store(taken))) {
         // What was refused must not be done later on.
@@ -151,6 +171,7 @@ export class SessionActor {
       return this.#giveUp(error);
     }
     this.#state = taken.state;
+    this.#counted = batch.at(-1)?.tick ?? this.#counted;
     for (const effect of taken.effects) {
       if (effect.type === "reply") {
         this.#reply(effect.commandId, effect.reply);
@@ -164,10 +185,12 @@ export class SessionActor {
     }
   }
 
-  #step(batch: readonly Input[]): Step {
+  #step(batch: readonly Arrival[]): Step {
     const taken: Step = { state: this.#state, events: [], effects: [] };
-    for (const input of batch) {
-      const next = step(taken.state, input, this.#session.policy);
+    let counted = this.#counted;
+    for (const { tick, ...happening } of batch) {
+      const next = step(taken.state, { ...happening, elapsedMs: tick - counted }, this.#session.policy);
+      counted = tick;
       taken.state = next.state;
       taken.events.push(...next.events);
       taken.effects.push(...next.effects);
@@ -180,26 +203,47 @@ export class SessionActor {
    * until it takes what has happened so far. Until then whoever asks for the session is told why it cannot be trusted.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
-    if (events.length === 0 && effects.length === 0) return true;
+    if (events.length === 0 && effects.length === 0 && showsSameTimes(this.#state, state)) return true;
     try {
       const masked = events.map((event) => this.#context.mask(event));
       const acted = effects.some(({ type }) => type !== "reply");
-      await this.#context.backend.append(this.#session.lease, { events: masked, at: this.#now(), state, acted });
+      await this.#context.backend.append(this.#session.lease, {
+        events: masked,
+        at: this.#context.clock.now(),
+        state,
+        acted,
+      });
       this.#trouble = undefined;
+      this.#isLost = false;
       return true;
     } catch (error) {
       if (error instanceof FencedError || this.#leaving) throw error;
-      if (!this.#trouble) this.#warn(error);
-      this.#trouble = cannotBeWritten(messageOf(error));
-      this.#hands.kill();
-      for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
+      this.fail(error);
       return false;
     }
   }
 
+  /** The store cannot be trusted with what goes on: nothing more does, and whoever asks is told why. */
+  fail(error: unknown): void {
+    if (this.#gone) return;
+    if (!this.#trouble) this.#warn(error);
+    this.#trouble = cannotBeWritten(error);
+    if (isLoss(error) && !this.#isLost) this.#noteLoss(this.#trouble.message);
+    this.#hands.kill();
+    for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
+  }
+
+  /** For the log, should there be one again that takes it. */
+  #noteLoss(message: string): void {
+    this.#isLost = true;
+    const { process } = this.#state;
+    if (process.phase === "none") return;
+    this.#post({ type: "signal", processId: process.id, signal: { type: "notice", kind: "warning", message } });
+  }
+
   async #pause(ms: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const cancel = this.#context.clock.at(this.#now() + ms, resolve);
+      const cancel = this.#context.clock.after(ms, resolve);
       this.#endPause = () => {
         cancel();
         resolve();
@@ -216,7 +260,7 @@ export class SessionActor {
     this.#cancelTimer?.();
     const due = nextDeadline(this.#state, this.#session.policy);
     this.#cancelTimer =
-      due === undefined ? undefined : this.#context.clock.at(due, () => this.#post({ type: "tick", at: this.#now() }));
+      due === undefined ? undefined : this.#context.clock.after(due, () => this.#post({ type: "tick" }));
   }
 
   async #readInbox(): Promise<void> {
@@ -246,21 +290,11 @@ export class SessionActor {
     this.#inbox.abort();
     for (const resolve of this.#replies.values()) resolve(NO_ANSWER);
     this.#replies.clear();
-    this.#onGone();
+    this.#onGone(this.#isLost ? this.#trouble : undefined);
   }
 
   #warn(error: unknown): void {
     const { sessionId } = this.#session.lease;
     this.#context.log.warn("session actor", { sessionId, error: messageOf(error) });
   }
-}
-
-function cannotBeWritten(why: string): Refusal {
-  const reason = why.replace(/[.\s]*$/, ".");
-  const message = `The session's log cannot be written: ${reason} Its turn was stopped; nothing that was told before is lost.`;
-  return { code: "INTERNAL", message };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -90,7 +90,7 @@ export class Admission {
 
   async #pause(): Promise<void> {
     const { clock } = this.#context;
-    await new Promise<void>((resolve) => clock.at(clock.now() + LOOK_MS, resolve));
+    await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
   }
 
   async #lookOnce(): Promise<void> {

@@ -14,6 +14,10 @@ import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
  * are given the options of a session, or decide what runs unasked, want the whole caller: not everything is for everybody.
  */
 export interface Engine {
+  /** The engine as this caller may use it: without the scope run, reading takes over nothing that a dead server has left. */
+  forCaller(caller: Pick<Caller, "scopes">): Engine;
+  /** Throws PERMISSION_DENIED where nothing may be changed from here: in a server inside a session. */
+  checkMayConfigure(): Promise<void>;
   /** Makes a session in which nothing runs yet. */
   create(caller: Caller, options: SessionOptions): Promise<Opened>;
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
@@ -125,7 +129,10 @@ export interface AnswerRequest {
   requestId: string;
   /** `allow_for_session` also allows what Claude Code suggests, or else the tool, until the session ends. */
   decision: "allow" | "deny" | "allow_for_session";
+  /** Where it was given. An allow counts there only for a person, or for a program with the scope decide; else as the caller's. */
   by: AnsweredBy;
+  /** A person has given it, as far as the server can tell: they signed in at the console, or the client is attended. */
+  asPerson?: boolean;
   denyMessage?: string;
   /** With deny: end the turn as well. */
   interrupt?: boolean;

@@ -1,18 +1,62 @@
 import type { Clock } from "./ports.ts";
 
-/** The longest delay that a timer of Node takes, ms; a later time is reached in several. */
-const LONGEST_TIMER = 2_147_483_647;
+/** How often the time is looked at while somebody waits for it, ms. */
+const LOOK_MS = 5_000;
+/** Nobody has looked for so long although somebody waited: the machine slept, or this process was stopped. ms. */
+const SLEPT_MS = 3 * LOOK_MS;
 
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  at(time, callback) {
+/** What a clock is made of. */
+interface Sources {
+  /** ms since the epoch. */
+  readonly now: () => number;
+  /** ms, which nobody sets. Linux stops it in sleep, other systems do not. */
+  readonly monotonic: () => number;
+}
+
+/** Time awake: a gap that no looking has filled counts as the time between two looks. */
+export class AwakeClock implements Clock {
+  readonly now: () => number;
+  readonly #monotonic: () => number;
+  #last: number;
+  #ticks = 0;
+  #waiting = 0;
+
+  constructor({ monotonic, now }: Sources) {
+    this.now = now;
+    this.#monotonic = monotonic;
+    this.#last = monotonic();
+  }
+
+  tick(): number {
+    const now = this.#monotonic();
+    const passed = now - this.#last;
+    this.#last = now;
+    // Where nobody waits nobody looks: then a gap says nothing.
+    this.#ticks += this.#waiting > 0 && passed > SLEPT_MS ? LOOK_MS : passed;
+    return Math.floor(this.#ticks);
+  }
+
+  after(ms: number, callback: () => void): () => void {
+    const due = this.tick() + ms;
+    this.#waiting += 1;
     let timer: NodeJS.Timeout;
     const arm = () => {
-      const rest = time - Date.now();
-      timer = setTimeout(rest > LONGEST_TIMER ? arm : callback, Math.min(Math.max(rest, 0), LONGEST_TIMER));
-      timer.unref();
+      // A timer of Node can be a little early.
+      const left = due - this.tick();
+      if (left <= 0) end(callback);
+      else timer = setTimeout(arm, Math.min(left, LOOK_MS)).unref();
     };
-    arm();
-    return () => clearTimeout(timer);
-  },
-};
+    let ended = false;
+    const end = (last: () => void) => {
+      if (ended) return;
+      ended = true;
+      this.#waiting -= 1;
+      last();
+    };
+    // Not before this has returned, however little is left.
+    timer = setTimeout(arm, Math.min(Math.max(ms, 0), LOOK_MS)).unref();
+    return () => end(() => clearTimeout(timer));
+  }
+}
+
+export const systemClock: Clock = new AwakeClock({ now: () => Date.now(), monotonic: () => performance.now() });

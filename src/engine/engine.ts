@@ -7,6 +7,7 @@ import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf } from "../domain/session.ts";
 import type {
   AdoptRequest,
@@ -20,28 +21,31 @@ import type {
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { answerCommand } from "./verbs/answering.ts";
-import { boundOf, checkModeWithin } from "./bounds/bound.ts";
+import { boundOf } from "./bounds/bound.ts";
 import { withinBound, type Withheld } from "./bounds/options.ts";
-import { checkGiven, checkMode, checkOptions, isBarred, startsWork, type Gate } from "./gate.ts";
-import { checkIdentity, checkPrompt } from "./verbs/prompting.ts";
+import { checkGiven, checkOptions, isBarred, isNested, startsWork, type Gate } from "./gate.ts";
+import { checkRules, gateUnder } from "./operator.ts";
+import { lookingOf, nestedOf, readerOf, type Looking } from "./verbs/readers.ts";
+import { controlCommand } from "./verbs/controlling.ts";
+import { checkIdentity, checkPrompt, mayPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
 import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
-import { lookEvery, waitForOne } from "./verbs/waiting.ts";
-
-/** How often a waiting call looks whether the owner still lives, ms. */
-const LOOK_MS = 1_000;
+import { waitLooking } from "./verbs/waiting.ts";
 
 export interface EngineOptions extends Omit<OwnershipOptions, "admission"> {
   readonly places: Places;
   readonly gate: Gate;
   readonly retention: Retention;
+  /** Tells the other users of the store from the start that this server is there, not with its first session. */
+  readonly announces?: boolean;
 }
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
-  return new Node(options);
+  const node = new Node(options);
+  return isNested(options.gate) ? nestedOf(node, node.looking, options.gate) : node;
 }
 
 /** What a command that was carried out is answered with. */
@@ -52,21 +56,31 @@ class Node implements Engine {
   readonly #admission: Admission;
   readonly #ownership: Ownership;
   readonly #stopHousekeeping: () => Promise<void>;
+  readonly looking: Looking;
+  readonly #reader: Engine;
   #stopping = false;
 
   constructor(options: EngineOptions) {
     this.#options = options;
-    const mayRun = async (record: SessionRecord) =>
-      checkPrompt(this.#options, this.#ownership, record).then(
-        () => true,
-        () => false,
-      );
+    const mayRun = async (record: SessionRecord) => mayPrompt(options, this.#ownership, record);
     const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
     this.#admission = new Admission({ ...options, spares: options.runtime.spares, rest });
     this.#ownership = new Ownership({ ...options, admission: this.#admission }, mayRun);
+    this.looking = lookingOf(options, this.#ownership);
+    this.#reader = readerOf(this, this.looking);
     const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
-    this.#stopHousekeeping = keepHouse({ ...options, recoverAbandoned }, options.retention);
+    const endAbandoned = async () => options.runtime.endAbandoned();
+    if (options.announces) this.#ownership.announce();
+    this.#stopHousekeeping = isNested(options.gate)
+      ? async () => Promise.resolve()
+      : keepHouse({ ...options, recoverAbandoned, endAbandoned }, options.retention);
   }
+
+  forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
+    return scopes.includes("run") ? this : this.#reader;
+  }
+
+  async checkMayConfigure() {}
 
   async create(caller: Caller, given: SessionOptions) {
     const { options, withheld } = await this.#admit(caller, given);
@@ -84,7 +98,7 @@ class Node implements Engine {
 
   async fork(caller: Caller, sessionId: string, request: PromptRequest) {
     const source = await this.get(caller.principal, sessionId);
-    await this.#checkStart(caller.principal, optionsOf(source.spec, source.state));
+    await this.#checkStart(caller.principal, optionsOf(source.spec, source.state), source.policy);
     await checkIdentity(this.#options, source);
     const { resumeAt: _, ...prompt } = request;
     return this.#beginWithin(caller, forkOf(source, request), prompt);
@@ -94,7 +108,7 @@ class Node implements Engine {
     const { principal } = caller;
     checkGiven(this.#options.gate, caller, request.options);
     const beginning = await adopted(this.#options, principal, request);
-    await this.#checkStart(principal, beginning.spec);
+    await this.#checkStart(principal, beginning.spec, beginning.policy);
     const { resumeAt: _, ...prompt } = request.prompt;
     return this.#beginWithin(caller, beginning, prompt);
   }
@@ -106,19 +120,26 @@ class Node implements Engine {
     return withinBound(options, this.#boundOf(caller, options));
   }
 
-  #boundOf(caller: Caller, { callerApproves }: Pick<SessionOptions, "callerApproves">): Bound {
-    return boundOf(this.#options.gate.callerApproves, caller, callerApproves);
+  #boundOf(
+    caller: Caller,
+    { callerApproves }: Pick<SessionOptions, "callerApproves">,
+    gate = this.#options.gate,
+  ): Bound {
+    return boundOf(gate.callerApproves, caller, callerApproves);
   }
 
-  async #checkStart(principal: Principal, options: SessionOptions): Promise<void> {
+  async #checkStart(principal: Principal, options: SessionOptions, policy?: SessionPolicy): Promise<void> {
     this.#refuseWhileStopping();
-    checkOptions(this.#options.gate, options);
-    await this.#options.runtime.check(principal, options);
+    checkRules({ policy });
+    checkOptions(gateUnder(this.#options, { principal, policy }), options);
+    await this.#options.runtime.check(principal, options, policy);
     await this.#ownership.beAlive();
   }
 
   async #beginWithin(caller: Caller, beginning: Beginning, prompt: PromptRequest) {
-    const { options: spec, withheld } = withinBound(beginning.spec, this.#boundOf(caller, beginning.spec));
+    const { policy, spec: given } = beginning;
+    const gate = gateUnder(this.#options, { principal: caller.principal, policy });
+    const { options: spec, withheld } = withinBound(given, this.#boundOf(caller, given, gate));
     return { ...(await this.#begin(caller.principal, { ...beginning, spec }, prompt)), withheld };
   }
 
@@ -147,13 +168,9 @@ class Node implements Engine {
 
   async control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject> {
     const { principal } = caller;
-    if (request.do === "configure") checkMode(this.#options.gate, request.permissionMode);
     const record = await this.get(principal, sessionId);
-    if (request.do === "configure") checkModeWithin(request.permissionMode, this.#boundOf(caller, record.spec));
-    const { data = {} } = await this.#command(
-      { id: randomUUID(), principal, kind: "control", data: { by, request } },
-      record,
-    );
+    const command = controlCommand(this.#options, caller, record, { by, request });
+    const { data = {} } = await this.#command(command, record);
     return data;
   }
 
@@ -166,8 +183,8 @@ class Node implements Engine {
   }
 
   async workTree(principal: Principal, sessionId: string): Promise<WorkTree | undefined> {
-    const { spec } = await this.get(principal, sessionId);
-    return this.#options.runtime.workTree(principal, spec);
+    const { policy, spec } = await this.looking.get(principal, sessionId);
+    return this.#options.runtime.workTree(principal, spec, policy);
   }
 
   async rename(principal: Principal, sessionId: string, title: string): Promise<void> {
@@ -219,15 +236,8 @@ class Node implements Engine {
   }
 
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
-    const record = await this.#options.backend.get(sessionId);
-    if (record?.principal !== principal) throw sessionNotFound(sessionId);
-    this.#refuseTrouble(sessionId);
+    const record = await this.looking.get(principal, sessionId);
     return isAbandoned(record) ? this.#ownership.recover(record) : record;
-  }
-
-  #refuseTrouble(sessionId: string): void {
-    const trouble = this.#ownership.trouble(sessionId);
-    if (trouble) throw new AppError(trouble.code, trouble.message, { sessionId });
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
@@ -239,7 +249,7 @@ class Node implements Engine {
     const { backend } = this.#options;
     // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
     if ((await backend.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
-    this.#refuseTrouble(sessionId);
+    this.#ownership.refuseTrouble(sessionId);
     return backend.read(sessionId, from, limit);
   }
 
@@ -248,16 +258,11 @@ class Node implements Engine {
       for (const { sessionId } of request.sessions) await this.get(principal, sessionId);
     };
     await look();
-    const stopLooking = lookEvery(LOOK_MS, look, this.#options);
-    try {
-      return { woke: await waitForOne(this.#options.backend, request) };
-    } finally {
-      stopLooking();
-    }
+    return { woke: await waitLooking(this.#options, look, request) };
   }
 
   async enforceGate(): Promise<number> {
-    return this.#ownership.restWhere((record) => isBarred(this.#options.gate, record), "barred");
+    return this.#ownership.restWhere((record) => isBarred(gateUnder(this.#options, record), record), "barred");
   }
 
   async stop(graceMs: number): Promise<void> {

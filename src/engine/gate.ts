@@ -5,22 +5,32 @@ import { AppError } from "../domain/error.ts";
 import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
+import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf } from "../domain/session.ts";
+import { checkLocalCommand } from "../security/local-commands.ts";
 import type { AnswerRequest } from "./api.ts";
 import type { SessionRecord } from "./ports.ts";
 
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
 export interface Gate {
   allowsBypass(): boolean;
+  /** Of the gate of one session: it began where bypassPermissions was not allowed. */
+  readonly isBegunWithout?: boolean;
   /** The most that any caller may approve. */
   readonly callerApproves: Bound;
-  /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
+  /** Whether every session of this server runs in the sandbox. */
+  readonly sandbox: SessionPolicy["sandbox"];
+  /** Hosts that commands may reach then. */
+  readonly sandboxDomains: readonly string[];
   /** Whoever calls here has a tool to answer requests with. */
   readonly callersAnswer: boolean;
+  /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
   readonly depth: number;
   readonly maxDepth: number;
   /** Whether the principal may use what is for the operator, whatever his scopes. */
   grantsOperatorOptions(principal: Principal): boolean;
+  /** Where the principal's sessions may work; undefined for one that this server does not know. */
+  placesOf(principal: Principal): Places | undefined;
 }
 
 /** Options by which a session reaches beyond the folders that it is confined to, and why. */
@@ -58,6 +68,10 @@ function refuseOption(name: string, why: string): never {
 /** Every road to bypassPermissions passes here. */
 export function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
+  if (gate.isBegunWithout) {
+    const problem = "permissionMode bypassPermissions is not allowed in this session: it began where it was not";
+    throw new AppError("PERMISSION_DENIED", `${problem}. Start a new session for it.`);
+  }
   const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
 }
@@ -74,15 +88,28 @@ export function checkDecision(gate: Gate, decision: Decision): void {
   for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
 }
 
+/** Whether this server runs inside a session of a server like it, as deep as it may be. */
+export function isNested({ depth, maxDepth }: Pick<Gate, "depth" | "maxDepth">): boolean {
+  return depth > 0 && depth >= maxDepth;
+}
+
+export function refuseNested({ depth }: Pick<Gate, "depth">): never {
+  const where =
+    depth > 0
+      ? `runs inside a session of claude-code-mcp already (depth ${String(depth)}): it starts nothing, answers nothing and changes nothing`
+      : "starts no sessions (--max-depth 0)";
+  const advice = "Do the work in this session, or raise --max-depth.";
+  throw new AppError("PERMISSION_DENIED", `This server ${where}. ${advice}`);
+}
+
 /** Refuses a session that the operator does not want: before it is made, and at each prompt. */
 export function checkOptions(gate: Gate, options: SessionOptions): void {
-  if (gate.depth >= gate.maxDepth) {
-    const problem = `This server runs inside a session of claude-code-mcp already (depth ${String(gate.depth)}).`;
-    const advice = "Do the work in this session, or raise --max-depth.";
-    throw new AppError("PERMISSION_DENIED", `${problem} ${advice}`);
-  }
+  if (gate.depth >= gate.maxDepth) refuseNested(gate);
   checkMode(gate, options.permissionMode);
-  for (const agent of Object.values(options.agents ?? {})) checkMode(gate, agent.permissionMode);
+  for (const [name, agent] of Object.entries(options.agents ?? {})) {
+    checkMode(gate, agent.permissionMode);
+    checkLocalCommand(`agents.${name.slice(0, 60)}.initialPrompt`, agent.initialPrompt ?? "");
+  }
 }
 
 /** Whether the session may be given another prompt: by the options of its next process, and as its present one runs. */
@@ -104,10 +131,15 @@ export function isBarred(gate: Gate, record: SessionRecord): boolean {
 const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
 
 /** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
-export function startsWork({ data, kind }: Command, { state }: SessionRecord): boolean {
+export function startsWork({ data, kind }: Command, record: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
-  if (kind === "control") return !isUp(state) && STARTING.has(data.request.do);
+  if (kind === "control") return startsClaude(data.request, record);
   return kind === "prompt";
+}
+
+/** Whether Claude Code has to be started to be asked this. */
+export function startsClaude(request: ControlRequest, { state }: Pick<SessionRecord, "state">): boolean {
+  return !isUp(state) && STARTING.has(request.do);
 }
 
 function isUp({ process }: SessionRecord["state"]): boolean {

@@ -1,12 +1,14 @@
 import { AppError, type Refusal } from "../domain/error.ts";
 import { markOf } from "../domain/environment.ts";
 import type { SessionEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
 import type { Admission } from "./admission.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, SessionBackend } from "./ports.ts";
-import type { ControlOutcome, Effect, Input } from "./step.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, Judgement, SessionBackend } from "./ports.ts";
+import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
 type EffectOf<T extends Effect["type"]> = Extract<Effect, { type: T }>;
 /** Replies are the actor's own. */
@@ -22,11 +24,11 @@ interface HandsOptions {
   readonly sessionId: string;
   readonly principal: Principal;
   readonly spec: SessionOptions;
+  readonly operator: SessionPolicy;
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
   readonly admission: Pick<Admission, "enter" | "hasRoom">;
-  readonly post: (input: Input) => void;
-  readonly now: () => number;
+  readonly post: (happening: Happening) => void;
 }
 
 /** Does what a step has decided. Nobody else touches the session's process. */
@@ -63,6 +65,11 @@ export class Hands {
     }
   }
 
+  /** Undefined where it cannot be told, or nothing waits for it. */
+  async judge(requestId: string, input: JsonObject): Promise<Judgement | undefined> {
+    return this.#process?.judge(requestId, input).catch(() => undefined);
+  }
+
   /** What Claude Code is writing just now. */
   get partial(): string {
     return this.#partial;
@@ -74,10 +81,10 @@ export class Hands {
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { admission, now, post, principal, runtime, sessionId, spec } = this.#options;
+    const { admission, operator, post, principal, runtime, sessionId, spec } = this.#options;
     this.#partial = "";
     this.#leaveQueue = new AbortController();
-    const onSignal = (signal: AgentSignal) => post({ type: "signal", at: now(), processId, signal });
+    const onSignal = (signal: AgentSignal) => post({ type: "signal", processId, signal });
     const admitted = admission.enter(sessionId, this.#leaveQueue.signal, (before) => onSignal(waitingNotice(before)));
     // Whoever starts it is told when that comes to nothing.
     admitted.then(
@@ -90,6 +97,7 @@ export class Hands {
       principal,
       transcriptId,
       options: optionsOf(spec, state),
+      policy: operator,
       mark: markOf(sessionId, processId),
       admitted,
       hasRoom: async () => admission.hasRoom(),
@@ -114,7 +122,7 @@ export class Hands {
   /** Not waited for: what the process answers comes back as an input. */
   async #control({ by, commandId, request }: EffectOf<"control">): Promise<void> {
     const outcome = await this.#ask(request);
-    this.#options.post({ type: "controlled", at: this.#options.now(), commandId, by, request, outcome });
+    this.#options.post({ type: "controlled", commandId, by, request, outcome });
   }
 
   async #ask(request: EffectOf<"control">["request"]): Promise<ControlOutcome> {

@@ -16,24 +16,37 @@ const STEP = 100;
 /** Smaller still where the oldest go for want of room: no more than must be. */
 const ROOM_STEP = 10;
 
+/** The clock may have been set wrongly: so long after it was, nothing is deleted for its age. ms */
+const HOLD_MS = 3_600_000;
+/** A machine that sleeps sets its clock, too: that is far less than an age at which anything is deleted. ms */
+const SET_BY_MS = 86_400_000;
+
 interface House {
   readonly backend: SessionBackend;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes over what dead servers have left running. */
   readonly recoverAbandoned: () => Promise<void>;
+  /** Ends processes of dead servers that no session is recorded to have; resolves with how many. */
+  readonly endAbandoned: () => Promise<number>;
 }
 
 /** Begins to look after the store; the returned function ends that, and waits for a round that is under way. Failures are logged, and tried again next time. */
 export function keepHouse(house: House, retention: Retention): () => Promise<void> {
   const { clock, log } = house;
+  const ages = new Ages(clock);
   let cancel: () => void = () => undefined;
   let stopped = false;
   const round = async () => {
     await house.recoverAbandoned().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
-    await tidy(house, retention).catch((error: unknown) => log.warn("clean-up failed", { error: String(error) }));
+    await endAbandoned(house).catch((error: unknown) =>
+      log.warn("sweep of processes failed", { error: String(error) }),
+    );
+    await tidy(house, retention, ages.areTrue()).catch((error: unknown) =>
+      log.warn("clean-up failed", { error: String(error) }),
+    );
     if (!stopped)
-      cancel = clock.at(clock.now() + retention.everyMs, () => {
+      cancel = clock.after(retention.everyMs, () => {
         running = round();
       });
   };
@@ -45,12 +58,35 @@ export function keepHouse(house: House, retention: Retention): () => Promise<voi
   };
 }
 
-async function tidy({ backend, clock, log }: House, { maxAgeMs, maxBytes }: Retention): Promise<void> {
-  const aged = await purge(backend, {
-    before: clock.now() - maxAgeMs,
-    step: STEP,
-    until: () => Promise.resolve(false),
-  });
+async function endAbandoned(house: House): Promise<void> {
+  const processes = await house.endAbandoned();
+  if (processes > 0) house.log.warn("ended what a server that died had left running", { processes });
+}
+
+/** Whether what the clock says of ages can be believed: it is compared with the one that nobody sets. */
+export class Ages {
+  readonly #clock: Pick<Clock, "now" | "tick">;
+  #difference: number;
+  #setAt = Number.NEGATIVE_INFINITY;
+
+  constructor(clock: Pick<Clock, "now" | "tick">) {
+    this.#clock = clock;
+    this.#difference = clock.now() - clock.tick();
+  }
+
+  /** False for a while after the clock was set by more than a day. */
+  areTrue(): boolean {
+    const [now, tick] = [this.#clock.now(), this.#clock.tick()];
+    if (Math.abs(now - tick - this.#difference) > SET_BY_MS) this.#setAt = tick;
+    this.#difference = now - tick;
+    return tick - this.#setAt >= HOLD_MS;
+  }
+}
+
+async function tidy({ backend, clock, log }: House, retention: Retention, areAgesTrue: boolean): Promise<void> {
+  const { maxAgeMs, maxBytes } = retention;
+  const query = { before: clock.now() - maxAgeMs, step: STEP, until: () => Promise.resolve(false) };
+  const aged = areAgesTrue ? await purge(backend, query) : 0;
   const fits = async () => (await backend.size()) <= maxBytes;
   const crowded = (await fits()) ? 0 : await purge(backend, { before: clock.now(), step: ROOM_STEP, until: fits });
   if (aged + crowded > 0) log.info("old sessions deleted", { forAge: aged, forRoom: crowded });

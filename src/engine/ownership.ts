@@ -6,11 +6,16 @@ import type { RestRequest } from "../domain/control.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import { isAtWork } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
+import { objectionTo } from "./bounds/objection.ts";
+import type { Gate } from "./gate.ts";
+import { gateUnder, limitsUnder, policyFor, type Limits } from "./operator.ts";
 import type { Policy } from "./policy.ts";
-import { NoAnswerError, type Lease, type SessionRecord } from "./ports.ts";
+import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** A node that has not renewed its lease for so long loses its sessions, ms. */
 const LEASE_MS = 30_000;
+/** Whoever sees the lease run out, because a clock was set, watches it for a third of its length. ms */
+const RENEW_MS = LEASE_MS / 6;
 /** A renewal that failed is tried again well before the lease runs out, ms. */
 const RENEW_AGAIN_MS = 2_000;
 /** How long a command to another node's session is tried, and a single try of it, ms. */
@@ -22,7 +27,8 @@ const QUIET_LOOK_MS = 100;
 const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
-  readonly limits: Omit<Policy, "askMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "turnMs">;
+  readonly limits: Limits;
+  readonly gate: Gate;
   /** Default of sessionInitTimeoutMs, ms. */
   readonly initMs: number;
 }
@@ -33,6 +39,8 @@ export class Ownership {
   readonly #mayRun: (record: SessionRecord) => Promise<boolean>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
+  /** Sessions that this node was at work on when their store went away, and why. */
+  readonly #lost = new Map<string, Refusal>();
   #lease: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   #draining = false;
@@ -43,9 +51,16 @@ export class Ownership {
     this.#mayRun = mayRun;
   }
 
-  /** Why the log of a session that this node owns cannot be written at present. */
-  trouble(sessionId: string): Refusal | undefined {
-    return this.#actors.get(sessionId)?.trouble;
+  /** Throws why the log of a session that this node owns cannot be written at present. */
+  refuseTrouble(sessionId: string): void {
+    this.#actors.get(sessionId)?.refuseTrouble();
+  }
+
+  /** The same where there is no such session any more: its store may have gone. */
+  refuseLost(sessionId: string): void {
+    this.refuseTrouble(sessionId);
+    const lost = this.#lost.get(sessionId);
+    if (lost) throw new StoreTroubleError(lost, sessionId, true);
   }
 
   /** Resolves when what this node has to do for the session so far is done. */
@@ -70,9 +85,9 @@ export class Ownership {
   /** Resolves when no turn runs in any session of this node, or after `ms`. */
   async quiet(ms: number): Promise<void> {
     const { clock } = this.#options;
-    const deadline = clock.now() + ms;
-    while (clock.now() < deadline && [...this.#actors.values()].some((actor) => actor.runsTurn)) {
-      await new Promise<void>((resolve) => clock.at(clock.now() + QUIET_LOOK_MS, resolve));
+    const deadline = clock.tick() + ms;
+    while (clock.tick() < deadline && [...this.#actors.values()].some((actor) => actor.runsTurn)) {
+      await new Promise<void>((resolve) => clock.after(QUIET_LOOK_MS, resolve));
     }
   }
 
@@ -114,6 +129,12 @@ export class Ownership {
     }
   }
 
+  announce(): void {
+    this.beAlive().catch((error: unknown) => {
+      this.#options.log.warn("the store does not know of this server yet", { error: String(error) });
+    });
+  }
+
   /** The node's lease begins with the first session it has to do with: starting up takes none. */
   async beAlive(): Promise<void> {
     this.#lease ??= this.#heartbeat().catch((error: unknown) => {
@@ -124,7 +145,7 @@ export class Ownership {
   }
 
   async #send(command: Command, sessionId: string): Promise<CommandReply> {
-    const deadline = this.#options.clock.now() + COMMAND_MS;
+    const deadline = this.#options.clock.tick() + COMMAND_MS;
     for (;;) {
       const reply = await this.#sendOnce(command, sessionId);
       if (reply) return reply;
@@ -133,7 +154,7 @@ export class Ownership {
       if (!record) throw sessionNotFound(sessionId);
       const actor = await this.#claim(record);
       if (actor) return actor.command(command);
-      if (this.#options.clock.now() >= deadline) {
+      if (this.#options.clock.tick() >= deadline) {
         throw new AppError("TIMEOUT", "The server that owns the session did not answer. Try again.", { sessionId });
       }
     }
@@ -175,30 +196,47 @@ export class Ownership {
     return this.#own(lease, isRefused ? { ...current, spec: { ...current.spec, onLost: "report" } } : current);
   }
 
-  #own(lease: Lease, { principal, spec, state }: SessionRecord): SessionActor {
-    const session = { lease, principal, spec, state, policy: this.#policyOf(spec) };
-    const actor = new SessionActor(this.#options, session, () => this.#actors.delete(lease.sessionId));
+  #own(lease: Lease, record: SessionRecord): SessionActor {
+    const { principal, spec, state } = record;
+    const operator = policyFor(this.#options, record);
+    const policy = this.#policyOf(spec, limitsUnder(operator));
+    const gate = gateUnder(this.#options, record);
+    const objection = (command: Command) => objectionTo(command, { gate, policy });
+    const session = { lease, principal, spec, state, operator, policy, objection };
+    const actor = new SessionActor(this.#options, session, (lost) => this.#onGone(lease.sessionId, lost));
     this.#actors.set(lease.sessionId, actor);
+    this.#lost.delete(lease.sessionId);
     return actor;
   }
 
-  #policyOf(spec: SessionOptions): Policy {
-    const { initMs, limits } = this.#options;
+  #onGone(sessionId: string, lost: Refusal | undefined): void {
+    this.#actors.delete(sessionId);
+    if (lost) this.#lost.set(sessionId, lost);
+  }
+
+  #policyOf(spec: SessionOptions, limits: Limits): Policy {
+    const { initMs } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
     const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
-    const callerApproves = tighter(limits.callerApproves, spec.callerApproves ?? "all");
-    const own = { askMs, budgetUsd, callerApproves, cwd, onLost, turnMs };
+    const { callerApproves: sessionApproves = "all" } = spec;
+    const callerApproves = tighter(limits.callerApproves, sessionApproves);
+    const own = { askMs, budgetUsd, callerApproves, cwd, onLost, sessionApproves, turnMs };
     return { ...limits, ...own, ephemeral: !isKept, initMs: sessionInitTimeoutMs };
   }
 
   async #heartbeat(): Promise<void> {
-    await this.#options.backend.heartbeat(LEASE_MS);
-    this.#renewIn(LEASE_MS / 3);
+    await this.#options.backend.heartbeat(LEASE_MS).catch((error: unknown) => {
+      // What runs could no longer be found again: it is stopped before it says that more is done.
+      if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
+      throw error;
+    });
+    this.#renewIn(RENEW_MS);
+    for (const actor of this.#actors.values()) actor.showTimes();
   }
 
   #renewIn(ms: number): void {
     const { clock, log } = this.#options;
-    this.#cancelHeartbeat = clock.at(clock.now() + ms, () => {
+    this.#cancelHeartbeat = clock.after(ms, () => {
       if (this.#draining) return;
       this.#heartbeat().catch((error: unknown) => {
         log.warn("lease not renewed", { error: String(error) });

@@ -8,6 +8,8 @@ export interface Policy {
   readonly rules: Rules;
   /** The most that a caller may approve in the session. */
   readonly callerApproves: Bound;
+  /** The most by the session's own options, which bounds those as well whom the operator's bound does not. */
+  readonly sessionApproves: Bound;
   /** The session's folder, which paths of rules count from. */
   readonly cwd: string;
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */

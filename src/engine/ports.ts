@@ -9,10 +9,12 @@ export type * from "./ports/agent.ts";
 export * from "./ports/store.ts";
 
 export interface Clock {
-  /** ms since the epoch. */
+  /** ms since the epoch, for people and for what other machines say. It can be set: nothing is measured with it. */
   now(): number;
-  /** Calls back once, no earlier than `at`; the returned function calls it off. Never keeps the process alive. */
-  at(time: number, callback: () => void): () => void;
+  /** ms of time awake since some moment; only goes forward, whatever becomes of `now`. */
+  tick(): number;
+  /** Calls back once, when `ms` of time awake have passed; the returned function calls it off. Never keeps the process alive. */
+  after(ms: number, callback: () => void): () => void;
 }
 
 export interface Logger {

@@ -8,10 +8,11 @@ import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered } from "./step/process.ts";
 import { restWhenDone } from "./step/resting.ts";
 import { onSignal } from "./step/signals.ts";
+import { elapse } from "./step/time.ts";
 import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
 
 export { nextDeadline } from "./step/deadlines.ts";
-export type { ControlOutcome, Effect, Input } from "./step/draft.ts";
+export type { ControlOutcome, Effect, Happening, Input } from "./step/draft.ts";
 
 export interface Step {
   state: SessionState;
@@ -38,14 +39,16 @@ export interface Step {
  *            A prompt that meets an ending process waits for its exit (`turn.pending`).
  *   control  what is asked of Claude Code itself is handed to the process and answered when it has (`controlled`).
  *
- * Time is an input (`tick`); when the next one is due is `nextDeadline`, read off the state.
+ * Time is an input: each says how much has passed (step/time.ts), and `tick` nothing else; how long it is to the next thing
+ * that is due is `nextDeadline`, read off the state.
  * Signals of a process that is not the present one are dropped: a late exit must not end the next turn.
  */
 export function step(before: SessionState, input: Input, policy: Policy): Step {
   const draft: Draft = { state: structuredClone(before), events: [], effects: [], at: input.at, policy };
+  elapse(draft.state, input.elapsedMs, input.at);
   switch (input.type) {
     case "command":
-      onCommand(draft, input.command);
+      onCommand(draft, input.command, input.judgement);
       break;
     case "signal":
       if (isPresent(draft.state, input.processId)) onSignal(draft, input.signal);

@@ -1,11 +1,12 @@
 import { Hono, type Context } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { cors } from "hono/cors";
 import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
 import { isAdmitted, type Admitted } from "./auth/admitted.ts";
+import { readJson, type Body } from "./body.ts";
 import type { Authenticator } from "./auth/authenticator.ts";
 import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
+import type { Connections } from "./connections.ts";
 import { OpenRequests, rateLimit } from "./limits.ts";
 import type { Bindings } from "./listen.ts";
 import type { Requests } from "./requests.ts";
@@ -20,6 +21,8 @@ export interface DoorOptions {
   readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
   /** A scope that what is asked for needs and its caller has not. */
   readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
+  /** Whether a message calls a tool that images can be sent to. */
+  readonly takesAttachments: (body: unknown) => Promise<boolean>;
   /** What is asked, for whom the webhook has told of it. */
   readonly requests: Requests;
   /** The console, where there is one: it mounts itself behind the same entrance. */
@@ -27,6 +30,7 @@ export interface DoorOptions {
   readonly health: { live(): Response; ready(): Promise<Response> };
   readonly metrics: DoorMetrics & { text(): Promise<string>; readonly contentType: string };
   readonly audit: AuditRefusal | undefined;
+  readonly connections: Pick<Connections, "know">;
   readonly log: Pick<Logger, "warn">;
 }
 
@@ -71,15 +75,14 @@ export function createDoor(options: DoorOptions): Hono<Env> {
     const metadata = options.auth.protectedResourceMetadata();
     return metadata ? context.json(metadata) : context.notFound();
   });
-  const enter = entrance(options);
+  const { countAlso, enter } = entrance(options);
   app.get("/metrics", async (context) => {
     const admitted = await enter(context, "admin");
     if (!isAdmitted(admitted)) return admitted;
     return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
   });
-  const sized = bodyLimit({ maxSize: options.limits.maxBodyBytes, onError: () => tooLarge(options) });
-  app.all("/mcp", sized, async (context) => serveMcp(context, enter, options));
-  app.on(["GET", "POST"], REQUEST, sized, async (context) => serveRequest(context, enter, options));
+  app.all("/mcp", async (context) => serveMcp(context, { enter, countAlso }, options));
+  app.on(["GET", "POST"], REQUEST, async (context) => serveRequest(context, enter, options));
   options.console?.(app, enter);
   app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
   app.onError((error, context) => {
@@ -98,6 +101,9 @@ function follow({ env, req }: Context<Env>, metrics: DoorMetrics): void {
   outgoing.once("close", () => ended(outgoing.statusCode));
 }
 
+/** Without attachments a message has at most so many bytes: the longest prompt fits, in any script. */
+const PLAIN_BYTES = 8_388_608;
+
 /** `needs` is what a caller must have, or one of these; `authenticated` names him, where the request itself does not. */
 export type Enter = (
   context: Context<Env>,
@@ -105,25 +111,35 @@ export type Enter = (
   authenticated?: Request,
 ) => Promise<Admitted | Response>;
 
+/** Counts so many requests more of who has come in already. Resolves with the refusal where they are too many. */
+type CountAlso = (context: Context<Env>, caller: Caller, requests: number) => Promise<Response | undefined>;
+
 /** Who comes in has shown who he is and stays within his limits. */
-function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
+function entrance({ audit, auth, connections, limits, metrics }: DoorOptions): { enter: Enter; countAlso: CountAlso } {
   const ofStrangers = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * STRANGERS)));
   const ofKnown = rateLimit(limits.rateLimit);
   const open = new OpenRequests(limits.maxStreams);
-  return async (context, needs, authenticated = context.req.raw) => {
-    const { outgoing } = context.env;
-    const address = addressOf(context);
-    const refused = (reason: Reason, response: Response, principal = ""): Response => {
+  const refusing =
+    (context: Context<Env>) =>
+    (reason: Reason, response: Response, principal = "") => {
       metrics.refused(reason);
-      audit?.({ principal, reason, address });
+      audit?.({ principal, reason, address: addressOf(context) });
       return response;
     };
+  const countAlso: CountAlso = async (context, { principal }, requests) => {
+    const tooMany = await ofKnown(principal, requests);
+    return tooMany && refusing(context)("rate", tooMany, principal);
+  };
+  const enter: Enter = async (context, needs, authenticated = context.req.raw) => {
+    const { outgoing } = context.env;
+    const refused = refusing(context);
     const admitted = await auth.authenticate(authenticated);
     if (!isAdmitted(admitted)) {
-      const tooMany = await ofStrangers(address);
+      const tooMany = await ofStrangers(addressOf(context));
       return tooMany ? refused("rate", tooMany) : refused("unauthenticated", admitted);
     }
     const { principal, scopes } = admitted.caller;
+    connections.know(context.env.incoming.socket);
     if (![needs].flat().some((scope) => scopes.includes(scope)))
       return refused("scope", auth.insufficientScope(needs), principal);
     const tooMany = await ofKnown(principal);
@@ -134,6 +150,7 @@ function entrance({ audit, auth, limits, metrics }: DoorOptions): Enter {
     if (admitted.expiresAt !== undefined) endAt(outgoing, admitted.expiresAt);
     return admitted;
   };
+  return { enter, countAlso };
 }
 
 function addressOf({ env }: Context<Env>): string {
@@ -149,12 +166,20 @@ function endAt(outgoing: Bindings["outgoing"], at: number): void {
 /** Timers of Node are 32 bits. */
 const LONGEST_MS = 2_147_483_647;
 
-async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOptions): Promise<Response> {
+async function serveMcp(
+  context: Context<Env>,
+  { countAlso, enter }: ReturnType<typeof entrance>,
+  options: DoorOptions,
+): Promise<Response> {
   const admitted = await enter(context, "read");
   if (!isAdmitted(admitted)) return admitted;
   const { caller, kind } = admitted;
-  const body = context.req.method === "POST" ? parsed(await context.req.text()) : undefined;
-  if (body === NOT_JSON) return notJson();
+  const read = await messageOf(context, options);
+  if (read instanceof Response) return read;
+  const { bytes, value: body } = read;
+  if (bytes > PLAIN_BYTES && !(await options.takesAttachments(body))) return tooLarge(options);
+  const tooMany = Array.isArray(body) ? await countAlso(context, caller, body.length - 1) : undefined;
+  if (tooMany) return tooMany;
   // A client of an authorization server can get more; any other is told by the tool that it may not.
   const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
   if (missing !== undefined) {
@@ -165,25 +190,33 @@ async function serveMcp(context: Context<Env>, enter: Enter, options: DoorOption
   return options.mcp(context.req.raw, { caller, body });
 }
 
-async function serveRequest(context: Context<Env>, enter: Enter, { requests }: DoorOptions): Promise<Response> {
+async function serveRequest(context: Context<Env>, enter: Enter, options: DoorOptions): Promise<Response> {
+  const { requests } = options;
   const isAnswer = context.req.method === "POST";
   const admitted = await enter(context, isAnswer ? "approve" : ["read", "approve"]);
   if (!isAdmitted(admitted)) return admitted;
   const { requestId = "", sessionId = "" } = context.req.param();
   if (!isAnswer) return requests.look(admitted.caller, { sessionId, requestId });
-  const body = parsed(await context.req.text());
-  if (body === NOT_JSON) return refuse(400, "invalid_request", "The body is not JSON.");
-  return requests.answer(admitted.caller, { sessionId, requestId }, body);
+  const body = await bodyOf(context, options);
+  if ("refusal" in body) return body.refusal;
+  if ("notJson" in body) return refuse(400, "invalid_request", "The body is not JSON.");
+  return requests.answer(admitted.caller, { sessionId, requestId }, body.value);
 }
 
-const NOT_JSON = Symbol("not JSON");
+async function messageOf(
+  context: Context<Env>,
+  options: DoorOptions,
+): Promise<Response | { bytes: number; value: unknown }> {
+  if (context.req.method !== "POST") return { bytes: 0, value: undefined };
+  const read = await bodyOf(context, options);
+  if ("refusal" in read) return read.refusal;
+  return "notJson" in read || read.bytes === 0 ? notJson() : read;
+}
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return NOT_JSON;
-  }
+async function bodyOf({ req }: Context<Env>, { limits, metrics }: DoorOptions): Promise<Body> {
+  const body = await readJson(req.raw, limits.maxBodyBytes);
+  if ("refusal" in body) metrics.refused("body_size");
+  return body;
 }
 
 function notJson(): Response {
@@ -191,8 +224,8 @@ function notJson(): Response {
   return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 400 });
 }
 
-function tooLarge({ limits, metrics }: DoorOptions): Response {
+function tooLarge({ metrics }: DoorOptions): Response {
   metrics.refused("body_size");
-  const most = String(limits.maxBodyBytes);
-  return refuse(413, "body_too_large", `The body has more than ${most} bytes (--max-body-bytes). Send less at once.`);
+  const problem = `The body has more than ${String(PLAIN_BYTES)} bytes, and calls no tool that takes attachments.`;
+  return refuse(413, "body_too_large", `${problem} Send less at once.`);
 }

@@ -7,12 +7,12 @@ import { refuse } from "./guards.ts";
 
 const MINUTE_S = 60;
 
-/** So many requests in a minute for each key. Resolves with the refusal of one too many. */
-export function rateLimit(perMinute: number): (key: string) => Promise<Response | undefined> {
+/** So many requests in a minute for each key; several may be counted at once. Resolves with the refusal of one too many. */
+export function rateLimit(perMinute: number): (key: string, requests?: number) => Promise<Response | undefined> {
   const limiter = new RateLimiterMemory({ points: perMinute, duration: MINUTE_S });
-  return async (key) => {
+  return async (key, requests = 1) => {
     try {
-      await limiter.consume(key);
+      if (requests > 0) await limiter.consume(key, requests);
       return undefined;
     } catch (error) {
       if (!(error instanceof RateLimiterRes)) throw error;
@@ -54,14 +54,15 @@ export class OpenRequests {
 export function cutSlowReaders(server: Server, ms: number, onCut: () => void): () => void {
   const stuck = new Map<Socket, { written: number; since: number }>();
   server.on("connection", (socket: Socket) => {
-    stuck.set(socket, { written: 0, since: Date.now() });
+    stuck.set(socket, { written: 0, since: performance.now() });
     socket.once("close", () => stuck.delete(socket));
   });
   const look = (): void => {
     for (const [socket, seen] of stuck) {
       const written = socket.bytesWritten - socket.writableLength;
-      if (socket.writableLength === 0 || written > seen.written) stuck.set(socket, { written, since: Date.now() });
-      else if (Date.now() - seen.since >= ms) {
+      if (socket.writableLength === 0 || written > seen.written)
+        stuck.set(socket, { written, since: performance.now() });
+      else if (performance.now() - seen.since >= ms) {
         onCut();
         socket.destroy();
       }

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { getRequestListener, type Http2Bindings, type HttpBindings } from "@hono/node-server";
+import type { Connections } from "./connections.ts";
 import { cutSlowReaders } from "./limits.ts";
 
 /** The port, and how long a client may take to say and to hear something. */
@@ -18,6 +19,7 @@ export interface ListenOptions {
   /** A client that takes nothing of what waits for it for so long is cut off, ms. */
   readonly sendMs: number;
   readonly onSlowReader: () => void;
+  readonly connections: Pick<Connections, "guard">;
 }
 
 export interface Listening {
@@ -32,7 +34,7 @@ const KEEP_ALIVE_MS = 5_000;
 
 /** Rejects with the error of the system where it cannot listen. */
 export async function listen(options: ListenOptions): Promise<Listening> {
-  const { host, port, fetch, receiveMs, sendMs, onSlowReader } = options;
+  const { connections, host, port, fetch, receiveMs, sendMs, onSlowReader } = options;
   const headersMs = Math.ceil(receiveMs / 4);
   const answer = getRequestListener(fetch);
   const server = createServer(
@@ -44,6 +46,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     },
     (incoming, outgoing) => void answer(incoming, outgoing),
   );
+  connections.guard(server);
   server.listen({ host: unbracketed(host), port });
   await once(server, "listening");
   const stopLooking = cutSlowReaders(server, sendMs, onSlowReader);

@@ -15,8 +15,8 @@ import { problemOf, refused, type Reply } from "./problem.ts";
 
 export interface Requests {
   look(caller: Caller, which: Which): Promise<Response>;
-  /** `body` is parsed JSON of whatever form. */
-  answer(caller: Caller, which: Which, body: unknown): Promise<Response>;
+  /** `body` is parsed JSON of whatever form; `asPerson` where a person has signed in to give it. */
+  answer(caller: Caller, which: Which, body: unknown, asPerson?: boolean): Promise<Response>;
 }
 
 export interface Which {
@@ -24,7 +24,7 @@ export interface Which {
   readonly requestId: string;
 }
 
-type Verbs = Pick<Engine, "answer" | "delivered" | "get" | "read">;
+type Verbs = Pick<Engine, "answer" | "delivered" | "forCaller" | "get" | "read">;
 
 export interface RequestsOptions {
   /** Who answers here. */
@@ -56,7 +56,7 @@ type Body = z.infer<typeof Body>;
 export function createRequests({ audit, by, engine }: RequestsOptions): Requests {
   return {
     async look(caller, which) {
-      const verbs = engine();
+      const verbs = engine()?.forCaller(caller);
       if (!verbs) return starting().response;
       const found = await find(verbs, caller, which);
       if (!found) return notFound().response;
@@ -65,12 +65,12 @@ export function createRequests({ audit, by, engine }: RequestsOptions): Requests
       if (caller.scopes.includes("approve")) await shown(verbs, { caller, which, by });
       return Response.json({ ...which, status: "open", ...described(found) }, NOT_KEPT);
     },
-    async answer(caller, which, body) {
-      const verbs = engine();
+    async answer(caller, which, body, asPerson = false) {
+      const verbs = engine()?.forCaller(caller);
       if (!verbs) return starting().response;
       const parsed = Body.safeParse(body);
       const { outcome, response } = parsed.success
-        ? await answerWith(verbs, { caller, which, by }, parsed.data)
+        ? await answerWith(verbs, { caller, which, by, asPerson }, parsed.data)
         : refused(400, "invalid_request", wrongIn(parsed.error, body));
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
@@ -88,14 +88,18 @@ interface By {
   readonly by: RequestsOptions["by"];
 }
 
-async function answerWith(verbs: Verbs, { by, caller, which }: By, body: Body): Promise<Reply> {
+async function answerWith(
+  verbs: Verbs,
+  { asPerson, by, caller, which }: By & { readonly asPerson: boolean },
+  body: Body,
+): Promise<Reply> {
   try {
     // The console has all of every input, whether its server has heard that it was shown or not.
     if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
-    const request = { ...requestOf(which, found, body), by };
+    const request = { ...requestOf(which, found, body), by, asPerson };
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
     if (found.ask.kind === "question") await shown(verbs, { caller, which, by });
     await verbs.answer(caller, which.sessionId, request);
@@ -103,9 +107,17 @@ async function answerWith(verbs: Verbs, { by, caller, which }: By, body: Body): 
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);
-    return problemOf(error);
+    const isCallers = error.code === "PERMISSION_DENIED" && !asPerson && !caller.scopes.includes("decide");
+    return problemOf(isCallers ? new AppError(error.code, `${error.message} ${AS_CALLER[by]}`) : error);
   }
 }
+
+/** What a program is told whose answer is one caller's among others. */
+const AS_CALLER = {
+  console:
+    "An answer by token alone counts as the calling model's: sign in at the console, or use a token with the scope decide.",
+  webhook: "An answer by a token without the scope decide counts as the calling model's.",
+} as const;
 
 /** Somebody else was faster by a moment. */
 async function settled(verbs: Verbs, caller: Caller, which: Which): Promise<Reply> {

@@ -1,6 +1,9 @@
-import { appendFileSync } from "node:fs";
+import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import type { JsonObject } from "../domain/json.ts";
 import type { Masker } from "./mask.ts";
+
+/** Opened without waiting: a pipe that nobody reads is an error, and would hold up the server with all sessions. */
+const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 export interface AuditLogOptions {
   readonly file: string;
@@ -17,7 +20,12 @@ export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (ent
   return (entry) => {
     const line = { time: new Date().toISOString(), server: process.pid, ...masker.fields(entry) };
     try {
-      appendFileSync(file, `${JSON.stringify(line)}\n`, { mode: 0o600 });
+      const descriptor = openSync(file, APPEND, 0o600);
+      try {
+        writeFileSync(descriptor, `${JSON.stringify(line)}\n`);
+      } finally {
+        closeSync(descriptor);
+      }
     } catch (error) {
       onFault(error);
     }

@@ -7,7 +7,9 @@ import type { JsonObject } from "../domain/json.ts";
  */
 export interface Masker {
   text(text: string): string;
-  /** A copy, masked in every string at any depth. Names of fields are left as they are. */
+  /** Of a text that is still being written: what may be the beginning of a secret is left out until it has come to its end. */
+  unfinished(text: string): string;
+  /** A copy, masked in every string at any depth, names of fields included. */
   fields(fields: JsonObject): JsonObject;
   /**
    * An event as it may be stored: what Claude Code, its tools and its processes have said is masked. What goes to it, or
@@ -50,6 +52,9 @@ const CREDENTIALS = new RegExp(
 );
 const CREDENTIAL_MASKED = `$1$2${MASKED}`;
 
+/** Secrets are of these characters, without a space between them: what stands at the end may go on. */
+const UNFINISHED = /[\x21-\x7e]{1,4096}$/;
+
 const KEY_BORDER = /-----(BEGIN|END) [A-Z ]*PRIVATE KEY-----/g;
 
 /** `env` is read once, here. */
@@ -60,7 +65,8 @@ export function createMasker(env: Readonly<Record<string, string | undefined>>):
     return known.replaceAll(CREDENTIALS, CREDENTIAL_MASKED);
   };
   const fields = (value: JsonObject): JsonObject => maskEntries(value, text, []);
-  return { text, fields, event: (event) => maskEvent(event, { text, fields }) };
+  const unfinished = (value: string): string => text(value.replace(UNFINISHED, ""));
+  return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };
 }
 
 function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" | "text">): SessionEvent {
@@ -100,7 +106,17 @@ type MaskText = (text: string) => string;
 /** `above` are the objects this one stands in: a value that holds itself is cut there. */
 function maskEntries(value: object, text: MaskText, above: readonly object[]): JsonObject {
   const inside = [...above, value];
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, maskValue(each, text, inside)]));
+  const masked = new Map<string, unknown>();
+  for (const [key, each] of Object.entries(value))
+    masked.set(freeName(text(key), masked), maskValue(each, text, inside));
+  return Object.fromEntries(masked);
+}
+
+/** Two secrets have one mask: none of the values is lost for that. */
+function freeName(name: string, taken: ReadonlyMap<string, unknown>): string {
+  let free = name;
+  for (let count = 2; taken.has(free); count += 1) free = `${name} ${String(count)}`;
+  return free;
 }
 
 function maskValue(value: unknown, text: MaskText, above: readonly object[]): unknown {

@@ -9,8 +9,8 @@ export interface Entry {
 }
 
 /** A caller on his way through the SDK, which knows him as the client of a token. The token itself stays at the door. */
-export function authInfoOf({ principal, scopes }: Caller): AuthInfo {
-  return { token: "", clientId: principal, scopes: [...scopes] };
+export function authInfoOf({ attended = false, principal, scopes }: Caller): AuthInfo {
+  return { token: "", clientId: principal, scopes: [...scopes], extra: { attended } };
 }
 
 /** Who makes a request: what the door has said with it, or whoever started this server for himself. */
@@ -20,5 +20,6 @@ export function callerOf({ http }: ServerContext): Caller {
 
 /** Throws where the door has let somebody in without a name: nothing may be done for him. */
 export function callerIn(authInfo: AuthInfo | undefined): Caller {
-  return Caller.parse({ principal: authInfo?.clientId, scopes: authInfo?.scopes });
+  const attended = authInfo?.extra?.["attended"] === true;
+  return Caller.parse({ principal: authInfo?.clientId, scopes: authInfo?.scopes, ...(attended && { attended }) });
 }

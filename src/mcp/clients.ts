@@ -92,7 +92,7 @@ export class Clients {
       transport,
       server,
       open: 0,
-      usedAt: Date.now(),
+      usedAt: performance.now(),
       hasLeft: false,
       giveUp: undefined,
     };
@@ -119,7 +119,7 @@ export class Clients {
   }
 
   #forgetIdle(): void {
-    const before = Date.now() - this.#limits.idleMs;
+    const before = performance.now() - this.#limits.idleMs;
     for (const client of this.#clients.values()) {
       if (client.open === 0 && client.usedAt < before) void this.#forget(client);
     }
@@ -127,7 +127,7 @@ export class Clients {
 
   /** The same answer, with an eye on whether its client stays to its end. */
   #followed(client: Client, request: Request, response: Response): Response {
-    client.usedAt = Date.now();
+    client.usedAt = performance.now();
     const { body } = response;
     if (body === null || !isStream(response)) return response;
     client.open += 1;
@@ -136,7 +136,7 @@ export class Clients {
     if (request.headers.has("last-event-id")) client.hasLeft = false;
     const ended = (early: boolean): void => {
       client.open -= 1;
-      client.usedAt = Date.now();
+      client.usedAt = performance.now();
       client.hasLeft ||= early && request.method === "POST";
       // Where nobody reads any more, nobody waits for what its calls come to.
       if (client.hasLeft && client.open === 0) this.#giveUpLater(client);

@@ -65,6 +65,6 @@ export function followingOf({ deps, log, offer }: Pick<ServerOptions, "deps" | "
       deps(),
       offer(),
     ]);
-    return { watch: new SessionWatch(engine, log), library };
+    return { watch: new SessionWatch(engine.forCaller({ scopes: ["read"] }), log), library };
   });
 }

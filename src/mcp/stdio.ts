@@ -1,7 +1,8 @@
 import { pipeline, type Readable, type Writable } from "node:stream";
 import type { McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
-import { LineGuard, type LongLine } from "./line-guard.ts";
+import { problemIn } from "./lines/check.ts";
+import { LineGuard, type LongLine } from "./lines/guard.ts";
 import type { ServerOptions } from "./options.ts";
 import { createMcpServer } from "./server.ts";
 import { Listens } from "./watch/listens.ts";
@@ -30,10 +31,19 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   const { stdin, stdout } = options.streams ?? process;
   const onError = (error: Error) => log.warn("trouble on the MCP connection", { error });
 
-  const guard = new LineGuard(MESSAGE_MAX, (line) => {
+  const onLongLine = (line: LongLine) => {
     log.warn("a message was too long", { ...line });
-    if (line.id !== undefined) transport.send(tooLong(line.id, line)).catch(onError);
-  });
+    if (line.id !== undefined) transport.refuse(line.id, tooLong(line));
+  };
+  const takes = (line: Buffer): boolean => {
+    const problem = problemIn(line);
+    if (!problem) return true;
+    const { code, id, message } = problem;
+    log.warn("a line on stdin is no message that can be taken", { problem: message });
+    if (id !== undefined) transport.refuse(id, { code, message });
+    return false;
+  };
+  const guard = new LineGuard(MESSAGE_MAX, onLongLine, takes);
   let closing = false;
   const onEnd = () => {
     listens.close();
@@ -88,12 +98,19 @@ function listenFirst(transport: StdioServerTransport, listens: Listens, onError:
  * connection does, when a client only probes an era with it.
  */
 class ClientTransport extends StdioServerTransport {
+  readonly #stdout: Writable;
   readonly #onEnd: () => void;
   #ended = false;
 
   constructor(stdin: Readable, stdout: Writable, onEnd: () => void) {
     super(stdin, stdout, { maxBufferSize: Number.POSITIVE_INFINITY });
+    this.#stdout = stdout;
     this.#onEnd = onEnd;
+  }
+
+  /** Null is for what has no id that could be made out: JSON-RPC has it so, and the SDK does not know it. */
+  refuse(id: string | number | null, error: { code: number; message: string }): void {
+    if (!this.#ended) this.#stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error })}\n`);
   }
 
   override async close(): Promise<void> {
@@ -109,7 +126,7 @@ function cannotFollow(id: string | number) {
   return { jsonrpc: "2.0" as const, id, error: { code: INTERNAL_ERROR, message } };
 }
 
-function tooLong(id: string | number, { bytes }: LongLine) {
+function tooLong({ bytes }: LongLine) {
   const message = `The message has ${String(bytes)} bytes; at most ${String(MESSAGE_MAX)} are taken. Send less at once.`;
-  return { jsonrpc: "2.0" as const, id, error: { code: INVALID_REQUEST, message } };
+  return { code: INVALID_REQUEST, message };
 }

@@ -87,10 +87,19 @@ async function withDeps<T = { readonly needsInput: NeedsInput }>(
 
 /** A scope that calls in a body need and their caller has not. */
 export function scopeMissing(tools: readonly Tool[], { scopes }: Caller, body: unknown): Scope | undefined {
-  const calls = [body].flat().filter((message) => isSpecType.CallToolRequest(message));
-  const needed = calls.flatMap(({ params }) => {
-    const tool = tools.find(({ name }) => name === params.name);
-    return tool ? [scopeOf(tool, params.arguments)] : [];
-  });
+  const needed = callsIn(tools, body).map(({ params, tool }) => scopeOf(tool, params.arguments));
   return needed.find((scope) => !scopes.includes(scope));
+}
+
+/** Whether a call in the body may bring images with it. */
+export function takesAttachments(tools: readonly Tool[], body: unknown): boolean {
+  return callsIn(tools, body).some(({ tool }) => tool.takesAttachments);
+}
+
+function callsIn(tools: readonly Tool[], body: unknown) {
+  const calls = [body].flat().filter((message) => isSpecType.CallToolRequest(message));
+  return calls.flatMap(({ params }) => {
+    const tool = tools.find(({ name }) => name === params.name);
+    return tool ? [{ params, tool }] : [];
+  });
 }

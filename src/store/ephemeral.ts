@@ -48,6 +48,7 @@ export function withEphemeral(
     tail: (id, from, signal) => of(id).tail(id, from, signal),
     send: async (id, command, timeoutMs) => of(id).send(id, command, timeoutMs),
     inbox: (lease, signal) => of(lease.sessionId).inbox(lease, signal),
+    urls: async () => behind.urls(),
     size: async () => behind.size(),
     atWork: async () => [...(await behind.atWork()), ...(await memory.atWork())],
     count: async () => added(await behind.count(), await memory.count()),

@@ -1,5 +1,6 @@
 import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
 import { JsonText } from "../domain/json.ts";
 import {
@@ -25,6 +26,7 @@ export class MemorySession {
   readonly inbox = new MemoryInbox(this.bell);
   readonly #log: JsonText<StoredEvent>[] = [];
   #spec: JsonText<SessionOptions>;
+  readonly #policy: JsonText<SessionPolicy> | undefined;
   #state: JsonText<SessionState>;
   #title: string | undefined;
   #rev = 1;
@@ -43,6 +45,7 @@ export class MemorySession {
     this.#createdAt = session.at;
     this.#updatedAt = session.at;
     this.#spec = new JsonText(session.spec);
+    this.#policy = session.policy && new JsonText(session.policy);
     this.#cwd = session.spec.cwd;
     this.#assertContiguous(session.state, 0);
     this.#state = new JsonText(session.state);
@@ -79,6 +82,7 @@ export class MemorySession {
       id: this.id,
       principal: this.principal,
       spec: this.#spec.read(),
+      policy: this.#policy?.read(),
       state: this.#state.read(),
       title: this.#title,
       createdAt: this.#createdAt,

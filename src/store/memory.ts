@@ -4,6 +4,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import {
   type Append,
+  type Clock,
   ConflictError,
   FencedError,
   type InboxItem,
@@ -28,8 +29,8 @@ export interface MemoryStore {
   connect(nodeId: string): SessionBackend;
 }
 
-/** Keeps sessions in the memory of this process; they end with it. `clock` gives ms since the epoch, for the leases. */
-export function createMemoryStore(clock: { now(): number } = Date): MemoryStore {
+/** Keeps sessions in the memory of this process; they end with it. The leases are measured in the ticks of `clock`. */
+export function createMemoryStore(clock: Pick<Clock, "tick"> = { tick: () => performance.now() }): MemoryStore {
   const tables: Tables = { sessions: new Map(), keys: new Map(), leaseEnds: new Map(), clock };
   return { connect: (nodeId) => new MemoryBackend(nodeId, tables) };
 }
@@ -38,9 +39,9 @@ interface Tables {
   readonly sessions: Map<string, MemorySession>;
   /** Session id by principal and idempotency key. */
   readonly keys: Map<string, string>;
-  /** When the lease of a node runs out, ms since the epoch. */
+  /** When the lease of a node runs out, in ticks. */
   readonly leaseEnds: Map<string, number>;
-  readonly clock: { now(): number };
+  readonly clock: Pick<Clock, "tick">;
 }
 
 class MemoryBackend implements SessionBackend {
@@ -56,7 +57,7 @@ class MemoryBackend implements SessionBackend {
 
   heartbeat(ttlMs: number): Promise<void> {
     return this.#transaction(() => {
-      this.#tables.leaseEnds.set(this.nodeId, this.#tables.clock.now() + ttlMs);
+      this.#tables.leaseEnds.set(this.nodeId, this.#tables.clock.tick() + ttlMs);
     });
   }
 
@@ -99,6 +100,11 @@ class MemoryBackend implements SessionBackend {
       const page = found.toSorted(newestFirst).slice(0, query.limit);
       return page.map((session) => this.#record(session));
     });
+  }
+
+  /** Nobody else uses it. */
+  urls(): Promise<string[]> {
+    return Promise.resolve([]);
   }
 
   size(): Promise<number> {
@@ -238,7 +244,7 @@ class MemoryBackend implements SessionBackend {
   }
 
   #isAlive(nodeId: string): boolean {
-    return (this.#tables.leaseEnds.get(nodeId) ?? 0) > this.#tables.clock.now();
+    return (this.#tables.leaseEnds.get(nodeId) ?? 0) > this.#tables.clock.tick();
   }
 
   #hasLivingOwner(session: MemorySession): boolean {

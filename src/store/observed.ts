@@ -26,6 +26,7 @@ export function observed(backend: SessionBackend, onAppended: OnAppended): Sessi
     tail: (id, from, signal) => backend.tail(id, from, signal),
     send: async (id, command, timeoutMs) => backend.send(id, command, timeoutMs),
     inbox: (lease, signal) => backend.inbox(lease, signal),
+    urls: async () => backend.urls(),
     size: async () => backend.size(),
     abandoned: async (limit) => backend.abandoned(limit),
     atWork: async () => backend.atWork(),

@@ -41,7 +41,7 @@ export type LogLevel = "debug" | "info" | "error";
 /** What every tool works with; the same for all calls. */
 export interface ToolDeps {
   readonly engine: Engine;
-  readonly defaults: { readonly cwd: string };
+  readonly defaults: { readonly cwd: () => string };
   readonly limits: ToolLimits;
   /** The most that any caller may approve here. */
   readonly callerApproves: Bound;
@@ -125,6 +125,7 @@ export interface Tool {
   readonly annotations: Annotations;
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
+  readonly takesAttachments: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -141,6 +142,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     annotations,
     scope,
     meta,
+    takesAttachments: Object.hasOwn(input.shape, "attachments"),
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
@@ -169,7 +171,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
   try {
     // Before anything else: what a caller may not do is not even looked at.
     requireScope(call, scopeOf(tool, raw), whatOf(tool, raw));
-    const outcome = await tool.invoke(raw, call, deps);
+    const outcome = await tool.invoke(raw, call, { ...deps, engine: deps.engine.forCaller(call) });
     return "needsInput" in outcome ? outcome : replyWith(outcome);
   } catch (error) {
     // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.

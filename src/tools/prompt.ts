@@ -38,7 +38,18 @@ export const ADVERTISED_ATTACHMENTS: JsonObject = {
 
 export const SessionId = z.string().min(1).max(200);
 
-/** What comes of the prompt is no matter for the user where its client cannot show him a form, or its caller may not approve. */
-export function formsOf({ client, scopes }: Pick<ToolCall, "client" | "scopes">): Pick<TurnLimits, "noDialog"> {
-  return client.elicitation && scopes.includes("approve") ? {} : { noDialog: true };
+/**
+ * Who is there for what comes of the prompt. It is no matter for the user where its client cannot show them a form, or its caller
+ * may not approve.
+ */
+export function formsOf({
+  attended = false,
+  client,
+  scopes,
+}: Pick<ToolCall, "attended" | "client" | "scopes">): Pick<TurnLimits, "decides" | "noDialog" | "unattended"> {
+  const showsForms = client.elicitation && scopes.includes("approve");
+  return {
+    ...(scopes.includes("decide") && { decides: true }),
+    ...(showsForms ? !attended && { unattended: true } : { noDialog: true }),
+  };
 }

@@ -26,7 +26,7 @@ let issuer: Issuer;
 beforeAll(async () => {
   issuer = await Issuer.start();
   desk = await openDesk({
-    args: [...users.args, "--oauth-issuer", issuer.url],
+    args: [...users.args, "--oauth-issuer", issuer.url, "--allow-dir", "/"],
     seeded: async (node) =>
       addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] }),
   });

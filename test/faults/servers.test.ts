@@ -95,7 +95,8 @@ describe("two servers on one store", () => {
 
 /** Not in the middle of a write: a stopped process keeps the lock of the file, and nobody else can take it from it. */
 async function freeze(owner: Server, other: Server, sessionId: string): Promise<void> {
-  for (;;) {
+  const deadline = performance.now() + 60_000;
+  while (performance.now() < deadline) {
     process.kill(owner.pid, "SIGSTOP");
     const write = other.call("claude_code_session", { action: "rename", sessionId, title: "Frozen" });
     if (
@@ -107,6 +108,7 @@ async function freeze(owner: Server, other: Server, sessionId: string): Promise<
       return;
     process.kill(owner.pid, "SIGCONT");
   }
+  throw new Error("the server could not be frozen between two writes");
 }
 
 describe("a server that freezes", () => {
@@ -168,8 +170,8 @@ describe("a client that vanishes", () => {
         const { sessionId } = await server.call("claude_code", { prompt: script, cwd, allowedTools: ["Bash"] });
         const watcher = new Watcher(server);
         const watching = watcher.follow(sessionId);
-        while (!world.processes().some((process) => process.command.startsWith("node -e")))
-          await new Promise((r) => setTimeout(r, 20));
+        const isRunning = () => world.processes().some((process) => process.command.startsWith("node -e"));
+        await expect.poll(isRunning, { timeout: 40_000 }).toBe(true);
         await server.close();
         await watching;
         sum.leftOver += await world.quiet(10_000).then(

@@ -5,6 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { HOSTILE_CLAUDE } from "../attacks/hostile-claude.ts";
+import { ALL_KINDS, leaveDaemons } from "./daemons.ts";
 import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -67,20 +69,42 @@ const KILLINGS: Record<string, Killing> = {
 };
 
 describe.each([
-  ["setpriv", []],
+  ["setpriv and the reaper", []],
   ["the reaper", ["--reaper", "always"]],
-])("with %s, a server in the middle of a Bash leaves nothing behind 10 s after", (mechanism, args) => {
+])("with %s, a server in the middle of a Bash leaves nothing behind 10 s after", (_, args) => {
   it.each(Object.keys(KILLINGS))("%s", async (name) => {
     const server = await world.server({ args });
     await withRunningShell(server);
     const reapers = reapersOf(server.pid);
-    expect(reapers).toHaveLength(mechanism === "setpriv" ? 0 : 1);
+    expect(reapers).toHaveLength(1);
     await KILLINGS[name]?.(server);
     await server.gone;
     await world.quiet(10_000);
     const deadline = Date.now() + 2000;
     while (reapers.some((pid) => commandOf(pid) !== "") && Date.now() < deadline) await sleep(50);
     expect(reapers.filter((pid) => commandOf(pid) !== "")).toEqual([]);
+  });
+});
+
+describe("what Bash has left behind when its turn ends", () => {
+  it("is background work: told of, ended one by one, and the rest of it with the session", async () => {
+    const server = await world.server();
+    const daemons = await leaveDaemons(server, { cwd: world.folder() });
+    const { sessionId } = daemons;
+    const { background } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(background).toHaveLength(ALL_KINDS.length);
+    const one = background.find(({ description }) => description.includes("daemon-4-of"));
+    expect(one).toMatchObject({ type: "process" });
+    await server.call("claude_code_session", { action: "stop_task", sessionId, taskId: one?.id });
+    const others = ALL_KINDS.filter((kind) => kind !== "env -i setsid");
+    await expect.poll(() => new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(others));
+    const after = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(after.background).toHaveLength(others.length);
+    const refused = { action: "task_output", sessionId, taskId: after.background[0]?.id };
+    expect((await server.refusal("claude_code_session", refused)).code).toBe("INVALID_ARGUMENT");
+    await server.call("claude_code_session", { action: "close", sessionId });
+    expect(await daemons.leftAfter(10_000)).toEqual([]);
+    await server.close();
   });
 });
 
@@ -115,6 +139,20 @@ describe("Claude Code killed in the middle of a turn", () => {
     const inTranscript = world.transcript(sessionId);
     expect(inTranscript).toContain("I run it.");
     expect(inTranscript).toContain("Back again.");
+  });
+
+  it("that writes without a line break is ended and said so, and the server goes on", async () => {
+    const server = await world.server();
+    const { sessionId } = await server.call("claude_code", {
+      prompt: JSON.stringify({ megabytes: 560 }),
+      cwd: world.folder(),
+      advanced: { pathToClaudeCodeExecutable: HOSTILE_CLAUDE },
+    });
+    const lost = await server.end(sessionId);
+    expect(lost).toMatchObject({ status: "error", result: { isError: true, errorSubtype: "lost" } });
+    expect(lost.result?.result).toContain("more than 67108864 bytes without a line break");
+    const hostile = () => world.processes().filter(({ command }) => command.includes("hostile-claude"));
+    await expect.poll(hostile).toEqual([]);
   });
 
   it("never started: an executable that cannot run is a failed turn with the reason, not a hang", async () => {

@@ -1,4 +1,5 @@
 import { createHmac } from "node:crypto";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -62,6 +63,18 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(known.sessions).toMatchObject([{ totalTurns: 1 }]);
     const again = await server.call("claude_code_reply", { sessionId, prompt: say("three"), waitMs: 40_000 });
     expect(again.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
+  });
+
+  it("has the names of tools in `diskResumeConfig` put right, as a start has, and tells what it does not know", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
+    const file = join(world.folder(), "ran");
+    const prompt = scriptTag([{ tools: [{ name: "Bash", input: { command: `touch ${file}` } }] }, { text: "end" }]);
+    const diskResumeConfig = { allowedTools: ["Bash"], disallowedTools: ["bash", "Bsah"] };
+    const answer = await server.call("claude_code_reply", { sessionId, prompt, diskResumeConfig, waitMs: 40_000 });
+    expect(answer).toMatchObject({ status: "idle", result: { result: "end" } });
+    expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: there is no tool Bsah")]);
+    expect(existsSync(file)).toBe(false);
   });
 
   it("needs the right `resumeToken` where a secret is set; ours come with one", async () => {

@@ -47,6 +47,19 @@ describe("what runs without being asked", () => {
     expect(JSON.stringify(world.model.requests)).not.toContain("later?");
   });
 
+  it("is no command of Claude Code's own that writes settings, in a prompt or for an agent", async () => {
+    const server = await world.server();
+    const cwd = world.folder();
+    const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
+    const prompt = "/config permissionMode=acceptEdits";
+    const agents = { scout: { description: "looks", prompt: "Look.", initialPrompt: prompt } };
+    const refused = { code: "PERMISSION_DENIED", text: expect.stringContaining("/config is a command") as string };
+    expect(await server.refusal("claude_code", { prompt, cwd })).toMatchObject(refused);
+    expect(await server.refusal("claude_code", { prompt: say("x"), cwd, advanced: { agents } })).toMatchObject(refused);
+    expect(await server.refusal("claude_code_reply", { sessionId, prompt })).toMatchObject(refused);
+    expect(existsSync(join(world.configFolder, "settings.json"))).toBe(false);
+  });
+
   it("is no command of a repository whose changes are told, nor is anything outside the folder", async () => {
     const repository = world.folder();
     const cwd = join(repository, "inside");

@@ -163,7 +163,7 @@ describe("at the door", () => {
 
   it("more requests in a minute than allowed are put off, for one principal and not for others", async () => {
     const sha = "a".repeat(64);
-    const principals = JSON.stringify({ other: { tokenSha256: sha } });
+    const principals = JSON.stringify({ other: { tokenSha256: sha, allowDirs: "any" } });
     server = await world.http({ args: ["--rate-limit", "20", "--principals", principals] });
     const statuses = await Promise.all(Array.from({ length: 25 }, async () => (await server.fetch("/metrics")).status));
     expect(statuses.filter((status) => status === 200)).toHaveLength(20);

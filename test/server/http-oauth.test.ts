@@ -18,7 +18,7 @@ beforeAll(async () => {
   world = await createWorld();
   issuer = await Issuer.start();
   auditLog = join(world.folder(), "audit.jsonl");
-  server = await world.http({ args: ["--oauth-issuer", issuer.url, "--audit-log", auditLog] });
+  server = await world.http({ args: ["--oauth-issuer", issuer.url, "--allow-dir", "/", "--audit-log", auditLog] });
 });
 afterAll(async () => {
   await world.close();
@@ -90,7 +90,7 @@ describe("a JWT of the issuer", () => {
       expect(await answer.json()).toMatchObject({
         resource: server.url,
         authorization_servers: [issuer.url],
-        scopes_supported: ["read", "run", "approve", "admin"],
+        scopes_supported: ["read", "run", "approve", "decide", "admin"],
         bearer_methods_supported: ["header"],
       });
     }

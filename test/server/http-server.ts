@@ -37,11 +37,13 @@ interface Start {
   readonly args: string[];
   readonly env: Record<string, string>;
   readonly token: string;
+  /** Stands before the command and becomes it. */
+  readonly through?: readonly string[] | undefined;
 }
 
-export async function startHttp({ args, env, token }: Start): Promise<HttpServer> {
-  const command = ["dist/cli/main.js", "serve", ...args];
-  const child = spawn(process.execPath, command, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
+export async function startHttp({ args, env, through = [], token }: Start): Promise<HttpServer> {
+  const [program = "", ...command] = [...through, process.execPath, "dist/cli/main.js", "serve", ...args];
+  const child = spawn(program, command, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
   const output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => (output.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (output.stderr += text));

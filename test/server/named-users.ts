@@ -9,11 +9,11 @@ interface Named<N extends string> {
   readonly tokens: Readonly<Record<N, string>>;
 }
 
-/** `terms` are those of each user in the setting `principals`, but for his token. */
+/** `terms` are those of each user in the setting `principals`, but for his token; any folder, unless they name some. */
 export function namedUsers<N extends string>(terms: Readonly<Record<N, object>>): Named<N> {
   const names = Object.keys(terms) as N[];
   const digest = (name: N) => createHash("sha256").update(tokenOf(name)).digest("hex");
-  const principals = names.map((name) => [name, { ...terms[name], tokenSha256: digest(name) }]);
+  const principals = names.map((name) => [name, { allowDirs: "any", ...terms[name], tokenSha256: digest(name) }]);
   return {
     args: ["--principals", JSON.stringify(Object.fromEntries(principals))],
     tokens: Object.fromEntries(names.map((name) => [name, tokenOf(name)])) as Record<N, string>,

@@ -83,10 +83,11 @@ describe("an option of `claude_code` that decides", () => {
   it("runs and denies by rule: `allowedTools`, `disallowedTools`", async () => {
     const cwd = world.folder();
     const [ran, kept] = [join(cwd, "ran.txt"), join(cwd, "kept.txt")];
-    const remove = { tools: [{ name: "Bash", input: { command: `rm ${ran}` } }] };
-    const { sessionId, result, actions } = await play(server, [program(ran), remove, write(kept), { text: "end" }], {
+    const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
+    const script = [bash(`touch ${ran}`), bash(`rm ${ran}`), write(kept), { text: "end" }];
+    const { sessionId, result, actions } = await play(server, script, {
       cwd,
-      allowedTools: ["Bash(node *)", "Bash(rm *)", "Write"],
+      allowedTools: ["Bash(touch *)", "Bash(rm *)", "Write"],
       disallowedTools: ["Bash(rm *)", "Write"],
     });
     expect({ result, actions }).toMatchObject({ result: { result: "end" }, actions: [] });

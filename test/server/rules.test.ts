@@ -66,6 +66,16 @@ describe("the operator's rules", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId: open.sessionId });
   });
 
+  it("ask, and say why, about a command that cannot be read, whatever allows it", async () => {
+    const cwd = world.folder();
+    const options = { cwd, allowedTools: ["Bash"], permissionMode: "acceptEdits" };
+    const open = await play(server, [bash("bash build.sh"), { text: "end" }], options);
+    expect(open.actions).toMatchObject([
+      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be told") },
+    ]);
+    expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
+  });
+
   it("ask: what another rule and the caller's options allow is asked all the same", async () => {
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash(touch:*)"], permissionMode: "acceptEdits" };
@@ -98,7 +108,8 @@ describe("the operator's rules", () => {
       const free = await world.server({ args, env: { IS_SANDBOX: "1" } });
       const cwd = world.folder();
       const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
-      const script = [write(files[0]!), bash("touch denied"), bash("touch more"), { text: "end" }];
+      const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
+      const script = [write(files[0]!), ...denied, bash("touch more"), { text: "end" }];
       const allowedTools = ["Bash", "Write", "Edit"];
       const done = await play(free, script, { cwd, allowedTools, permissionMode });
       expect(done).toMatchObject({ status: "idle", result: { result: "end" } });
@@ -118,18 +129,22 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     const { sessionId } = done;
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
     const [rule = ""] = await remembered(plain, sessionId);
-    expect(rule).toMatch(/^Bash\(touch/);
+    // Not what Claude Code suggests, which is `touch *`.
+    expect(rule).toBe("Bash(touch one)");
     expect(results(done)).toMatchObject([
       { decision: "allow_for_session", by: "caller", remembered: [rule] },
       { decision: "allow", by: "rule", rule },
     ]);
 
-    const again = async () => {
-      const next = { sessionId, prompt: scriptTag([bash("touch one"), { text: "end" }]), waitMs: 40_000 };
+    const again = async (command = "touch one") => {
+      const next = { sessionId, prompt: scriptTag([bash(command), { text: "end" }]), waitMs: 40_000 };
       await plain.call("claude_code_reply", next);
       return told(plain, sessionId);
     };
     expect(await again()).toMatchObject({ status: "idle", actions: [] });
+    const other = await again("touch two");
+    expect(other).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Bash" }] });
+    await respond(plain, other, { decision: "deny" });
     const unknown = { action: "revoke", sessionId, rule: "Bash(rm:*)" };
     expect(await plain.refusal("claude_code_session", unknown)).toMatchObject({ code: "INVALID_ARGUMENT" });
     const revoked = await plain.call("claude_code_session", { action: "revoke", sessionId, rule });

@@ -39,7 +39,7 @@ describe("no recursion by accident", () => {
   });
 
   it("nor is one over HTTP, under whatever name; and its flags are in no process of a session", async () => {
-    const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64) } });
+    const principals = JSON.stringify({ ada: { tokenSha256: "a".repeat(64), allowDirs: "any" } });
     const server = await world.http({ args: ["--principals", principals], env: { ENABLE_TOOL_SEARCH: "false" } });
     const headers = { Authorization: `Bearer ${server.token}` };
     const { port } = new URL(server.url);

@@ -53,7 +53,7 @@ export async function seed(file: string, work: (node: SessionBackend) => Promise
     nodeId: "seed",
     process: { pid: process.pid, startedAt: "never" },
     isRunning: async () => Promise.resolve(true),
-    clock: { now: () => Date.now() },
+    clock: { now: () => Date.now(), tick: () => performance.now() },
     log: { debug: silent, info: silent, warn: silent, error: silent },
   });
   await node.heartbeat(60_000);
@@ -94,8 +94,6 @@ export const turn: SessionState["turn"] = {
   awaiting: ["p"],
   pending: false,
   rerun: false,
-  lastActivityAt: NOW,
-  waitedMs: 0,
   durationApiMs: 0,
   numTurns: 0,
   costUsd: 0,

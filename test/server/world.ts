@@ -24,7 +24,12 @@ export interface World {
     person?: Person;
   }): Promise<Server>;
   /** Starts the built server as an operator does, on a free port; `token` has every scope. */
-  http(options?: { args?: string[]; env?: Record<string, string>; token?: string }): Promise<HttpServer>;
+  http(options?: {
+    args?: string[];
+    env?: Record<string, string>;
+    token?: string;
+    through?: readonly string[];
+  }): Promise<HttpServer>;
   /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
   processes(): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
@@ -67,13 +72,14 @@ export async function createWorld(): Promise<World> {
       servers.push(server);
       return server;
     },
-    async http({ args = [], env = {}, token = TOKEN } = {}) {
+    async http({ args = [], env = {}, token = TOKEN, through } = {}) {
       const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
       writeFileSync(tokenFile, token, { mode: 0o600 });
       const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
       // As on stdio, unless a test is about it.
-      flags.push("--caller-approves", "all");
-      const server = await startHttp({ args: [...LOUD, ...flags, ...args], env: { ...environment, ...env }, token });
+      flags.push("--caller-approves", "all", "--attended");
+      const all = { args: [...LOUD, ...flags, ...args], env: { ...environment, ...env } };
+      const server = await startHttp({ ...all, token, through });
       servers.push(server);
       return server;
     },
@@ -110,7 +116,7 @@ function processesWith(variable: string): { pid: number; command: string }[] {
       try {
         if (!readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(variable)) return [];
         const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-        return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 4000) }];
+        return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 40_000) }];
       } catch {
         // It ended while we looked, or is not ours.
         return [];

@@ -18,7 +18,7 @@ import { childEnvironment } from "../../src/claude/environment.ts";
 import { prepare } from "../../src/claude/prepare.ts";
 import { recipeOf } from "../../src/claude/spares/recipe.ts";
 import { type Spawned, Spawner } from "../../src/claude/supervise/spawn.ts";
-import { killTree, startTime } from "../../src/claude/supervise/tree.ts";
+import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { withinPlaces } from "../../src/engine/verbs/decision.ts";
@@ -68,7 +68,8 @@ describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
 
   it("leads no process that is started later, whatever was checked before", async () => {
     const start = { options: { cwd: folder(place) }, principal: "ann", admitted: Promise.resolve() };
-    const config = { confine: () => ({ allowDirs: [place.allowed] }) };
+    const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
+    const config = { confine, environment: {}, closed: [] };
     await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
@@ -220,7 +221,7 @@ describe("a principal that the server does not know", () => {
 describe("the configuration folder of a principal", () => {
   it("is in the environment of his Claude Codes, and decides whose they are", async () => {
     const own = { CLAUDE_CONFIG_DIR: "/server", PATH: "/bin" };
-    const child = { depth: 0, mark: "m", configDir: "/ann" };
+    const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
     const named = runtimeFor({ configDir }, { environment: own });
@@ -255,10 +256,11 @@ describe.skipIf(process.platform === "win32")("a wrapper before the command", ()
       const { signal } = new AbortController();
       let spawned: Spawned | undefined;
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
-      const child = new Spawner({ forceReaper }).spawn(
+      const server = { store: "a store", pid: process.pid, startedAt: "1" };
+      const child = new Spawner({ forceReaper, server }).spawn(
         { ...request, env, signal },
         (each) => (spawned = each),
-        wrapper,
+        { name: "one", wrapper },
       );
       let text = "";
       child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
@@ -268,9 +270,9 @@ describe.skipIf(process.platform === "win32")("a wrapper before the command", ()
       const inner = Number(/arrived (\d+)/.exec(text)?.[1]);
       expect(inner).not.toBe(spawned?.pid);
       expect(await startTime(inner)).toBeDefined();
-      await killTree(spawned!.pid!);
-      await spawned?.exit;
-      await vi.waitFor(async () => expect(await startTime(inner)).toBeUndefined(), { timeout: 5_000 });
+      spawned?.kill();
+      await spawned?.gone;
+      expect(await startTime(inner)).toBeUndefined();
     },
   );
 

@@ -43,6 +43,13 @@ describe("a start is refused beforehand", () => {
   it("in a folder that is not there, or is none", async () => {
     await expect(check({ cwd: at("gone") })).rejects.toMatchObject(refusal("cwd", "does not exist"));
     await expect(check({ cwd: file("a.txt") })).rejects.toMatchObject(refusal("cwd", "is a file"));
+    // Claude Code would use the folder without the space, and the home folder.
+    for (const name of ["blank ", "blank\u00A0"]) {
+      mkdirSync(at(name));
+      await expect(check({ cwd: at(name) })).rejects.toMatchObject(refusal("cwd", "white space"));
+    }
+    const further = check({ cwd: at("."), additionalDirectories: ["~/x"] });
+    await expect(further).rejects.toMatchObject(refusal("additionalDirectories[0]", "in place of ~"));
     const additionalDirectories = [root, at("gone")];
     await expect(check({ additionalDirectories })).rejects.toMatchObject(
       refusal("additionalDirectories[1]", "not exist"),

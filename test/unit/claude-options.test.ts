@@ -1,6 +1,6 @@
 import type { AgentDefinition, Options, SandboxSettings } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
-import { childEnvironment, configFolder, stateFile } from "../../src/claude/environment.ts";
+import { childEnvironment, configFolder, OF_THE_OUTER_SESSION, stateFile } from "../../src/claude/environment.ts";
 import { toSdkOptions } from "../../src/claude/options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 
@@ -229,11 +229,10 @@ describe("the options of a session", () => {
 
 describe("the environment of Claude Code", () => {
   const own = { PATH: "/bin", HOME: "/home/ann", ANTHROPIC_API_KEY: "key", EMPTY: "", GONE: undefined };
-  const child = { depth: 0, mark: "m" };
+  const child = { depth: 0 };
   const always = {
     MCP_TIMEOUT: "10000",
     CLAUDE_CODE_MCP_DEPTH: "1",
-    CLAUDE_CODE_MCP_PROCESS: "m",
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
     CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
   };
@@ -244,11 +243,12 @@ describe("the environment of Claude Code", () => {
   });
 
   it.each([
-    "CLAUDECODE",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_SSE_PORT",
+    ...OF_THE_OUTER_SESSION,
     "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_PROJECT_DIR",
+    "CLAUDE_CODE_HOST_AUTH_ENV_VAR",
+    "CLAUDE_CODE_HOST_CREDS_FILE",
+    "CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH",
+    "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
     "CLAUDE_CODE_MCP_HTTP_TOKEN",
     "CLAUDE_CODE_MCP_ALLOW_BYPASS",
     "CLAUDE_CODE_ENABLE",
@@ -266,6 +266,8 @@ describe("the environment of Claude Code", () => {
 
   it("keeps settings that are Claude Code's own", () => {
     const settings = {
+      CLAUDE_CODE_OAUTH_TOKEN: "the user's",
+      CLAUDE_CODE_SUBAGENT_MODEL: "sonnet",
       CLAUDE_CODE_MAX_RETRIES: "1",
       CLAUDE_CODE_USE_BEDROCK: "1",
       CLAUDE_CONFIG_DIR: "/c",
@@ -281,13 +283,9 @@ describe("the environment of Claude Code", () => {
     });
   });
 
-  it("says how deep it is and which process it is of, whatever anybody adds", () => {
-    const lie = {
-      CLAUDE_CODE_MCP_DEPTH: "0",
-      CLAUDE_CODE_MCP_PROCESS: "?",
-      CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0",
-    };
-    const environment = childEnvironment({ ...own, ...lie }, { depth: 2, mark: "m", added: lie });
+  it("says how deep it is, whatever anybody adds", () => {
+    const lie = { CLAUDE_CODE_MCP_DEPTH: "0", CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" };
+    const environment = childEnvironment({ ...own, ...lie }, { depth: 2, added: lie });
     expect(environment).toMatchObject({ ...always, CLAUDE_CODE_MCP_DEPTH: "3" });
   });
 

@@ -10,7 +10,8 @@ import type { JsonObject } from "../../src/domain/json.ts";
 const OUTSIDE = "outside the session's folders";
 
 function at(named: string, about: Partial<Place> = {}): Place {
-  return { named, real: named, isInside: true, isRelative: false, ...about };
+  const nothing = { isOnPath: false, isOfHome: false, isUnseen: false };
+  return { named, real: named, isInside: true, isRelative: false, ...nothing, ...about };
 }
 
 describe("what a request would let happen", () => {
@@ -124,11 +125,13 @@ describe("where the paths of a request lie", () => {
 
   async function judged(toolName: string, input: JsonObject, about: { cwd?: string; blockedPath?: string } = {}) {
     const { cwd = "work", ...rest } = about;
-    const folders = { cwd: join(root, cwd), additionalDirectories: ["../more"], home: join(root, "secret") };
+    const others = { additionalDirectories: ["../more"], home: join(root, "secret"), closed: [], programs: [] };
+    const folders = { cwd: join(root, cwd), ...others };
     const ask = { requestId: "r", kind: "permission" as const, toolName, toolUseId: "t", input, ...rest };
-    const { cwd: real, paths = [], risk } = await judgeAsk(ask, folders);
+    const { cwd: real, paths = [], refused, risk } = await judgeAsk(ask, folders);
     const short = (path: string) => path.replace(`${root}/`, "");
-    return { level: risk?.level, paths: paths.map(short), ...(real !== undefined && { cwd: short(real) }) };
+    const more = { ...(real !== undefined && { cwd: short(real) }), ...(refused !== undefined && { refused }) };
+    return { level: risk?.level, paths: paths.map(short), ...more };
   }
   const path = (...parts: string[]) => join(root, ...parts);
 
@@ -148,6 +151,27 @@ describe("where the paths of a request lie", () => {
     expect(await write(path("work/dangling"))).toEqual({ level: "all", paths: ["work/dangling", "secret/none"] });
     expect(await write(path("work/circle"))).toEqual({ level: "all", paths: ["work/circle"] });
     expect(await write("~/key")).toEqual({ level: "all", paths: ["secret/key"] });
+  });
+
+  it("white space at an end is cut off, as Claude Code does it", async () => {
+    for (const white of [" ", "\t", "\n", "\u00A0", "\u3000", "\uFEFF"]) {
+      const leading = `${white}${path("secret/key")}`;
+      const expected = { level: "all", paths: ["secret/key"] };
+      expect(await judged("Write", { file_path: leading })).toEqual(expected);
+      expect(await judged("Read", { file_path: `${path("work/../secret/key")}${white}` })).toEqual(expected);
+      expect(await judged("Grep", { pattern: "x", path: leading })).toEqual(expected);
+      expect(await judged("Glob", { pattern: "*", path: leading })).toEqual(expected);
+    }
+    expect(await judged("Write", { file_path: "~//key" })).toEqual({ level: "all", paths: ["secret/key"] });
+  });
+
+  it("a path that is not normal after it is refused", async () => {
+    for (const file of ["work/a /.", "work/a /x/..", "work/a\u00A0/"]) {
+      const file_path = `${path("")}/${file}`;
+      expect(await judged("Read", { file_path })).toMatchObject({ refused: expect.stringContaining("white space") });
+      expect(await judged("Grep", { path: file_path })).toMatchObject({ level: "all", paths: [] });
+    }
+    expect(await judged("Write", { file_path: " " })).toMatchObject({ refused: expect.stringContaining("empty") });
   });
 
   it("of a search: the session's folder, one in it, and where its pattern leads", async () => {

@@ -3,7 +3,9 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { isAlive, killMarked, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
+import { PROCESS_VARIABLE } from "../../src/domain/environment.ts";
+import { endMarked } from "../../src/claude/supervise/marked.ts";
+import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
 /** A shell in a process group of its own that tells its pid and that of a sleeper, and waits for it. */
 const SHELL = "sleep 300 & echo $$ $!; wait";
@@ -29,7 +31,7 @@ afterEach(async () => {
 });
 
 async function grow(mark = ""): Promise<Tree> {
-  const env = { PATH: process.env["PATH"], ...(mark !== "" && { MARK: mark }) };
+  const env = { PATH: process.env["PATH"], ...(mark !== "" && { [PROCESS_VARIABLE]: mark }) };
   const root = spawn(process.execPath, ["-e", NODE], { stdio: ["ignore", "pipe", "inherit"], env });
   const gone = once(root, "close");
   const [line]: string[] = await once(createInterface({ input: root.stdout }), "line");
@@ -73,10 +75,24 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     signal(tree.pid, "SIGKILL");
     await once(tree.root, "exit");
     expect(await running(tree)).toEqual([false, true, true]);
-    await killMarked("MARK=one");
+    expect(await endMarked(({ value }) => value === "one", 5_000)).toBe(2);
     await tree.gone;
-    await expectNone(tree);
+    expect(await running(tree)).toEqual([false, false, false]);
     expect(await running(other)).toEqual([true, true, true]);
+  });
+});
+
+describe("a list of processes", () => {
+  it("is followed however long a chain in it is", () => {
+    const chain = Array.from({ length: 50_000 }, (_, at) => ({ pid: at + 1, parent: at, started: at }));
+    expect(descendants(1, chain)).toEqual(chain.slice(1).map(({ pid }) => pid));
+    expect(ancestors(50_000, chain)).toEqual(chain.map(({ parent }) => parent).toReversed());
+  });
+
+  it("is followed once around a circle, which pids used twice can close", () => {
+    const circle = [2, 3, 1].map((pid, at) => ({ pid, parent: at + 1, started: at }));
+    expect(descendants(1, circle)).toEqual([2, 3]);
+    expect(ancestors(1, circle)).toEqual([3, 2]);
   });
 });
 

@@ -57,7 +57,7 @@ const answered = (
 
 /** The report on sessions whose logs are these, each event at its second. */
 async function reportOn(logs: readonly (readonly [seconds: number, event: SessionEvent])[][], since = 0) {
-  const node = createMemoryStore({ now: () => T0 }).connect("a");
+  const node = createMemoryStore({ tick: () => T0 }).connect("a");
   await node.heartbeat(TTL);
   const tally = new Tally();
   for (const log of logs) {
@@ -195,7 +195,7 @@ describe("the figures of sessions", () => {
   });
 
   it("pass over what is long: of messages only results are read, whatever the length of the log", async () => {
-    const node = createMemoryStore({ now: () => T0 }).connect("a");
+    const node = createMemoryStore({ tick: () => T0 }).connect("a");
     await node.heartbeat(TTL);
     const { record } = await node.create(session());
     const lease = await claimed(node, record.id);

@@ -54,7 +54,7 @@ type Log = readonly (readonly [at: string, event: SessionEvent])[];
 
 const STORES = {
   memory: async () => {
-    const store = createMemoryStore({ now: () => NOW });
+    const store = createMemoryStore({ tick: () => NOW });
     return Promise.resolve({ node: store.connect("a"), close: async () => Promise.resolve() });
   },
   sqlite: async () => {
@@ -223,7 +223,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
 });
 
 it("leave the event loop to others while they are read", async () => {
-  const node = createMemoryStore({ now: () => NOW }).connect("a");
+  const node = createMemoryStore({ tick: () => NOW }).connect("a");
   await node.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {
     const { record } = await node.create(session({ principal: "ann", at: NOW }));

@@ -28,8 +28,14 @@ describe("how much a caller may approve", () => {
     ["edits", "none", true, "none"],
     ["all", "all", false, "none"],
   ])("operator %s, session %s, scope approve %s: %s", (most, own, approves, expected) => {
-    const scopes = SCOPES.filter((scope) => approves || scope !== "approve");
+    const scopes = SCOPES.filter((scope) => scope !== "decide" && (approves || scope !== "approve"));
     expect(boundOf(most, { scopes }, own)).toBe(expected);
+  });
+
+  it("is for the scope decide what the session says, whatever the operator's bound; without approve it is nothing", () => {
+    expect(boundOf("none", { scopes: ["approve", "decide"] }, "all")).toBe("all");
+    expect(boundOf("all", { scopes: ["approve", "decide"] }, "reads")).toBe("reads");
+    expect(boundOf("all", { scopes: ["decide"] }, "all")).toBe("none");
   });
 
   it("decides which modes it may use", () => {
@@ -72,6 +78,13 @@ describe("options by which a caller would approve", () => {
       "sandbox.autoAllowBashIfSandboxed",
     ],
     [{ sandbox: { enabled: true, autoAllowBashIfSandboxed: false } }, "none", {}, ""],
+    [
+      { sandbox: { autoAllowBashIfSandboxed: true } },
+      "all",
+      { sandbox: { autoAllowBashIfSandboxed: false } },
+      "sandbox.autoAllowBashIfSandboxed",
+    ],
+    [{ sandbox: { failIfUnavailable: true } }, "none", {}, ""],
     [{ skills: ["pdf"] }, "all", { skills: undefined as never }, "skills pdf"],
     [{ skills: [] }, "none", {}, ""],
     [

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { confinements } from "../../src/config/confinement.ts";
+import { confinements } from "../../src/config/principals/confinement.ts";
 import { Config } from "../../src/config/schema.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER, SCOPES } from "../../src/domain/principal.ts";
 import { checkGiven } from "../../src/engine/gate.ts";
 import { OPTIONS, type TestNode, twoNodes, type World } from "./step-two-nodes.ts";
+import { OPEN_GATE } from "./open-gate.ts";
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];
@@ -56,16 +57,8 @@ describe.each(OPERATORS)("the option %s, which is for the operator", (name, opti
   });
 
   it("is for a caller with the scope admin, and for whom the operator names", () => {
-    const gate = {
-      callerApproves: "all" as const,
-      callersAnswer: true,
-      allowsBypass: () => false,
-      depth: 0,
-      maxDepth: 1,
-      grantsOperatorOptions: () => false,
-    };
-    expect(() => checkGiven(gate, { ...ANN, scopes: ["admin"] }, given)).not.toThrow();
-    const named = { ...gate, grantsOperatorOptions: (principal: string) => principal === "ann" };
+    expect(() => checkGiven(OPEN_GATE, { ...ANN, scopes: ["admin"] }, given)).not.toThrow();
+    const named = { ...OPEN_GATE, grantsOperatorOptions: (principal: string) => principal === "ann" };
     expect(() => checkGiven(named, ANN, given)).not.toThrow();
     expect(() => checkGiven(named, { ...ANN, principal: "bob" }, given)).toThrow(name);
   });

@@ -76,7 +76,7 @@ describe("what the house forbids", () => {
     [
       "a type import",
       { ...engine, "claude/a.ts": 'import type { engine } from "../engine/engine.ts";\n' },
-      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts\n",
+      "src/claude/a.ts:1 imports ../engine/engine.ts: claude may import only claude, domain, engine/ports.ts, security\n",
     ],
     [
       "an import over several lines, with a quote in a comment",

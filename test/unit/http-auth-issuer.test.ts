@@ -141,7 +141,7 @@ describe("a client that looks for the authorization server", () => {
       resource: AUDIENCE,
       resource_name: "claude-code-mcp",
       authorization_servers: [issuer.url],
-      scopes_supported: ["read", "run", "approve", "admin"],
+      scopes_supported: ["read", "run", "approve", "decide", "admin"],
       bearer_methods_supported: ["header"],
     });
   });

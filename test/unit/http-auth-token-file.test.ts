@@ -1,16 +1,16 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod, chown, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "rolldown";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
 import { makeToken } from "../../src/http/auth/token-file.ts";
 import { Door, send } from "./http-auth-world.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
-const OPERATOR = { caller: LOCAL_CALLER, kind: "token" };
+const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
 /** Has no permission bits. */
 const onWindows = process.platform === "win32";
 
@@ -126,12 +126,38 @@ describe("the operator's token", () => {
   );
 });
 
+describe("a token file that a session can have written", () => {
+  it("is refused inside a folder that sessions are kept in, by each of its names", async () => {
+    const tokenFile = await put(newToken());
+    const link = join(dirname(door.folder), `link-${basename(door.folder)}`);
+    await symlink(door.folder, link);
+    for (const [folder, file] of [
+      [door.folder, tokenFile],
+      [link, tokenFile],
+      [door.folder, join(link, "given")],
+    ] as const) {
+      const refusal = await door.refusal({ tokenFile: file, workFolders: [folder] });
+      expect(refusal).toMatch(/^--token-file: .*given lies in .*, where sessions can have written it\./);
+    }
+    await rm(link);
+    // The state folder is closed to sessions wherever it lies.
+    expect((await door.open({ workFolders: [door.folder] })).made).toBeDefined();
+  });
+
+  const isRoot = process.getuid?.() === 0;
+  it.runIf(isRoot)("is refused when it belongs to another user of the system", async () => {
+    const tokenFile = await put(newToken());
+    await chown(tokenFile, 4_242, 4_242);
+    expect(await door.refusal({ tokenFile })).toMatch(/given belongs to another user of the system/);
+  });
+});
+
 describe("a token file that changes", () => {
   let now = 1_800_000_000_000;
   const later = (ms: number) => vi.setSystemTime((now += ms));
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now }));
 
-  it("exchanges the token, looked at once a second", async () => {
+  it("withdraws its token within a second; the new one, which a session can have written, counts from the next start on", async () => {
     const [before, after] = [newToken(), newToken()];
     const tokenFile = await put(before);
     const server = await door.open({ tokenFile });
@@ -139,9 +165,11 @@ describe("a token file that changes", () => {
     later(999);
     expect(await send(server, before)).toEqual(OPERATOR);
     later(1);
-    expect(await send(server, after)).toEqual(OPERATOR);
-    expect(await send(server, before)).toMatchObject({ status: 401 });
+    for (const token of [before, after]) expect(await send(server, token)).toMatchObject({ status: 401 });
     expect(door.logged).toEqual([expect.stringMatching(/^the token file has changed/)]);
+    const next = await door.open({ tokenFile });
+    expect(await send(next, after)).toEqual(OPERATOR);
+    expect(await send(next, before)).toMatchObject({ status: 401 });
   });
 
   it("is looked at when the clock was set back", async () => {
@@ -149,15 +177,15 @@ describe("a token file that changes", () => {
     const server = await door.open({ tokenFile: await put(before) });
     await put(after);
     later(-3_600_000);
-    expect(await send(server, after)).toEqual(OPERATOR);
+    expect(await send(server, before)).toMatchObject({ status: 401 });
   });
 
   it.each<[string, (file: string) => Promise<void>]>([
     ["goes away", async (file) => rm(file)],
     ["is emptied", async () => void (await put(""))],
     ...(onWindows ? [] : [opened()]),
-  ])("lets nobody in when it %s, until it is good again", async (_, spoil) => {
-    const [before, after, named] = [newToken(), newToken(), newToken()];
+  ])("lets nobody in when it %s, until it holds the same token again", async (_, spoil) => {
+    const [before, other, named] = [newToken(), newToken(), newToken()];
     const tokenFile = await put(before);
     const principals = { ada: { tokenSha256: sha256(named), scopes: ["read"] as const } };
     const server = await door.open({ tokenFile, principals });
@@ -168,10 +196,13 @@ describe("a token file that changes", () => {
     expect(await send(server, before)).toMatchObject({ status: 401 });
     expect(await send(server, named)).toMatchObject({ kind: "token", caller: { principal: "ada" } });
     expect(door.logged).toEqual([expect.stringMatching(/^the token file cannot be used/)]);
-    await put(after);
+    await put(other);
     later(1_000);
-    expect(await send(server, after)).toEqual(OPERATOR);
-    for (const token of [before, after]) expect(door.logged.join("\n")).not.toContain(token);
+    expect(await send(server, other)).toMatchObject({ status: 401 });
+    await put(before);
+    later(1_000);
+    expect(await send(server, before)).toEqual(OPERATOR);
+    for (const token of [before, other]) expect(door.logged.join("\n")).not.toContain(token);
   });
 
   function opened(): [string, (file: string) => Promise<void>] {

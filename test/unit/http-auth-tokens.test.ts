@@ -1,13 +1,13 @@
 import { timingSafeEqual } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
 import { firstStartText } from "../../src/http/auth/first-start.ts";
 import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
 import { Door, knock, PUBLIC_URL, refused, send } from "./http-auth-world.ts";
 
 const sha256 = (token: string) => digestOf(token).toString("hex");
-const OPERATOR = { caller: LOCAL_CALLER, kind: "token" };
+const OPERATOR = { caller: OPERATOR_CALLER, kind: "token" };
 
 let door: Door;
 beforeEach(async () => void (door = await Door.make()));
@@ -125,7 +125,7 @@ describe("--no-auth", () => {
     "on %s lets everybody be the operator, and makes no token",
     async (host) => {
       const server = await door.open({ auth: false, host });
-      const operator = { caller: LOCAL_CALLER, kind: "open" };
+      const operator = { caller: OPERATOR_CALLER, kind: "open" };
       expect(await knock(server)).toEqual(operator);
       expect(await send(server, "whatever")).toEqual(operator);
       expect(await readdir(door.folder)).toEqual([]);

@@ -32,6 +32,7 @@ export class Door {
       host: "127.0.0.1",
       publicUrl: () => PUBLIC_URL,
       stateFolder: join(this.folder, "state"),
+      workFolders: [],
       principals: {},
       log: { error: log, info: log },
       ...over,

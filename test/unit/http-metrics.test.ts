@@ -87,15 +87,13 @@ const turn: SessionState["turn"] = {
   awaiting: [],
   pending: false,
   rerun: false,
-  lastActivityAt: T0,
-  waitedMs: 0,
   durationApiMs: 0,
   numTurns: 0,
   costUsd: 0,
 };
 
 async function node(): Promise<SessionBackend> {
-  const made = createMemoryStore({ now: () => T0 }).connect("a");
+  const made = createMemoryStore({ tick: () => T0 }).connect("a");
   await made.heartbeat(TTL);
   return made;
 }

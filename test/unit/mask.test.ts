@@ -1,4 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { PartialText } from "../../src/claude/process/partial.ts";
+import { LastLines } from "../../src/claude/supervise/last-lines.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
 describe("masking", () => {
@@ -50,5 +52,56 @@ describe("masking", () => {
 
   it("works without secrets in the environment", () => {
     expect(createMasker({}).text("plain")).toBe("plain");
+  });
+});
+
+describe("where a secret is cut, or not yet whole", () => {
+  const secret = "hunter2-hunter2-hunter2";
+  const masker = createMasker({ MY_TOKEN: secret });
+
+  it("masks the name of a field, and loses no value", () => {
+    const masked = masker.fields({
+      [secret]: 1,
+      deep: [{ [`${secret}!`]: 2, [secret]: 3 }],
+      "sk-ant-abcdefgh": 4,
+    });
+    expect(masked).toEqual({ "[masked]": 1, deep: [{ "[masked]!": 2, "[masked]": 3 }], "[masked] 2": 4 });
+  });
+
+  it.each([1, 3, 7, 1_000])("no part of it is told of a text that comes in pieces of %i", (size) => {
+    const said: string[] = [];
+    const partial = new PartialText((text) => said.push(text), masker);
+    const whole = `It is ${secret} and ghp_0123456789abcdefghijklmnop. ${"word ".repeat(4_000)}${secret} is it.`;
+    for (let at = 0; at < whole.length; at += size) {
+      const delta = { type: "text_delta", text: whole.slice(at, at + size) };
+      partial.read({
+        type: "stream_event",
+        parent_tool_use_id: null,
+        event: { type: "content_block_delta", delta },
+      } as never);
+    }
+    expect(said.at(-1)).toContain("[masked] is");
+    for (const text of said) expect(text).not.toMatch(/hunter|ghp_|efghij/);
+  });
+
+  it.each([
+    ["a word", "ghp_0123456789abcdefghij", "klmnopqrst0123456789 end"],
+    ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIE\n", "c2VjcmV0\nb2Yga2V5\n-----END PRIVATE KEY----- end"],
+    ["a word without end", "ghp_".padEnd(70_000, "x"), "ghijklmnopqrstuvwxyz end"],
+  ])("no part of %s is told that arrives around the cut of a long text", (_, first, second) => {
+    const said: string[] = [];
+    const partial = new PartialText((text) => said.push(text), masker);
+    for (const text of ["word ".repeat(4_000) + first, second.slice(0, 9), second.slice(9), " ."]) {
+      const event = { type: "content_block_delta", delta: { type: "text_delta", text } };
+      partial.read({ type: "stream_event", parent_tool_use_id: null, event } as never);
+    }
+    expect(said.at(-1)).toMatch(/ end $/);
+    for (const text of said) expect(text).not.toMatch(/ghp_|klm|MIIE|c2V|b2Y/);
+  });
+
+  it("of the last words of a process no line is told in part", () => {
+    const lines = new LastLines(50);
+    for (const piece of ["first\n", "x".repeat(45), secret, secret, "\nlast"]) lines.take(piece);
+    expect(lines.text).toBe("last");
   });
 });

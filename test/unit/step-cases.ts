@@ -1,7 +1,18 @@
 import type { CommandKind, CommandOf } from "../../src/domain/command.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { type Input, nextDeadline } from "../../src/engine/step.ts";
-import { ABORTED, AGENT_TASK, API_ERROR, askOf, commandInput, POLICY, presentId, resultSignal } from "./step-walk.ts";
+import type { Happening, Input } from "../../src/engine/step.ts";
+import {
+  ABORTED,
+  AGENT_TASK,
+  API_ERROR,
+  askOf,
+  commandInput,
+  type Moment,
+  POLICY,
+  presentId,
+  resultSignal,
+  since,
+} from "./step-walk.ts";
 import { SECOND, SHELL_TASK, Walk } from "./step-walk.ts";
 
 /** Every kind of state that a session can be in, each reached the way it is reached in life. */
@@ -225,7 +236,7 @@ const ANSWERS = {
     request: { do: "rewind", promptId: "p1", dryRun: true },
     outcome: { ok: true, data: { filesChanged: ["a"] } },
   },
-} satisfies Record<string, Omit<Extract<Input, { type: "controlled" }>, "type" | "at">>;
+} satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
 
 type AnswerName = keyof typeof ANSWERS;
 type CommandName = keyof typeof COMMANDS;
@@ -233,6 +244,10 @@ export type InputName = AnswerName | CommandName | SignalName | "tick when due" 
 
 /** One second after the walk; `tick when due` comes at the next deadline. */
 export function inputFor(walk: Walk, name: InputName): Input {
+  return since(walk.heardAt, momentFor(walk, name));
+}
+
+function momentFor(walk: Walk, name: InputName): Moment {
   const at = walk.at + SECOND;
   if (name === "tick" || name === "recovered" || name === "shutdown") return { type: name, at };
   if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
@@ -262,13 +277,16 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
   const at = walk.at + SECOND;
   const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
     `${name}, of an old process`,
-    { type: "signal", at, processId: "0", signal },
+    since(walk.heardAt, { type: "signal", at, processId: "0", signal }),
   ]);
-  const due = [nextDeadline(walk.state, walk.policy), ...walk.state.asks.map((ask) => ask.expiresAt)];
+  const due = [walk.deadline, ...walk.state.asks.map((ask) => ask.expiresAt)];
   const times = [...due, walk.at + walk.policy.turnMaxMs, walk.at + 10 * walk.policy.askMaxMs];
   const ticks = times
     .filter((time) => time !== undefined)
     .flatMap((time) => [time - 1, time, time + 1])
-    .map((time): [string, Input] => [`tick at +${String(time - walk.at)} ms`, { type: "tick", at: time }]);
+    .map((time): [string, Input] => [
+      `tick at +${String(time - walk.at)} ms`,
+      since(walk.heardAt, { type: "tick", at: time }),
+    ]);
   return [...names.map((name): [string, Input] => [name, inputFor(walk, name)]), ...ofOthers, ...ticks];
 }

@@ -3,35 +3,42 @@ import { T0 } from "./step-walk.ts";
 
 /** A clock that a test moves. */
 export class ManualClock implements Clock {
-  #now = T0;
-  readonly #alarms = new Set<{ time: number; callback: () => void }>();
+  #tick = 0;
+  #setBy = 0;
+  readonly #alarms = new Set<{ due: number; callback: () => void }>();
 
-  now = (): number => this.#now;
+  now = (): number => T0 + this.#tick + this.#setBy;
+  tick = (): number => this.#tick;
 
-  at = (time: number, callback: () => void): (() => void) => {
-    const alarm = { time, callback };
+  after = (ms: number, callback: () => void): (() => void) => {
+    const alarm = { due: this.#tick + ms, callback };
     this.#alarms.add(alarm);
     return () => this.#alarms.delete(alarm);
   };
 
+  /** Somebody sets the clock on the wall, or the machine sleeps: no time awake goes by. */
+  set(byMs: number): void {
+    this.#setBy += byMs;
+  }
+
   /** Time that goes by while the nodes live: what is due now and then gets its turn of the event loop. */
   async pass(ms: number): Promise<void> {
-    const end = this.#now + ms;
-    while (this.#now < end) {
-      this.advance(Math.min(5000, end - this.#now));
+    const end = this.#tick + ms;
+    while (this.#tick < end) {
+      this.advance(Math.min(5000, end - this.#tick));
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
   /** Time that goes by at once. */
   advance(ms: number): void {
-    const end = this.#now + ms;
-    const next = () => [...this.#alarms].filter(({ time }) => time <= end).toSorted((a, b) => a.time - b.time)[0];
+    const end = this.#tick + ms;
+    const next = () => [...this.#alarms].filter(({ due }) => due <= end).toSorted((a, b) => a.due - b.due)[0];
     for (let alarm = next(); alarm; alarm = next()) {
       this.#alarms.delete(alarm);
-      this.#now = Math.max(this.#now, alarm.time);
+      this.#tick = Math.max(this.#tick, alarm.due);
       alarm.callback();
     }
-    this.#now = end;
+    this.#tick = end;
   }
 }

@@ -3,10 +3,18 @@ import { type EventType, SessionEvent } from "../../src/domain/event.ts";
 import { SessionState, SessionStatus, statusOf } from "../../src/domain/session.ts";
 import type { Policy } from "../../src/engine/policy.ts";
 import { type Effect, type Input, nextDeadline, type Step, step } from "../../src/engine/step.ts";
+import { elapse } from "../../src/engine/step/time.ts";
 
 /** What holds for every step from every state, in words. An invariant that does not hold is named. */
 
 const STATE_BYTES = 16_384;
+
+/** The state as it is when time has passed and nothing else. */
+export function aged(state: SessionState, { at, elapsedMs }: Input): SessionState {
+  const older = structuredClone(state);
+  elapse(older, elapsedMs, at);
+  return older;
+}
 
 interface Case {
   readonly before: SessionState;
@@ -41,17 +49,27 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     if (!reply?.reply.ok || isRepeated(the)) return true;
     return reply.reply.cursor === the.before.lastEventId + 1;
   },
-  "a refused command changes nothing": ({ before, after, events, effects }) => {
+  "a refused command changes nothing but that time passes": ({ before, after, events, effects, input }) => {
     const [reply] = ofType(effects, "reply");
     return (
-      reply?.reply.ok !== false || (events.length === 0 && effects.length === 1 && isDeepStrictEqual(before, after))
+      reply?.reply.ok !== false ||
+      (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input), after))
     );
   },
   "asks are open only inside a turn": ({ after }) => after.turn !== null || after.asks.length === 0,
   "nothing is asked by a process that is ending or gone": ({ after: { asks, process } }) =>
     asks.length === 0 || process.phase === "live" || process.phase === "starting",
-  "the clock of a turn stands still exactly while something is asked": ({ after }) =>
-    after.turn === null || (after.turn.waitingSince !== undefined) === after.asks.length > 0,
+  "the clock of a turn stands still while something is asked or there is no place, and else counts what has passed": (
+    the,
+  ) => {
+    const { after, before, input } = the;
+    if (!before.turn?.clock || after.turn?.id !== before.turn.id || !after.turn.clock) return true;
+    const { process } = before;
+    const stands = before.asks.length > 0 || (process.phase === "starting" && process.waiting === true);
+    const lasted = after.turn.clock.lastedMs - before.turn.clock.lastedMs;
+    const ran = after.turn.clock.ranMs - before.turn.clock.ranMs;
+    return lasted === input.elapsedMs && ran === (stands ? 0 : input.elapsedMs);
+  },
   "every ask that is gone was answered once, every new one was asked once": ({ before, after, events }) => {
     const asked = count(events, ["permission.asked", "question.asked"]).map(requestId);
     const answered = count(events, ["permission.answered", "question.answered"]).map(requestId);
@@ -141,9 +159,9 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   "ticks at one time come to rest": ({ input, after, policy }) => {
     if (input.type !== "tick") return true;
     let state = after;
-    for (let n = 0; n < 4; n += 1) state = step(state, input, policy).state;
+    for (let n = 0; n < 4; n += 1) state = step(state, { ...input, elapsedMs: 0 }, policy).state;
     const due = nextDeadline(state, policy);
-    return due === undefined || due > input.at;
+    return due === undefined || due > 0;
   },
   "the session has a status": ({ after }) => SessionStatus.safeParse(statusOf(after)).success,
   "totals only grow": ({ before, after }) =>

@@ -4,8 +4,18 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ControlRequest } from "../../src/domain/control.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import type { Effect, Input } from "../../src/engine/step.ts";
-import { AGENT_TASK, API_ERROR, askOf, commandInput, presentId, resultSignal, SHELL_TASK, Walk } from "./step-walk.ts";
+import type { Effect } from "../../src/engine/step.ts";
+import {
+  AGENT_TASK,
+  API_ERROR,
+  askOf,
+  commandInput,
+  type Moment,
+  presentId,
+  resultSignal,
+  SHELL_TASK,
+  Walk,
+} from "./step-walk.ts";
 
 /** What may happen next, before it is known in which state: `pick` chooses among what the state offers. */
 interface Happening {
@@ -15,7 +25,7 @@ interface Happening {
   readonly ofOldProcess: boolean;
 }
 
-type Meaning = (walk: Walk, pick: number, unique: string) => Input | AgentSignal;
+type Meaning = (walk: Walk, pick: number, unique: string) => Moment | AgentSignal;
 
 const BY = { by: "caller" } as const;
 const ASKED: ControlRequest[] = [
@@ -105,6 +115,8 @@ const HAPPENINGS = {
   shutdown: ({ at }) => ({ type: "shutdown", at }),
 } satisfies Record<string, Meaning>;
 
+const DAY = 86_400_000;
+
 const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
 /** What life is mostly made of comes oftener, what ends it less often. */
 const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
@@ -129,7 +141,7 @@ function openAsk({ state: { asks, answered } }: Walk, pick: number): string {
 /** Takes what happens; what an old process says is taken as well and must come to nothing. */
 function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, unique: string): Effect[] {
   walk.at += afterMs;
-  const meant: Input | AgentSignal = (HAPPENINGS[what] as Meaning)(walk, pick, unique);
+  const meant: Moment | AgentSignal = (HAPPENINGS[what] as Meaning)(walk, pick, unique);
   if ("at" in meant) {
     walk.at = meant.at;
     return walk.take(meant).last.effects;
@@ -189,6 +201,22 @@ describe("step", () => {
         },
       ),
       { numRuns: 100 },
+    );
+  });
+
+  it("decides nothing by the clock on the wall, however it is set", () => {
+    const setBy = fc.integer({ min: -400 * DAY, max: 400 * DAY });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(happening, setBy), { maxLength: 40, size: "max" }), (life) => {
+        const [right, wrong] = [new Walk(), new Walk()];
+        for (const [n, [each, ms]] of life.entries()) {
+          wrong.setBy = ms;
+          happen(right, each, `u${String(n)}`);
+          happen(wrong, each, `u${String(n)}`);
+          expect([wrong.told, wrong.status, wrong.deadline]).toEqual([right.told, right.status, right.deadline]);
+        }
+      }),
+      { numRuns: 25 },
     );
   });
 });

@@ -48,6 +48,15 @@ describe("a request of which a rule says something", () => {
     expect(walk.last.events[1]?.data).toMatchObject({ behavior: "deny", by: "rule", rule: "Bash(make clean:*)" });
   });
 
+  it("is denied at once where nobody may allow it, and nobody is asked", () => {
+    const walk = new Walk({ rules }).prompt("p1");
+    walk.hear({ type: "asked", ask: askOf("a1", { input: { command: "make all" }, refused: "No." }) });
+    expect(answers(walk)).toEqual([
+      { type: "answer", requestId: "a1", decision: { behavior: "deny", message: "No." } },
+    ]);
+    expect(walk.state.asks).toEqual([]);
+  });
+
   it.each(["make deploy", "ls", "make all && ls"])("is put to somebody: %s", (command) => {
     const walk = asked(command);
     expect(answers(walk)).toEqual([]);

@@ -18,13 +18,12 @@ import type {
 } from "../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
+import { OPEN_GATE } from "./open-gate.ts";
 import { Moments } from "./step-moments.ts";
 import { ManualClock } from "./step-clock.ts";
 import { askOf, POLICY, resultSignal } from "./step-walk.ts";
 
-/** Engines on one memory store, a clock that a test moves, and a Claude Code that says what the test says. */
-
-/** How often a node looks for what dead ones have left. */
+/** Engines on one memory store, a clock that a test moves, a Claude Code that says what the test says; and how often they sweep. */
 export const SWEEP_MS = 3_600_000;
 
 export const OPTIONS = { cwd: "/repo" };
@@ -57,11 +56,11 @@ export class ScriptedProcess implements AgentProcess {
     this.#note(`control ${request.do}`);
     return Promise.resolve({ did: request.do });
   };
+  judge = async () => Promise.resolve({ denying: [] });
   answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
   interrupt = (): void => this.#note("interrupt");
   stop = (): void => this.#end("stop", { code: 0, signal: null });
   kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
-
   say(...signals: AgentSignal[]): void {
     for (const signal of signals) this.#onSignal(signal);
   }
@@ -96,7 +95,6 @@ export class ScriptedProcess implements AgentProcess {
 export class ScriptedRuntime implements AgentRuntime {
   readonly processes: ScriptedProcess[] = [];
   readonly moments = new Moments();
-
   /** What a dead owner left, as it was to be ended; `mayEnd` says when that has succeeded. */
   readonly leftovers: Leftover[] = [];
   mayEnd: Promise<void> = Promise.resolve();
@@ -121,6 +119,7 @@ export class ScriptedRuntime implements AgentRuntime {
     this.moments.ring();
     await this.mayEnd;
   };
+  endAbandoned = async (): Promise<number> => Promise.resolve(0);
   spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
   reserve = async (): Promise<string> => Promise.resolve(randomUUID());
   start = (request: AgentStart): ScriptedProcess => {
@@ -155,27 +154,20 @@ export class TestNode {
 
   constructor(backend: SessionBackend, clock: Clock, bypass = false) {
     this.backend = backend;
-    const at: Clock["at"] = (time, callback) => clock.at(time, () => this.#dead || callback());
+    const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
     const complain = (message: string): void => void this.complaints.push(message);
     const silent = (): void => undefined;
     this.engine = createEngine({
       backend,
       runtime: this.runtime,
-      clock: { now: () => clock.now(), at },
+      clock: { now: () => clock.now(), tick: () => clock.tick(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask: (event) => event,
       limits: { ...POLICY, ladder: ["caller"] },
       initMs: POLICY.initMs,
       places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
-      gate: {
-        callerApproves: "all" as const,
-        callersAnswer: true,
-        allowsBypass: () => bypass,
-        depth: 0,
-        maxDepth: 1,
-        grantsOperatorOptions: () => false,
-      },
+      gate: { ...OPEN_GATE, allowsBypass: () => bypass },
     });
   }
 

@@ -6,7 +6,7 @@ import { initialState, type SessionState, type SessionStatus, statusOf } from ".
 import type { AgentResult } from "../../src/domain/turn.ts";
 import type { Policy } from "../../src/engine/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { type Effect, type Input, nextDeadline, type Step, step } from "../../src/engine/step.ts";
+import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../src/engine/step.ts";
 import { deepFreeze, faultsOf } from "./step-invariants.ts";
 
 /** A walk through `step`: each input is taken from a state that has been JSON in between, and every step is checked. */
@@ -32,6 +32,7 @@ export const POLICY: Policy = {
   stopGraceMs: 5 * SECOND,
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
   callerApproves: "all",
+  sessionApproves: "all",
   cwd: "/work",
 };
 
@@ -67,9 +68,21 @@ export function resultSignal(over: Partial<AgentResult> = {}): AgentSignal {
   return { type: "result", result, message: { type: "result", subtype: result.subtype, result: result.text } };
 }
 
+/** What happens, and when by the clock on the wall. */
+export type Moment = Happening & { at: number };
+
+/** As it reaches the step, from an owner that has been awake since `heardAt`. */
+export function since(heardAt: number, moment: Moment): Input {
+  return { ...moment, elapsedMs: Math.max(0, moment.at - heardAt) };
+}
+
 export class Walk {
   state: SessionState;
   at = T0;
+  /** When the last input came: what time has passed is counted from there. */
+  heardAt = T0;
+  /** By how much somebody has set the clock on the wall; `at` is as it would be without. */
+  setBy = 0;
   last: Step = { state: initialState(T0), events: [], effects: [] };
   readonly log: StoredEvent[] = [];
   readonly policy: Policy;
@@ -79,10 +92,13 @@ export class Walk {
     this.policy = { ...POLICY, ...policy };
     this.state = from?.state ?? initialState(T0);
     this.at = from?.at ?? T0;
+    this.heardAt = from?.heardAt ?? T0;
     this.log = [...(from?.log ?? [])];
   }
 
-  take(input: Input): this {
+  take(moment: Moment): this {
+    const input = { ...since(this.heardAt, moment), at: moment.at + this.setBy };
+    this.heardAt = Math.max(this.heardAt, moment.at);
     const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
     this.last = step(before, input, this.policy);
     assert.deepEqual(faultsOf(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
@@ -136,7 +152,8 @@ export class Walk {
   }
 
   get deadline(): number | undefined {
-    return nextDeadline(this.state, this.policy);
+    const leftMs = nextDeadline(this.state, this.policy);
+    return leftMs === undefined ? undefined : this.heardAt + leftMs;
   }
 
   get status(): SessionStatus {
@@ -162,8 +179,12 @@ export function presentId({ process }: SessionState): string {
   return process.phase === "none" ? "none" : process.id;
 }
 
-export function commandInput(at: number, kind: CommandKind, data: Command["data"], id = "c"): Input {
-  return { type: "command", at, command: { id, principal: "local", kind, data } as Command };
+type MomentOf<T extends Moment["type"]> = Extract<Moment, { type: T }>;
+
+export function commandInput(at: number, kind: CommandKind, data: Command["data"], id = "c"): MomentOf<"command"> {
+  // As the actor adds it to an answer with another input.
+  const judged = kind === "answer" && { judgement: { denying: [] } };
+  return { type: "command", at, command: { id, principal: "local", kind, data } as Command, ...judged };
 }
 
 export function tellStep({ events, effects }: Pick<Step, "events" | "effects">): string {

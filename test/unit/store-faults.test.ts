@@ -210,7 +210,12 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     const log = { debug: silent, info: silent, warn, error: silent };
     const access = new Access(store.file, async () => openConnection(store.file, log, connectAs(version)));
     const isRunning = async (): Promise<boolean> => Promise.resolve(true);
-    const self = { nodeId: version, process: { pid: 1, startedAt: "" }, isRunning, clock: { now: () => 1 } };
+    const self = {
+      nodeId: version,
+      process: { pid: 1, startedAt: "" },
+      isRunning,
+      clock: { now: () => 1, tick: () => 1 },
+    };
     const node = new SqliteBackend(self, access);
     await node.heartbeat(TTL);
     const { id } = (await node.create(session())).record;

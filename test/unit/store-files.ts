@@ -22,6 +22,8 @@ export class StoreFile {
   readonly warnings: string[] = [];
   readonly #nodes: SessionBackend[] = [];
   now = 1_000_000;
+  /** By how much somebody has set the clock on the wall. */
+  setBy = 0;
 
   private constructor(folder: string) {
     this.folder = folder;
@@ -32,14 +34,14 @@ export class StoreFile {
     return new StoreFile(await mkdtemp(join(tmpdir(), "store-")));
   }
 
-  connect = (nodeId: string, over: Partial<StoreOptions> = {}): SessionBackend => {
+  connect = (nodeId: string, over: Partial<StoreOptions> = {}, file = this.file): SessionBackend => {
     const silent = (): void => undefined;
     const warn = (message: string): void => void this.warnings.push(message);
-    const node = openStore(this.file, {
+    const node = openStore(file, {
       nodeId,
       process: { pid: process.pid, startedAt: "now" },
       isRunning: async () => Promise.resolve(true),
-      clock: { now: () => this.now },
+      clock: { now: () => this.now + this.setBy, tick: () => this.now },
       log: { debug: silent, info: silent, warn, error: silent },
       ...over,
     });

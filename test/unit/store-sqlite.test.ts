@@ -90,6 +90,7 @@ describe("store: sqlite file", () => {
     );
     for (const id of ids) await node.claim(id);
     const [id] = ids as [string];
+    asked.length = 0;
     expect((await other.list({ principal: "local", limit: 9 })).map(({ owner }) => owner?.alive)).toEqual([
       true,
       true,
@@ -224,7 +225,7 @@ describe("where the store is", () => {
       nodeId: "n",
       process: { pid: 1, startedAt: "" },
       isRunning: async () => Promise.resolve(true),
-      clock: { now: () => 1 },
+      clock: { now: () => 1, tick: () => 1 },
       log: { debug: silent, info: silent, warn: silent, error: silent },
     });
     expect(await store.create(session())).toMatchObject({ created: true });

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type InboxItem, NoAnswerError } from "../../src/engine/ports.ts";
 import { claimed, command, done, iterator, LONG, never, numbers, session, SHORT, take } from "./store-world.ts";
-import { TTL, type World } from "./store-world.ts";
+import { type World } from "./store-world.ts";
 
 async function nextItem(items: AsyncIterator<InboxItem>): Promise<InboxItem> {
   const { done: over, value } = await items.next();
@@ -36,14 +36,13 @@ export function inboxTests(world: () => World): void {
   });
 
   it("brings an unanswered command to the next owner and drops the answer of the last", async () => {
-    const { a, b, store, owned, next } = world();
+    const { a, b, outlived, owned, next } = world();
     const { id, lease } = await owned();
     const sent = b.send(id, command(), LONG);
     const old = a.inbox(lease, never)[Symbol.asyncIterator]();
     const late = ((await old.next()) as IteratorYieldResult<InboxItem>).value;
     const over = old.next();
-    await store.advance(TTL + 1);
-    await b.heartbeat(TTL);
+    await outlived();
     const item = await next(await claimed(b, id), b);
     expect(late.command).toEqual(item.command);
     await late.ack(done(1));

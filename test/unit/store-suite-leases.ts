@@ -23,13 +23,13 @@ export function leaseTests(world: () => World): void {
   });
 
   it("lets an owner whose lease ran out write until another has claimed, and not after", async () => {
-    const { a, b, store, owned, seen } = world();
+    const { a, b, outlived, owned, seen, store } = world();
     const { id, lease } = await owned();
     await store.advance(TTL - 1000);
     await Promise.all([a.heartbeat(TTL), b.heartbeat(3 * TTL)]);
     await store.advance(TTL - 1000);
     expect(await b.claim(id)).toBeUndefined();
-    await store.advance(1001);
+    await outlived();
     expect((await b.get(id))!.owner).toEqual({ nodeId: "a", alive: false });
     await write(a, lease, [notice("1")]);
     const taken = await claimed(b, id);

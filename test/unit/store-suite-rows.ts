@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { initialState, type SessionStatus } from "../../src/domain/session.ts";
 import { ConflictError, NoAnswerError, type SessionQuery } from "../../src/engine/ports.ts";
-import { claimed, failed, iterator, never, notice, numbers, prompt, session, T0, take, TTL } from "./store-world.ts";
+import { claimed, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./store-world.ts";
 import { command, LONG, write, type World } from "./store-world.ts";
 
 /** Changes whatever can be reached from `value`. */
@@ -102,13 +102,12 @@ export function rowTests(world: () => World): void {
   });
 
   it("purges what ended long ago and nobody alive owns, oldest first", async () => {
-    const { a, b, store, seen } = world();
+    const { a, b, outlived, seen } = world();
     const made = [5, 1, 2, 3, 4, 9].map((n) => session({ state: failed, at: T0 + n, idempotencyKey: String(n) }));
     for (const each of [...made, session()]) await a.create(each);
     const [last, dead, living] = made.map(({ id }) => id) as [string, string, string];
     await write(a, await claimed(a, dead), [notice("1")], T0 + 1);
-    await store.advance(TTL + 1);
-    await b.heartbeat(TTL);
+    await outlived();
     await claimed(b, living);
     const purge = (limit: number, ...statuses: SessionStatus[]) => b.purge({ before: T0 + 9, statuses, limit });
     expect([await purge(9), await purge(9, "closed"), await purge(2, "closed", "error")]).toEqual([0, 0, 2]);
@@ -135,7 +134,7 @@ export function rowTests(world: () => World): void {
   });
 
   it("names what is at work and has no living owner, whoever opened it", async () => {
-    const { a, b, owned, store } = world();
+    const { a, b, owned, outlived } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;
     const [mine, other] = [await owned({ state: { ...initialState(T0), process } }), await owned({ principal: "ann" })];
     const left = (await a.create(session({ state: { ...initialState(T0), process } }))).record;
@@ -152,8 +151,7 @@ export function rowTests(world: () => World): void {
       await write(a, other.lease, [notice("more")], at);
       for (const each of [mine, other]) expect((await atWork()).get(each.id)).toEqual(await b.get(each.id));
     }
-    await store.advance(TTL + 1);
-    await b.heartbeat(TTL);
+    await outlived();
     expect(await b.atWork()).toEqual([]);
     const ids = (await b.abandoned(9)).map(({ id }) => id);
     expect(ids.toSorted()).toEqual([mine.id, other.id, left.id].toSorted());

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Command, CommandReply } from "../../src/domain/command.ts";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
+import { WATCH_MS } from "../../src/store/sqlite/census.ts";
 import type { InboxItem, Lease, NewSession, SessionBackend } from "../../src/engine/ports.ts";
 
 /** What the tests of a store are told in. */
@@ -80,6 +81,14 @@ export class World {
 
   /** All that others can see of a session. */
   seen = async (id: string): Promise<unknown[]> => [await this.b.get(id), await this.b.read(id, 1, 1000)];
+
+  /** Node a no longer renews its lease, and b has seen that for long enough. */
+  outlived = async (): Promise<void> => {
+    for (const ms of [TTL + 1, WATCH_MS + 1]) {
+      await this.store.advance(ms);
+      await this.b.heartbeat(TTL);
+    }
+  };
 
   next = async (lease: Lease, node = this.a): Promise<InboxItem> => (await take(1, node.inbox(lease, never)))[0]!;
 }

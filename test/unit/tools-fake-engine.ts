@@ -39,6 +39,12 @@ export class FakeEngine implements Engine {
     for (const sleeper of this.#sleepers.splice(0)) sleeper();
   }
 
+  forCaller(): this {
+    return this;
+  }
+
+  async checkMayConfigure(): Promise<void> {}
+
   waitingBefore() {
     return Promise.resolve(undefined);
   }
@@ -208,7 +214,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
   const faults: object[] = [];
   return {
     engine,
-    defaults: { cwd: "/default" },
+    defaults: { cwd: () => "/default" },
     limits: { maxWaitMs: 45_000 },
     callerApproves: "all",
     diskResume: { allowed: false, secret: undefined },

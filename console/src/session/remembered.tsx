@@ -23,7 +23,7 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
                 up to “{level}”, by {plain(by)}, {moment(at)}
               </span>
             </span>
-            {may("run") && (
+            {may("approve") && (
               <button
                 type="button"
                 class="small"
@@ -37,7 +37,7 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
           </li>
         ))}
       </ul>
-      {may("run") && remembered.length > 1 && (
+      {may("approve") && remembered.length > 1 && (
         <button type="button" class="small" disabled={attempt.isBusy} onClick={() => revoke({})}>
           Revoke all
         </button>

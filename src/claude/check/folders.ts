@@ -1,24 +1,34 @@
 import { lstat, realpath, stat } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { isNormal } from "../../security/normal-path.ts";
+import { isInside, realPathOf } from "../../security/paths.ts";
+import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
 
 /**
  * What a path must be before a process is started with it. `roots` are the folders that are allowed; [] is any. Where
- * there are such, a path is given back as it really is: a link that is turned round afterwards leads nobody out. All throw
- * INVALID_ARGUMENT naming the field.
+ * there are such, a path is given back as it really is: a link that is turned round afterwards leads nobody out. `closed` is
+ * what no session may reach. All throw INVALID_ARGUMENT naming the field.
  */
 
 /** The options with every folder and file in them checked. */
-export async function checkPlaces(options: SessionOptions, roots: readonly string[]): Promise<SessionOptions> {
-  const cwd = await checkFolder("cwd", options.cwd, roots);
+export async function checkPlaces(
+  options: SessionOptions,
+  roots: readonly string[],
+  closed: readonly ProtectedPath[],
+): Promise<SessionOptions> {
+  const cwd = await checkFolder("cwd", options.cwd, roots, closed);
   const { additionalDirectories: folders, debugFile } = options;
   const real: string[] = [];
   // Claude Code takes a relative one from its own folder.
   for (const [index, folder] of (folders ?? []).entries()) {
-    real.push(await checkFolder(`additionalDirectories[${String(index)}]`, resolve(cwd, folder), roots));
+    const field = `additionalDirectories[${String(index)}]`;
+    if (/^~(?:\/|$)/.test(folder)) throw invalidArgument(field, `${folder}: write the whole path in place of ~.`);
+    real.push(await checkFolder(field, resolve(cwd, folder), roots, closed));
   }
-  const file = debugFile === undefined ? undefined : await checkFile("debugFile", resolve(cwd, debugFile), roots);
+  const file =
+    debugFile === undefined ? undefined : await checkFile("debugFile", resolve(cwd, debugFile), roots, closed);
   if (roots.length === 0) return options;
   return {
     ...options,
@@ -28,36 +38,69 @@ export async function checkPlaces(options: SessionOptions, roots: readonly strin
   };
 }
 
-export async function checkFolder(field: string, folder: string, roots: readonly string[]): Promise<string> {
+/** The same by the folders of several servers, all of which hold. */
+export async function checkAllPlaces(
+  options: SessionOptions,
+  all: readonly { readonly allowDirs: readonly string[] }[],
+  closed: readonly ProtectedPath[],
+): Promise<SessionOptions> {
+  let checked = options;
+  for (const { allowDirs } of all) checked = await checkPlaces(checked, allowDirs, closed);
+  return checked;
+}
+
+export async function checkFolder(
+  field: string,
+  folder: string,
+  roots: readonly string[],
+  closed: readonly ProtectedPath[],
+): Promise<string> {
   // First, so that nobody learns what there is outside.
-  const place = await checkInside(field, folder, roots);
+  const place = await checkInside(field, folder, roots, closed);
   const found = await stat(place).catch(() => undefined);
   if (!found)
     throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
   if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
+  if (!isNormal(place)) {
+    const problem = "begins or ends with white space, which Claude Code cuts off: it would use another folder.";
+    throw invalidArgument(field, `${JSON.stringify(folder)} ${problem} Rename it.`);
+  }
   return place;
 }
 
 /** A file that Claude Code is to write: it need not be there, its folder must. */
-export async function checkFile(field: string, file: string, roots: readonly string[]): Promise<string> {
-  const place = join(await checkFolder(field, dirname(file), roots), basename(file));
+export async function checkFile(
+  field: string,
+  file: string,
+  roots: readonly string[],
+  closed: readonly ProtectedPath[],
+): Promise<string> {
+  const place = join(await checkFolder(field, dirname(file), roots, closed), basename(file));
   const found = await stat(place).catch(() => undefined);
   if (found?.isDirectory()) throw invalidArgument(field, `${file} is a folder. Name a file in it.`);
   // A link is followed to what would be written; one that leads nowhere would be written through unchecked.
-  if (found) return checkInside(field, place, roots);
+  if (found) return checkInside(field, place, roots, closed);
   const isLink = await lstat(place).then(
     () => true,
     () => false,
   );
   if (isLink) throw invalidArgument(field, `${file} is a link that leads nowhere. Name a file.`);
-  return place;
+  return checkInside(field, place, roots, closed);
 }
 
 /** It need not exist. */
-export async function checkInside(field: string, path: string, allowDirs: readonly string[]): Promise<string> {
+export async function checkInside(
+  field: string,
+  path: string,
+  allowDirs: readonly string[],
+  closed: readonly ProtectedPath[],
+): Promise<string> {
+  // Not resolved by its text: dots behind a link go up from where the link leads.
+  const real = await realPathOf(isAbsolute(path) ? path : resolve(path));
+  const row = protectionOf([resolve(path), ...(real === undefined ? [] : [real])], closed, "enter");
+  if (row) throw invalidArgument(field, `${path} belongs to ${row.why}: no session works there. Name another place.`);
   if (allowDirs.length === 0) return path;
-  const real = await realOf(path);
-  if (await isAllowed(real, allowDirs)) return real;
+  if (real !== undefined && (await isAllowed(real, allowDirs))) return real;
   throw invalidArgument(field, `${path} is ${outside(allowDirs)}`);
 }
 
@@ -66,7 +109,9 @@ export async function checkInside(field: string, path: string, allowDirs: readon
  * it may be somebody else's.
  */
 export async function checkOrigin(field: string, folder: string | undefined, roots: readonly string[]): Promise<void> {
-  if (roots.length === 0 || (folder !== undefined && (await isAllowed(await realOf(folder), roots)))) return;
+  if (roots.length === 0) return;
+  const real = folder === undefined ? undefined : await realPathOf(isAbsolute(folder) ? folder : resolve(folder));
+  if (real !== undefined && (await isAllowed(real, roots))) return;
   throw invalidArgument(field, `the session was in a folder ${outside(roots)}`);
 }
 
@@ -78,19 +123,4 @@ function outside(allowDirs: readonly string[]): string {
 export async function isAllowed(real: string, allowDirs: readonly string[]): Promise<boolean> {
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
   return roots.some((root) => isInside(real, root));
-}
-
-/** Of what is not there, where it would be: its folder's real path, and its name in it. */
-async function realOf(path: string): Promise<string> {
-  try {
-    return await realpath(path);
-  } catch {
-    const folder = dirname(path);
-    return folder === path ? path : join(await realOf(folder), basename(path));
-  }
-}
-
-function isInside(path: string, root: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !way.startsWith(sep) && !/^[A-Za-z]:/.test(way));
 }

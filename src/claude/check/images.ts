@@ -3,6 +3,7 @@ import { lstat, open, readlink, realpath, stat, type FileHandle } from "node:fs/
 import { resolve } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
+import type { ProtectedPath } from "../../security/protected-paths.ts";
 import { checkInside, isAllowed } from "./folders.ts";
 
 /** What the API takes of one image, bytes. */
@@ -17,17 +18,22 @@ const BEGINNINGS: readonly (readonly [MediaType, readonly string[]])[] = [
   ["image/gif", ["GIF87a", "GIF89a"]],
 ];
 
-/** Reads what goes with a prompt, from inside `roots` ([] is anywhere). Throws INVALID_ARGUMENT naming the field. */
+/** Where images may come from: inside `roots` ([] is anywhere), and never out of what no session may reach. */
+interface Sources {
+  readonly roots: readonly string[];
+  readonly closed: readonly ProtectedPath[];
+}
+
+/** Reads what goes with a prompt. Throws INVALID_ARGUMENT naming the field. */
 export async function readImages(
   sources: readonly AttachmentSource[],
   cwd: string,
-  roots: readonly string[],
+  from: Sources,
 ): Promise<Attachment[]> {
   const images: Attachment[] = [];
   for (const [index, source] of sources.entries()) {
     const field = `attachments[${String(index)}]`;
-    const bytes =
-      "path" in source ? await readImage(`${field}.path`, resolve(cwd, source.path), roots) : decode(source);
+    const bytes = "path" in source ? await readImage(`${field}.path`, resolve(cwd, source.path), from) : decode(source);
     if (bytes.length > IMAGE_MAX)
       throw invalidArgument(field, `is larger than ${String(IMAGE_MAX)} bytes. Make it smaller.`);
     const mediaType = typeOf(bytes);
@@ -44,8 +50,8 @@ function decode({ data }: Extract<AttachmentSource, { data: string }>): Buffer {
   return Buffer.from(data, "base64");
 }
 
-async function readImage(field: string, path: string, roots: readonly string[]): Promise<Buffer> {
-  const place = await checkInside(field, path, roots);
+async function readImage(field: string, path: string, { closed, roots }: Sources): Promise<Buffer> {
+  const place = await checkInside(field, path, roots, closed);
   const found = await stat(place).catch(() => undefined);
   if (!found?.isFile()) throw invalidArgument(field, `${path} is no file on the server's machine.`);
   const file = await open(place, READ).catch(() => {

@@ -1,7 +1,8 @@
-import { readFile, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { FoundSession, OpenIn } from "../../engine/ports.ts";
+import { readSmall } from "../../security/files/plain-file.ts";
 import { startTime } from "../supervise/tree.ts";
 import { lastFolder, transcriptOf } from "./transcript.ts";
 
@@ -15,6 +16,9 @@ export async function findSession(sessionId: string, configFolder: string): Prom
 }
 
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+/** It holds a few fields. */
+const OPEN_MOST_BYTES = 65_536;
 
 /** Every running Claude Code writes one, named by its pid. */
 const OpenSession = z.looseObject({
@@ -46,9 +50,9 @@ async function isRunning({ pid, procStart }: z.infer<typeof OpenSession>): Promi
 
 async function readJson(file: string): Promise<unknown> {
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    return JSON.parse(await readSmall(file, OPEN_MOST_BYTES));
   } catch {
-    // It is being written, or has just gone.
+    // It is being written, has just gone, or is nothing that Claude Code has written.
     return undefined;
   }
 }

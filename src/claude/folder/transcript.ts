@@ -1,7 +1,8 @@
-import { createReadStream } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { openPlainFile } from "../../security/files/plain-file.ts";
+import { LineLimit } from "../supervise/line-limit.ts";
 
 /**
  * The file in which Claude Code has written at least one message of the session. One that was killed before its first
@@ -19,7 +20,8 @@ export async function transcriptOf(sessionId: string, configFolder: string): Pro
 /** Which of these prompts stand in it, as what began a turn or as what joined one. One that only waited has no id there. */
 export async function promptsIn(transcript: string, promptIds: readonly string[]): Promise<Set<string>> {
   const found = new Set<string>();
-  for await (const line of createInterface({ input: createReadStream(transcript) })) {
+  if (promptIds.length === 0) return found;
+  for await (const line of linesOf(transcript)) {
     for (const id of promptIds) if (line.includes(id)) found.add(id);
   }
   return found;
@@ -30,7 +32,7 @@ const FOLDER = /"cwd":("(?:[^"\\]|\\.)*")/;
 /** The folder that the session was in last. */
 export async function lastFolder(transcript: string): Promise<string | undefined> {
   let folder: string | undefined;
-  for await (const line of createInterface({ input: createReadStream(transcript) })) {
+  for await (const line of linesOf(transcript)) {
     const [, quoted] = FOLDER.exec(line) ?? [];
     if (quoted !== undefined) folder = String(JSON.parse(quoted));
   }
@@ -40,14 +42,29 @@ export async function lastFolder(transcript: string): Promise<string | undefined
 const MESSAGE = /"type":"(?:user|assistant)"/;
 
 async function holdsMessages(file: string): Promise<boolean> {
-  const stream = createReadStream(file);
   try {
-    for await (const line of createInterface({ input: stream })) if (MESSAGE.test(line)) return true;
+    for await (const line of linesOf(file)) if (MESSAGE.test(line)) return true;
     return false;
   } catch {
-    // There is no such file in this project.
+    // There is no such file in this project, or nothing that Claude Code could have written.
     return false;
+  }
+}
+
+/** Throws at a line that passes the bounds of Claude Code's output: what shells of a session may write to has any length. */
+async function* linesOf(file: string): AsyncGenerator<string> {
+  const handle = await openPlainFile(file);
+  const input = handle.createReadStream();
+  let fault: string | undefined;
+  const limit = new LineLimit((why) => {
+    fault = why;
+    input.destroy();
+  });
+  input.on("error", (error) => limit.destroy(error));
+  try {
+    yield* createInterface({ input: input.pipe(limit) });
+    if (fault !== undefined) throw new Error(`The transcript ${file} cannot be read. ${fault}.`);
   } finally {
-    stream.destroy();
+    input.destroy();
   }
 }

@@ -1,9 +1,10 @@
 import type { Confinement } from "../../domain/principal.ts";
 import { existsSync, realpathSync } from "node:fs";
-import { mkdir, readFile, realpath } from "node:fs/promises";
+import { mkdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { configFolder, stateFile } from "../environment.ts";
+import { readSmall } from "../../security/files/plain-file.ts";
+import { configFolder, STATE_MOST_BYTES, stateFile } from "../environment.ts";
 
 /**
  * Settings of a repository can run commands before anybody is asked: hooks, servers of .mcp.json, apiKeyHelper. They
@@ -29,6 +30,12 @@ export async function isTrusted(
   const recorded = trustsRecord ? await trustedByClaude(environment) : [];
   const trusted = new Set([...(await realPaths(trustDirs)), ...recorded]);
   return ancestors(await realpath(cwd)).some((folder) => trusted.has(folder));
+}
+
+/** By each of several servers. */
+export async function isTrustedByAll(cwd: string, all: readonly Trust[], environment: Environment): Promise<boolean> {
+  for (const each of all) if (!(await isTrusted(cwd, each, environment))) return false;
+  return true;
 }
 
 /** The files in `cwd` and above it, up to its repository root, that are left out in an untrusted directory. */
@@ -58,7 +65,7 @@ export async function emptyProject(environment: Environment): Promise<string> {
 }
 
 async function trustedByClaude(environment: Environment): Promise<string[]> {
-  const text = await readFile(stateFile(environment), "utf8").catch(() => "{}");
+  const text = await readSmall(stateFile(environment), STATE_MOST_BYTES).catch(() => "{}");
   const parsed = StateFile.safeParse(parseJson(text));
   if (!parsed.success) return [];
   const projects = Object.entries(parsed.data.projects ?? {});

@@ -1,24 +1,27 @@
 import type { CanUseTool, PermissionResult, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { setTimeout as sleep } from "node:timers/promises";
-import { PROCESS_VARIABLE } from "../../domain/environment.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Ask, Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
-import type { AgentProcess, AgentSignal } from "../../engine/ports.ts";
+import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
+import { Background } from "./background.ts";
+import { deniedByAnswer, deniedBySettings, judgeChanged } from "./changed.ts";
 import { askClaude } from "./control.ts";
 import { CostWatch } from "./cost-watch.ts";
 import { Feed } from "./feed.ts";
+import { before } from "./in-time.ts";
 import type { Launch } from "./launch.ts";
+import { lookingWith } from "./looking.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { judgeAsk } from "../risk/judge.ts";
-import type { Folders } from "../risk/places.ts";
-import { toAsk, toPermissionResult } from "./permissions.ts";
+import { toAsk, toPermissionResult, withoutFolders } from "./permissions.ts";
 import { userMessage } from "./user-message.ts";
-import { killMarked, killTree, startTime } from "../supervise/tree.ts";
+import { startTime } from "../supervise/tree.ts";
 import type { Spawned } from "../supervise/spawn.ts";
+import { isStray } from "../supervise/strays.ts";
 
 /**
  * Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
@@ -34,25 +37,31 @@ const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
+/** Subagents and parallel calls ask at the same time; nobody has seen more than some dozen. */
+const OPEN_ASKS = 200;
+
+const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait for answers to them first." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 
 interface Context {
   launch: Promise<Launch>;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
-  /** Found in the environment of everything that the process started. */
-  mark: string;
   onSignal: (signal: AgentSignal) => void;
   onPartial: (text: string) => void;
   /** Takes secrets out of a text. */
   mask: (text: string) => string;
+  /** The same of a text that is still being written. */
+  maskUnfinished: (text: string) => string;
 }
 
 /** One Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
   readonly #context: Context;
   readonly #feed = new Feed<SDKUserMessage>();
-  readonly #waiting = new Map<string, (result: PermissionResult) => void>();
+  readonly #waiting = new Map<string, { ask: Ask; resolve: (result: PermissionResult) => void }>();
+  /** Rules that answers have added. */
+  readonly #denied: string[] = [];
   readonly #ended: Promise<void>;
   /** Claude Code takes control requests from here on; rejected when it ends before. */
   readonly #ready: Promise<Query>;
@@ -62,12 +71,16 @@ export class ClaudeProcess implements AgentProcess {
   #spawned: Spawned | undefined;
   #announced: Promise<void> | undefined;
   #aliveAt = Number.NEGATIVE_INFINITY;
+  readonly #background: Background;
   /** Aborted by a kill. */
   readonly #wanted = new AbortController();
-  #stopping = false;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#background = new Background(
+      () => this.#spawned?.strays,
+      (tasks) => context.onSignal(this.#masked({ type: "background", tasks })),
+    );
     this.#ready = new Promise((resolve, reject) => {
       this.#onReady = resolve;
       this.#onNotReady = reject;
@@ -87,15 +100,27 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
+    if ("taskId" in request && isStray(request.taskId)) return this.#background.control(request);
     const answered = askClaude(await this.#ready, request, this.#context.mask);
     if (await before(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }
 
   answer(requestId: string, decision: Decision): void {
-    const resolve = this.#waiting.get(requestId);
+    const waiting = this.#waiting.get(requestId);
     this.#waiting.delete(requestId);
-    resolve?.(toPermissionResult(decision));
+    this.#denied.push(...deniedByAnswer(decision));
+    waiting?.resolve(toPermissionResult(decision));
+  }
+
+  async judge(requestId: string, input: JsonObject): Promise<Judgement | undefined> {
+    const waiting = this.#waiting.get(requestId);
+    if (!waiting) return undefined;
+    const { denying, folders } = await this.#context.launch;
+    const settings = deniedBySettings(await this.#ready);
+    if (!(await before(CONTROL_MS, settings))) throw new AppError("TIMEOUT", "Claude Code did not tell its settings.");
+    const rules = [...denying, ...this.#denied, ...(await settings)];
+    return judgeChanged({ ask: waiting.ask, input }, folders, rules);
   }
 
   interrupt(): void {
@@ -108,9 +133,8 @@ export class ClaudeProcess implements AgentProcess {
 
   kill(): void {
     this.#wanted.abort();
-    const pid = this.#spawned?.pid;
-    if (pid === undefined) this.#feed.end();
-    else void killTree(pid);
+    if (this.#spawned?.pid === undefined) this.#feed.end();
+    else this.#spawned.kill();
   }
 
   async #run(): Promise<void> {
@@ -118,21 +142,19 @@ export class ClaudeProcess implements AgentProcess {
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
     this.#feed.end();
     const exit = await this.#spawned?.exit;
-    const error = this.#whyItEnded(failure ?? exit?.error?.message);
+    const error = this.#spawned?.fault() ?? this.#whyItEnded(failure ?? exit?.error?.message);
     const problem = error === undefined ? "has ended before it could answer" : `did not start: ${error}`;
     this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Mend what is wrong and try again.`));
     await this.#announced;
-    // One that ends in good order ends its shells. One that was killed leaves them behind.
-    if (this.#wanted.signal.aborted || !this.#stopping)
-      await killMarked(`${PROCESS_VARIABLE}=${this.#context.mark}`).catch(() => undefined);
+    await this.#spawned?.gone;
     onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
   }
 
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
-    const { folders, notices, open, watchCost, ...began } = await launch;
-    if (this.#wanted.signal.aborted) return "It was stopped before it was started.";
+    const { giveUp, notices, open, watchCost, ...began } = await launch;
+    if (this.#wanted.signal.aborted) return giveUp().then(() => "It was stopped before it was started.");
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;
@@ -144,8 +166,13 @@ export class ClaudeProcess implements AgentProcess {
       if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
-    const { signal } = this.#wanted;
-    const running = await open({ prompts: this.#feed, ask: this.#asking(folders), onSpawned, signal });
+    const running = await open({
+      prompts: this.#feed,
+      ask: this.#asking(began),
+      look: lookingWith(began),
+      onSpawned,
+      signal: this.#wanted.signal,
+    });
     this.#query = running;
     const cost = new CostWatch(running, onSignal);
     const up = (): void => {
@@ -163,14 +190,17 @@ export class ClaudeProcess implements AgentProcess {
 
   /** With its start time, without which nobody may signal a pid later on. */
   async #announce({ pid }: Spawned, { missing, resumed }: Pick<Launch, "missing" | "resumed">): Promise<void> {
-    const startedAt = pid === undefined ? undefined : await startTime(pid);
+    const startedAt = pid === undefined ? undefined : await startTime(pid).catch(() => undefined);
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     this.#context.onSignal({ type: "started", resumed, ...known, ...(missing.length > 0 && { missing }) });
   }
 
   async #readAll(running: Query, cost: CostWatch | undefined): Promise<string | undefined> {
-    const reader = new MessageReader(this.#context.transcriptId);
-    const partial = new PartialText(this.#context.onPartial);
+    const reader = new MessageReader(this.#context.transcriptId, this.#context.mask);
+    const partial = new PartialText(this.#context.onPartial, {
+      text: this.#context.mask,
+      unfinished: this.#context.maskUnfinished,
+    });
     let failedResult = false;
     // Nothing is told of a process before it is told that there is one.
     await this.#announced;
@@ -179,7 +209,7 @@ export class ClaudeProcess implements AgentProcess {
         if (message.type === "result") failedResult = message.is_error;
         partial.read(message);
         for (const signal of reader.read(message)) {
-          if (!this.#isRepeated(signal)) this.#context.onSignal(this.#masked(signal));
+          if (!this.#isRepeated(signal)) await this.#tell(signal);
         }
         if (message.type === "assistant" || message.type === "user" || message.type === "system") cost?.tell(false);
       }
@@ -188,6 +218,13 @@ export class ClaudeProcess implements AgentProcess {
       return failedResult ? undefined : this.#context.mask(messageOf(error));
     }
     return undefined;
+  }
+
+  async #tell(signal: AgentSignal): Promise<void> {
+    if (signal.type === "background") return this.#background.told(signal.tasks);
+    if (signal.type === "message" && signal.toolUseId !== undefined) this.#background.toolUsed();
+    if (signal.type === "idle") await this.#background.turnEnded();
+    this.#context.onSignal(signal);
   }
 
   /** One sign of life is as good as many, and each is a step of the session: a text in parts gives thousands. */
@@ -206,17 +243,21 @@ export class ClaudeProcess implements AgentProcess {
     return { ...signal, tasks };
   }
 
-  #asking(folders: Folders): CanUseTool {
+  #asking({ folders, isFenced }: Pick<Launch, "folders" | "isFenced">): CanUseTool {
     return async (toolName, input, details) => {
       const bare = toAsk(toolName, input, details);
       const ask = { ...bare, ...(await judgeAsk(bare, folders)) };
-      return details.signal.aborted ? toPermissionResult(WITHDRAWN) : this.#ask(ask, details.signal);
+      if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
+      const result = await this.#ask(ask, details.signal);
+      return isFenced ? withoutFolders(result) : result;
     };
   }
 
   async #ask(ask: Ask, signal: AbortSignal): Promise<PermissionResult> {
     const { requestId } = ask;
-    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, resolve));
+    // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
+    if (this.#waiting.size >= OPEN_ASKS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
+    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { ask, resolve }));
     const withdraw = () => {
       if (!this.#waiting.has(requestId)) return;
       this.#context.onSignal({ type: "withdrawn", requestId });
@@ -236,7 +277,6 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #stop(): Promise<void> {
-    this.#stopping = true;
     await before(INTERRUPT_MS, this.#interrupt());
     this.#feed.end();
     await before(END_OF_INPUT_MS, this.#ended);
@@ -253,15 +293,6 @@ export class ClaudeProcess implements AgentProcess {
       .at(-1);
     return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
   }
-}
-
-/** Whether the promise was settled within `ms`. */
-async function before(ms: number, promise: Promise<unknown>): Promise<boolean> {
-  const timer = new AbortController();
-  const late = sleep(ms, false, { signal: timer.signal, ref: false }).catch(() => false);
-  const inTime = await Promise.race([promise.then(() => true), late]);
-  timer.abort();
-  return inTime;
 }
 
 function messageOf(error: unknown): string {

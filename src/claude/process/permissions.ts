@@ -29,3 +29,10 @@ export function toPermissionResult(decision: Decision): PermissionResult {
     ...(updatedPermissions && { updatedPermissions }),
   };
 }
+
+/** The same without further folders: those of a session that is fenced in were settled when it began. */
+export function withoutFolders(result: PermissionResult): PermissionResult {
+  if (result.behavior === "deny" || !result.updatedPermissions) return result;
+  const kept = result.updatedPermissions.filter(({ type }) => type !== "addDirectories");
+  return { ...result, updatedPermissions: kept };
+}

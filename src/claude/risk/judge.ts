@@ -1,9 +1,11 @@
 import type { Ask } from "../../domain/permission.ts";
+import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
+import { mayBePaths } from "./may-be-paths.ts";
 import { namedPaths, placesOf, type Folders } from "./places.ts";
-import { isFileTool, OUTSIDE, riskOf } from "./risk.ts";
+import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf } from "./risk.ts";
 
 /** What there is to know of a request before anybody decides it. */
-export type Judged = Pick<Ask, "cwd" | "paths" | "risk">;
+export type Judged = Pick<Ask, "cwd" | "paths" | "refused" | "risk">;
 
 export async function judgeAsk(ask: Ask, folders: Folders): Promise<Judged> {
   const { blockedPath, input, toolName } = ask;
@@ -11,13 +13,40 @@ export async function judgeAsk(ask: Ask, folders: Folders): Promise<Judged> {
   const named = isForFiles ? namedPaths(toolName, input) : [];
   // What Claude Code itself has stumbled over counts as well.
   const all = [...(named ?? []), ...(blockedPath === undefined ? [] : [blockedPath])];
-  const { cwd, places } = await placesOf(all, folders);
+  const { cwd, places, refused } = await placesOf(all, folders);
   const paths = [...new Set(places.flatMap(({ named: path, real = path }) => [path, real]))];
-  const risk = riskOf({ toolName, input, places: named && places });
+  const isTold = named !== undefined && refused.length === 0;
+  const risk = riskOf({ toolName, input, places: isTold ? places : undefined });
   const isOutside = !isForFiles && places.some(({ isInside }) => !isInside);
+  const problem = await problemOf(ask, paths, folders);
   return {
     risk: isOutside ? { level: "all", why: [...risk.why, OUTSIDE] } : risk,
+    ...(isForFiles && refused[0] !== undefined && { refused: notNormal(refused[0]) }),
+    ...(problem !== undefined && { refused: problem }),
     ...(paths.length > 0 && { paths }),
     ...(cwd !== folders.cwd && { cwd }),
   };
+}
+
+/** Why no session may do this. Of what a tool does with a path that is not for files nothing is known. */
+async function problemOf({ input, toolName }: Ask, paths: readonly string[], folders: Folders) {
+  const isForFiles = isFileTool(toolName);
+  const isTold = isForFiles || isShell(toolName) || isLooker(toolName);
+  const others = isTold ? [] : await mayBePaths(input, folders);
+  if (!others) return TOO_MANY;
+  const access = isForFiles && !isEditor(toolName) ? "read" : "write";
+  const closed = protectionOf([...paths, ...others], folders.closed, access);
+  return closed && isClosed(closed);
+}
+
+const TOO_MANY =
+  "Its input has more texts than can be held against what no session may reach. Call the tool with fewer.";
+
+export function isClosed({ path, why }: ProtectedPath): string {
+  return `No session may reach ${path}: it belongs to ${why}. Nobody can allow it here; do without.`;
+}
+
+function notNormal(path: string): string {
+  const shown = JSON.stringify(path.slice(0, 200));
+  return `The path ${shown} ends in white space, or is empty, once it is resolved, and can mean another file. Name the file without it.`;
 }

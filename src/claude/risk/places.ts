@@ -1,6 +1,8 @@
-import { lstat, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { JsonObject } from "../../domain/json.ts";
+import { hasUnseen, normalPath } from "../../security/normal-path.ts";
+import { isInside, realPathOf } from "../../security/paths.ts";
+import type { ProtectedPath } from "../../security/protected-paths.ts";
 import type { Place } from "./risk.ts";
 
 /** Where the paths lie that a request names: the part of judging it that asks the file system. */
@@ -10,21 +12,61 @@ export interface Folders {
   readonly cwd: string;
   readonly additionalDirectories: readonly string[];
   readonly home: string;
+  /** What no file tool may reach. */
+  readonly closed: readonly ProtectedPath[];
+  /** Where its programs are looked for: PATH. */
+  readonly programs: readonly string[];
 }
 
-/** The places, and the session's own folder as it really is. */
-export async function placesOf(named: readonly string[], folders: Folders): Promise<{ places: Place[]; cwd: string }> {
-  const { additionalDirectories: others, cwd, home } = folders;
-  const roots = await Promise.all(
-    [resolve(cwd), ...others.map((folder) => resolve(cwd, folder))].map(async (folder) => realPlace(folder)),
-  );
-  const places = named.map(async (path): Promise<Place> => {
-    const whole = absolute(path, cwd, home);
-    const real = await realPlace(whole);
-    const isInside = real !== undefined && roots.some((root) => root !== undefined && isBelow(real, root));
-    return { named: whole, real, isInside, isRelative: !isAbsolute(path) };
-  });
-  return { places: await Promise.all(places), cwd: roots[0] ?? cwd };
+export interface Places {
+  readonly places: readonly Place[];
+  /** Of these there is no normal form in which they could be judged. */
+  readonly refused: readonly string[];
+  /** The session's own folder as it really is. */
+  readonly cwd: string;
+}
+
+export async function placesOf(named: readonly string[], folders: Folders): Promise<Places> {
+  const { additionalDirectories: others, cwd, home, programs } = folders;
+  const realOf = async (paths: readonly string[]) =>
+    Promise.all(paths.map(async (path) => realPathOf(resolve(cwd, path))));
+  const known = named.length === 0 ? [] : [home, ...programs];
+  const [[ownRoot, ...otherRoots], [realHome, ...onPath]] = await Promise.all([
+    realOf([cwd, ...others]),
+    realOf(known),
+  ]);
+  const roots = [ownRoot, ...otherRoots].filter((root) => root !== undefined);
+  const placeOf = async (path: string): Promise<Place | string> => {
+    const whole = normalPath(path, folders);
+    if (whole === undefined) return path;
+    const real = await realPathOf(whole);
+    const root = real === undefined ? undefined : roots.find((each) => isInside(real, each));
+    const hidden = real === undefined || realHome === undefined ? undefined : hiddenIn(realHome, real);
+    return {
+      named: whole,
+      real,
+      isInside: root !== undefined,
+      isRelative: !isAbsolute(path.trim()),
+      isOnPath: real !== undefined && onPath.includes(dirname(real)),
+      isOfHome: hidden !== undefined && !roots.some((each) => isInside(each, hidden)),
+      isUnseen:
+        hasUnseen(root === undefined || real === undefined ? whole : relative(root, real)) ||
+        hasUnseen(basename(whole)),
+    };
+  };
+  const found = await Promise.all(named.map(placeOf));
+  return {
+    places: found.filter((place) => typeof place !== "string"),
+    refused: found.filter((place) => typeof place === "string"),
+    cwd: ownRoot ?? cwd,
+  };
+}
+
+/** The hidden file or folder directly in the home folder that the path is, or lies in. */
+function hiddenIn(home: string, path: string): string | undefined {
+  if (!isInside(path, home)) return undefined;
+  const [first = ""] = relative(home, path).split(sep);
+  return first.startsWith(".") ? join(home, first) : undefined;
 }
 
 /** What a tool for files names; undefined where that cannot be told. */
@@ -55,46 +97,6 @@ function ofGlob({ path = ".", pattern }: JsonObject): string[] | undefined {
   if (pattern.slice(before.length).includes("..")) return undefined;
   const start = before.slice(0, before.lastIndexOf("/") + 1);
   if (start === "") return [folder];
-  return [isAbsolute(start) || start.startsWith("~") ? start : join(folder, start)];
-}
-
-/** As Claude Code reads it: ~ is the home folder. */
-function absolute(path: string, cwd: string, home: string): string {
-  if (path === "~" || path.startsWith("~/")) return resolve(home, path.slice(2));
-  return resolve(cwd, path);
-}
-
-/** A chain of links that is longer leads in a circle. */
-const LINKS_MOST = 40;
-
-/** Of what is not there, where it would be made: the real path of the nearest folder, and the rest. */
-async function realPlace(path: string, links = 0): Promise<string | undefined> {
-  if (links > LINKS_MOST) return undefined;
-  try {
-    return await realpath(path);
-  } catch (error) {
-    if (!isMissing(error)) return undefined;
-  }
-  const folder = dirname(path);
-  if (folder === path) return undefined;
-  const real = await realPlace(folder, links);
-  if (real === undefined) return undefined;
-  const place = join(real, basename(path));
-  // A link that leads nowhere is written through all the same.
-  const isLink = await lstat(place).then(
-    (found) => found.isSymbolicLink(),
-    () => false,
-  );
-  if (!isLink) return place;
-  const target = await readlink(place).catch(() => undefined);
-  return target === undefined ? undefined : realPlace(resolve(real, target), links + 1);
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
-}
-
-function isBelow(path: string, root: string): boolean {
-  const way = relative(root, path);
-  return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+  // Its own white space is cut off before the pattern follows.
+  return [isAbsolute(start) || start.startsWith("~") ? start : join(folder.trim(), start)];
 }

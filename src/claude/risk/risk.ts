@@ -1,5 +1,6 @@
 import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals/risk.ts";
 import type { JsonObject } from "../../domain/json.ts";
+import { isExecuting } from "../../security/executing-files.ts";
 import { whyOfCommand } from "./commands.ts";
 
 /** How much a request of Claude Code would let happen, by its tool and the places that it names. In doubt it is all. */
@@ -13,6 +14,12 @@ export interface Place {
   readonly isInside: boolean;
   /** It was named relative to a folder that Claude Code may have left. */
   readonly isRelative: boolean;
+  /** It lies in a folder in which programs are looked for. */
+  readonly isOnPath: boolean;
+  /** It is hidden directly in the home folder, or below what is, and the session's folder is not. */
+  readonly isOfHome: boolean;
+  /** Behind the session's folder its name has characters by which it looks like another. */
+  readonly isUnseen: boolean;
 }
 
 export interface Request {
@@ -24,6 +31,8 @@ export interface Request {
 
 /** In the words that people are shown. */
 export const OUTSIDE = "outside the session's folders";
+
+const UNSEEN = "a name with characters that cannot be seen";
 
 const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "NotebookRead"]);
 const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
@@ -59,15 +68,28 @@ const WHY: ReadonlyMap<string, string> = new Map([
 
 const SHELLS: ReadonlySet<string> = new Set(["Bash", "PowerShell"]);
 
+export function isEditor(toolName: string): boolean {
+  return EDITORS.has(toolName);
+}
+
 export function isFileTool(toolName: string): boolean {
   return READERS.has(toolName) || EDITORS.has(toolName);
+}
+
+/** Whether it looks at nothing but the session itself. */
+export function isLooker(toolName: string): boolean {
+  return LOOKERS.has(toolName);
+}
+
+export function isShell(toolName: string): boolean {
+  return SHELLS.has(toolName);
 }
 
 export function riskOf({ input, places, toolName }: Request): Risk {
   if (LOOKERS.has(toolName)) return { level: "reads", why: [] };
   if (toolName === "ExitPlanMode") return { level: "edits", why: ["carries out a plan"] };
   if (isFileTool(toolName)) return ofFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
-  if (SHELLS.has(toolName)) {
+  if (isShell(toolName)) {
     const { command } = input;
     return { level: "all", why: typeof command === "string" ? whyOfCommand(command) : ["command"] };
   }
@@ -81,61 +103,13 @@ function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[]
   const why = [
     ...(places.some(({ isInside }) => !isInside) ? [OUTSIDE] : []),
     ...(isEdit && places.some(({ isRelative }) => isRelative) ? ["a path that is not absolute"] : []),
-    ...(isEdit && places.some(canRun) ? [CAN_RUN] : []),
+    ...(isEdit && places.some(({ isUnseen }) => isUnseen) ? [UNSEEN] : []),
+    ...(isEdit && places.some((place) => place.isUnseen || canRun(place)) ? [CAN_RUN] : []),
   ];
   return why.length > 0 ? { level: "all", why } : { level: least, why };
 }
 
-/** Below these are settings, hooks and tasks that git, a shell, an editor or Claude Code runs by itself. */
-const RUN_FOLDERS: ReadonlySet<string> = new Set([
-  ".claude",
-  ".config",
-  ".devcontainer",
-  ".git",
-  ".githooks",
-  ".husky",
-  ".idea",
-  ".ssh",
-  ".vscode",
-]);
-
-const RUN_FILES: ReadonlySet<string> = new Set([
-  ".bash_aliases",
-  ".bash_login",
-  ".bash_logout",
-  ".bash_profile",
-  ".bashrc",
-  ".claude.json",
-  ".envrc",
-  ".gitconfig",
-  ".gitmodules",
-  ".kshrc",
-  ".mcp.json",
-  ".npmrc",
-  ".pre-commit-config.yaml",
-  ".profile",
-  ".ripgreprc",
-  ".yarnrc",
-  ".yarnrc.yml",
-  ".zlogin",
-  ".zlogout",
-  ".zprofile",
-  ".zshenv",
-  ".zshrc",
-  "lefthook.yml",
-]);
-
-/** Where Claude Code itself puts work trees, in which ordinary files lie. */
-const WORK_TREE = /[\\/]\.claude[\\/]worktrees[\\/][^\\/]+/;
-
-function canRun({ named, real = named }: Place): boolean {
-  return [named, real].some((path) => {
-    // Some file systems take no notice of case, others of a dot or a space at the end.
-    const parts = path
-      .toLowerCase()
-      .replace(WORK_TREE, "")
-      .split(/[\\/]/)
-      .map((part) => part.replace(/[. ]+$/, ""));
-    return parts.some((part) => RUN_FOLDERS.has(part)) || RUN_FILES.has(parts.at(-1) ?? "");
-  });
+/** Whether what lies there can run commands: as the place is named, and as it really is. */
+export function canRun({ isOnPath, isOfHome, named, real = named }: Place): boolean {
+  return isOnPath || isOfHome || isExecuting(named) || isExecuting(real);
 }

@@ -1,10 +1,10 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { createHash } from "node:crypto";
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Principal } from "../../domain/principal.ts";
-import { PROCESS_VARIABLE } from "../../domain/environment.ts";
-import { configFolder, stateFile } from "../environment.ts";
+import { readSmall } from "../../security/files/plain-file.ts";
+import { configFolder, STATE_MOST_BYTES, stateFile } from "../environment.ts";
 
 /** All that is fixed when a spare is started. Sessions with the same key can take the same spare. */
 export interface Recipe {
@@ -31,10 +31,9 @@ export async function recipeOf(
   const isOwn = fixed.resume !== undefined || fixed.debug !== undefined || fixed.debugFile !== undefined;
   if (cwd === undefined || permissionMode === "bypassPermissions" || isOwn) return undefined;
   const { sessionId: _, env = {}, ...rest } = fixed;
-  const { [PROCESS_VARIABLE]: __, ...kept } = env;
   const stamp = await configurationStamp(env);
   const key = createHash("sha256")
-    .update(JSON.stringify([principal, wrapper, rest, kept, stamp]))
+    .update(JSON.stringify([principal, wrapper, rest, env, stamp]))
     .digest("hex");
   const claim = {
     cwd,
@@ -69,7 +68,7 @@ async function configurationStamp(environment: Readonly<Record<string, string | 
 /** Claude Code writes to its state file all the time: of what stands in it, only the user's own MCP servers matter. */
 async function userServers(file: string): Promise<unknown> {
   try {
-    const state: unknown = JSON.parse(await readFile(file, "utf8"));
+    const state: unknown = JSON.parse(await readSmall(file, STATE_MOST_BYTES));
     return typeof state === "object" && state !== null && "mcpServers" in state ? state.mcpServers : undefined;
   } catch {
     return undefined;

@@ -1,10 +1,10 @@
-import type { CanUseTool, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
+import type { CanUseTool, HookCallback, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { firstMark, PROCESS_VARIABLE } from "../../domain/environment.ts";
+import { firstMark } from "../../domain/environment.ts";
 import type { Bindings, Launch } from "../process/launch.ts";
+import { hooksOf } from "../process/looking.ts";
 import type { Spawned, Spawner } from "../supervise/spawn.ts";
-import { killTree } from "../supervise/tree.ts";
 import type { Claim, Recipe } from "./recipe.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
@@ -21,6 +21,7 @@ export class Spare {
   readonly #up: Promise<SpareProcess>;
   #spawned: Spawned | undefined;
   #ask: CanUseTool | undefined;
+  #look: HookCallback | undefined;
   #ended = false;
 
   constructor({ key, options, wrapper }: Recipe, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
@@ -31,9 +32,10 @@ export class Spare {
       options: {
         ...options,
         sessionId: this.sessionId,
-        env: { ...options.env, [PROCESS_VARIABLE]: this.mark },
         canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
-        spawnClaudeCodeProcess: (request) => spawner.spawn(request, (spawned) => this.#follow(spawned), wrapper),
+        hooks: hooksOf(async (...about) => (this.#look ? this.#look(...about) : {}), options.hooks),
+        spawnClaudeCodeProcess: (request) =>
+          spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.mark, wrapper }),
       },
     });
     // Whoever waits for it is told.
@@ -42,7 +44,7 @@ export class Spare {
 
   #follow(spawned: Spawned): void {
     this.#spawned = spawned;
-    if (this.#ended) void this.end();
+    if (this.#ended) this.end();
   }
 
   /** Resolves when it waits for a session; rejects when it has not come up. */
@@ -53,13 +55,13 @@ export class Spare {
   /** Resolves when its process is gone. */
   async gone(): Promise<void> {
     await this.#up.catch(() => undefined);
-    await this.#spawned?.exit;
+    await this.#spawned?.gone;
   }
 
   /** Nothing is lost with it. */
-  async end(): Promise<void> {
+  end(): void {
     this.#ended = true;
-    if (this.#spawned?.pid !== undefined) await killTree(this.#spawned.pid);
+    this.#spawned?.kill();
   }
 
   /** Takes it for the session, or starts one in the ordinary way where it refuses: no prompt goes to it before it is taken. */
@@ -67,16 +69,17 @@ export class Spare {
     try {
       return await this.#claim(claim, bound);
     } catch {
-      await this.end();
+      this.end();
       await this.gone();
       if (bound.signal.aborted) throw new Error("It was stopped before it was started.");
       return cold(bound);
     }
   }
 
-  async #claim(claim: Claim, { ask, onSpawned, prompts, signal }: Bindings): Promise<Query> {
+  async #claim(claim: Claim, { ask, look, onSpawned, prompts, signal }: Bindings): Promise<Query> {
     const spare = await this.#up;
     this.#ask = ask;
+    this.#look = look;
     let decide: (isTaken: boolean) => void = () => undefined;
     const decided = new Promise<boolean>((resolve) => (decide = resolve));
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });

@@ -57,7 +57,7 @@ export class Spares {
     if (!spare) return undefined;
     this.#forget(spare);
     if (spare.key === key) return spare;
-    await spare.end();
+    spare.end();
     await spare.gone();
     return undefined;
   }
@@ -118,7 +118,7 @@ export class Spares {
 
   async #end(spare: Spare): Promise<void> {
     this.#forget(spare);
-    await spare.end();
+    spare.end();
     await spare.gone();
   }
 

@@ -1,32 +1,49 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createInterface } from "node:readline";
+import type { Mark } from "./mark.ts";
+import { carries, endMarked } from "./marked.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**
- * The program behind Reaper: reads `+PID` and `-PID` lines; at the end of its input it asks every process that is
- * still there to end, and kills the trees of those that have not after a while.
+ * The program behind Reaper: reads `+PID NUMBER VALUE` and `-PID` lines; at the end of its input it asks every process that
+ * is still there to end, kills the trees of those that have not after a while, and then all that carries their marks.
  */
 
-const GRACE_MS = 4000;
+const GRACE_MS = 3000;
 const LOOK_EVERY_MS = 100;
+const SWEEP_MS = 60_000;
 
-const watched = new Map<number, Promise<string | undefined>>();
+interface Watched {
+  readonly mark: Mark;
+  readonly startedAt: Promise<string | undefined>;
+}
+
+const watched = new Map<number, Watched>();
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const pid = Number(line.slice(1));
-  if (line.startsWith("+")) watched.set(pid, startTime(pid));
-  else watched.delete(pid);
+  const [, sign, pid, number, value = ""] = /^([+-])(\d+)(?: (\d*) (.*))?$/.exec(line) ?? [];
+  if (sign === "+")
+    watched.set(Number(pid), {
+      mark: { value, number: number === "" ? undefined : number },
+      startedAt: timeOf(Number(pid)),
+    });
+  else watched.delete(Number(pid));
 }
-await Promise.all([...watched].map(async ([pid, started]) => end(pid, await started)));
+await Promise.all([...watched].map(async ([pid, each]) => end(pid, each)));
 
-async function end(pid: number, started: string | undefined): Promise<void> {
-  const isOurs = async () => started !== undefined && (await startTime(pid)) === started;
-  if (!(await isOurs())) return;
-  signal(pid, "SIGTERM");
-  const deadline = Date.now() + GRACE_MS;
-  while (Date.now() < deadline) {
-    await sleep(LOOK_EVERY_MS);
-    if (!(await isOurs())) return;
-  }
-  await killTree(pid);
+/** Where it cannot be told, the mark has to do. */
+async function timeOf(pid: number): Promise<string | undefined> {
+  return startTime(pid).catch(() => undefined);
+}
+
+async function end(pid: number, { mark, startedAt }: Watched): Promise<void> {
+  const started = await startedAt;
+  const isOurs = async () => started !== undefined && (await timeOf(pid)) === started;
+  const deadline = performance.now() + GRACE_MS;
+  if (await isOurs()) signal(pid, "SIGTERM");
+  // One that is stopped hears nothing else.
+  if (await isOurs()) signal(pid, "SIGCONT");
+  while (performance.now() < deadline && (await isOurs())) await sleep(LOOK_EVERY_MS);
+  if (await isOurs()) await killTree(pid);
+  await endMarked((found) => carries(found, mark), SWEEP_MS);
 }

@@ -1,74 +1,188 @@
 import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
-import { existsSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
+import { PROCESS_VARIABLE } from "../../domain/environment.ts";
+import { findProgram } from "../../security/programs.ts";
+import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
+import { LastLines } from "./last-lines.ts";
+import { LineLimit } from "./line-limit.ts";
+import { markOf, MARKS, type Mark, type MarkedServer } from "./mark.ts";
+import { carries, endMarked } from "./marked.ts";
+import type { Means } from "./means.ts";
 import { Reaper } from "./reaper.ts";
+import { Strays } from "./strays.ts";
+import { killTree } from "./tree.ts";
 import { through } from "./wrapper.ts";
 
 const STDERR_KEPT = 4096;
+/** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
+const GONE_WITHIN_MS = 5000;
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly error?: Error;
+}
 
 export interface Spawned {
   readonly pid: number | undefined;
   /** The last words of the process on stderr, a few kilobytes at most. */
   stderrTail(): string;
-  readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null; error?: Error }>;
+  /** Why this server has ended it, where its output was nothing that can be read. */
+  fault(): string | undefined;
+  readonly exit: Promise<Exit>;
+  /** Resolves when it has ended and nothing is left of what it has started. */
+  readonly gone: Promise<unknown>;
+  /** SIGKILL to it and to all that it has started. */
+  kill(): void;
+  /** What it has started and no longer knows of. */
+  readonly strays: Strays;
+}
+
+interface SpawnerOptions {
+  readonly server: MarkedServer;
+  /** Leaves out the Linux mechanism, so that the general one can be tested there. */
+  readonly forceReaper: boolean;
+  /** What gives each process a pid namespace of its own, see `pidNamespace`; nothing where they have none. */
+  readonly isolation?: readonly string[] | undefined;
+}
+
+interface Start {
+  /** Found again by it. Unique in the store. */
+  readonly name: string;
+  /** Stands before the command; the process that is followed is then the wrapper's, with the command below it. */
+  readonly wrapper?: readonly string[];
 }
 
 /** Starts processes that do not outlive this server, whatever ends it. */
 export class Spawner {
+  readonly #server: MarkedServer;
+  readonly #isolation: readonly string[];
   readonly #setpriv: string | undefined;
-  readonly #reaper = new Reaper();
+  readonly #prlimit: string | undefined;
+  readonly #reaper: Reaper | undefined;
+  #count = 0;
 
-  /** `forceReaper` leaves out the Linux mechanism, so that the general one can be tested there. */
-  constructor(options: { forceReaper: boolean }) {
-    this.#setpriv = options.forceReaper ? undefined : findSetpriv();
+  constructor({ forceReaper, isolation = [], server }: SpawnerOptions) {
+    this.#server = server;
+    this.#isolation = isolation;
+    this.#setpriv = forceReaper || process.platform !== "linux" ? undefined : findProgram("setpriv", process.env);
+    this.#prlimit = canNumber() ? findProgram("prlimit", process.env) : undefined;
+    // A namespace ends with the process that the kernel ends with us; all else needs somebody who outlives us.
+    const endsAlone = this.#setpriv !== undefined && isolation.length > 0;
+    this.#reaper = endsAlone ? undefined : new Reaper(this.#prlimit);
   }
 
-  /** `wrapper` stands before the command; the process that is followed is then the wrapper's, with the command below it. */
-  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, wrapper: readonly string[] = []): SpawnedProcess {
-    const [command, args] = this.#guarded(...through(wrapper, request.command, request.args));
+  /** How what is started is found again when it is to end. */
+  get means(): Means {
+    if (this.#isolation.length > 0) return "pid namespace";
+    if (process.platform === "win32") return "tree";
+    return this.#prlimit === undefined ? "variable" : "variable and number";
+  }
+
+  spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, { name, wrapper = [] }: Start): SpawnedProcess {
+    const mark = this.#newMark(name);
+    const [command, args] = this.#guarded(mark, ...through(wrapper, request.command, request.args));
     const { cwd, env } = request;
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,
-      env,
+      env: { ...env, [PROCESS_VARIABLE]: mark.value },
       stdio: "pipe",
       detached: process.platform !== "win32",
       windowsHide: true,
     });
     // Its exit is read from `exit`; a spawn error must not bring the server down.
     child.on("error", () => undefined);
+    // Node then makes no pipes either.
+    if (!hasPipes(child)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
-    onSpawned(this.#follow(child));
+    const followed = this.#follow(child, mark);
+    onSpawned({ ...followed, fault: limitLines(child, followed.kill) });
     return child;
   }
 
-  #guarded(command: string, args: string[]): [string, string[]] {
-    if (this.#setpriv === undefined) return [command, args];
-    return [this.#setpriv, ["--pdeathsig", "TERM", "--", command, ...args]];
+  #newMark(name: string): Mark {
+    this.#count = (this.#count + 1) % MARKS;
+    const mark = markOf(this.#server, name, this.#count);
+    return this.#prlimit === undefined ? { ...mark, number: undefined } : mark;
   }
 
-  #follow(child: ChildProcessWithoutNullStreams): Spawned {
+  /** The kernel is asked to signal the child when its parent dies; pid and arguments stay. */
+  #guarded(mark: Mark, command: string, args: readonly string[]): [string, string[]] {
+    const signal = this.#isolation.length > 0 ? "KILL" : "TERM";
+    const guards = [
+      ...(this.#setpriv === undefined ? [] : [this.#setpriv, "--pdeathsig", signal, "--"]),
+      ...(this.#prlimit === undefined ? [] : [this.#prlimit, `--locks=${mark.number ?? ""}:`, "--"]),
+    ];
+    return through([...guards, ...this.#isolation], command, args);
+  }
+
+  #follow(child: ChildProcessWithoutNullStreams, mark: Mark): Omit<Spawned, "fault"> {
     const { pid } = child;
-    let stderr = "";
-    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-      stderr = (stderr + chunk).slice(-STDERR_KEPT);
+    const stderr = new LastLines(STDERR_KEPT);
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
+    const stderrTail = () => stderr.text;
+    const exit = new Promise<Exit>((resolve) => {
+      child.once("exit", (code, signal) => resolve(this.#exitOf(code, signal)));
+      child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
     });
-    const exit = new Promise<Awaited<Spawned["exit"]>>((resolve) => {
-      child.once("exit", (code, signal) => resolve({ code, signal }));
-      child.once("error", (error) => resolve({ code: null, signal: null, error }));
-    });
-    if (pid !== undefined && this.#setpriv === undefined) {
-      this.#reaper.watch(pid);
-      void exit.then(() => this.#reaper.forget(pid));
-    }
-    return { pid, exit, stderrTail: () => stderr };
+    const endAll = async () => endMarked((found) => carries(found, mark), GONE_WITHIN_MS).catch(() => undefined);
+    const strays = new Strays({ mark, pid, isIsolated: this.#isolation.length > 0 });
+    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, strays, stderrTail };
+    this.#reaper?.watch(pid, mark);
+    const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
+    const kill = () =>
+      void killTree(pid)
+        .catch(() => undefined)
+        .then(endAll);
+    return { pid, exit, gone, kill, strays, stderrTail };
+  }
+
+  /** What is first in a namespace cannot die of the signal that has ended the command: it tells it as a shell does. */
+  #exitOf(code: number | null, signal: NodeJS.Signals | null): Exit {
+    if (this.#isolation.length === 0 || code === null || code <= SIGNALLED) return { code, signal };
+    const named = Object.entries(constants.signals).find(([, number]) => number === code - SIGNALLED)?.[0];
+    return named !== undefined && isSignal(named) ? { code: null, signal: named } : { code, signal };
   }
 }
 
-/** util-linux's setpriv asks the kernel to send TERM to the child when its parent dies; it keeps the pid. */
-function findSetpriv(): string | undefined {
-  if (process.platform !== "linux") return undefined;
-  const folders = (process.env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
-  return folders.map((folder) => join(folder, "setpriv")).find((file) => existsSync(file));
+/** Its types say that they are always there. */
+function hasPipes({ stdin }: { readonly stdin?: unknown }): boolean {
+  return stdin !== undefined && stdin !== null;
+}
+
+function explained(error: Error): Error {
+  return isOutOfDescriptors(error) ? new Error(outOfDescriptorsText(), { cause: error }) : error;
+}
+
+/** Bounds what the SDK reads of the child, which ends where it passes them. The returned function says why it was ended. */
+function limitLines(child: ChildProcessWithoutNullStreams, kill: () => void): Spawned["fault"] {
+  let fault: string | undefined;
+  const { stdout } = child;
+  const limit = new LineLimit((why) => {
+    fault = `${why}, and was ended`;
+    stdout.destroy();
+    kill();
+  });
+  stdout.on("error", () => undefined);
+  // The SDK reads `stdout`; Node itself keeps to `stdio`.
+  child.stdout = stdout.pipe(limit);
+  return () => fault;
+}
+
+const SIGNALLED = 128;
+
+function isSignal(name: string): name is NodeJS.Signals {
+  return name in constants.signals;
+}
+
+/** Whether the limit that carries the number can be set: nobody has lowered the bound of it. */
+function canNumber(): boolean {
+  try {
+    return /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));
+  } catch {
+    return false;
+  }
 }

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { readdir, readFile } from "node:fs/promises";
+import { readdirSync, readFileSync } from "node:fs";
+import { setImmediate as breathe } from "node:timers/promises";
 import { promisify } from "node:util";
+import { isOutOfDescriptors } from "../../security/descriptors.ts";
 
 /**
  * Process trees, because a Claude Code that is killed leaves its shells behind. A pid alone names nobody (pids are
@@ -10,14 +11,20 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-const PS_MAX = 64 * 1024 * 1024;
+/** Looked at in one go; between two of them everybody else gets their turn. */
+const AT_ONCE = 100;
 
-interface Entry {
-  pid: number;
-  parent: number;
+export interface Entry {
+  readonly pid: number;
+  readonly parent: number;
+  /** To put siblings into the order in which they began. */
+  readonly started: number;
 }
 
-/** When the process began, in whatever unit the system counts; undefined when there is no such process. */
+/**
+ * When the process began, in whatever unit the system counts; undefined when there is no such process. Rejects where that
+ * cannot be told for want of file descriptors: a process that lives must not be taken for one that is gone.
+ */
 export async function startTime(pid: number): Promise<string | undefined> {
   if (process.platform === "linux") return statNow(pid)?.started;
   if (process.platform === "win32") return isAlive(pid) ? "unknown" : undefined;
@@ -33,43 +40,18 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** SIGKILL to the process and all its descendants, leaves last so that none is lost to a new parent meanwhile. */
+/**
+ * SIGKILL to the process and all its descendants, in one go once they are known. Nobody is stopped first: whoever dies
+ * between a stop and a kill leaves a stopped process for ever. What is born meanwhile is found by its mark.
+ */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
     await run("taskkill", ["/pid", String(pid), "/T", "/F"]).catch(() => undefined);
     return;
   }
-  signal(pid, "SIGSTOP");
-  const family = descendants(pid, await listProcesses());
-  for (const member of [pid, ...family]) signal(member, "SIGKILL");
-}
-
-/**
- * SIGKILL to every process that has `variable` ("NAME=value") in its environment: what a dead process has started,
- * wherever it stands in the tree by now. Nothing on Windows, where the environment of others cannot be read.
- */
-export async function killMarked(variable: string): Promise<void> {
-  for (const pid of await findMarked(variable)) signal(pid, "SIGKILL");
-}
-
-export async function findMarked(variable: string): Promise<number[]> {
-  if (process.platform === "win32") return [];
-  if (process.platform === "linux") {
-    const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
-    const marks = await Promise.all(pids.map(async (pid) => hasVariable(pid, variable)));
-    return pids.filter((_, index) => marks[index]);
-  }
-  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: PS_MAX }).catch(() => ({
-    stdout: "",
-  }));
-  const lines = stdout.split("\n").filter((line) => line.includes(` ${variable}`));
-  return lines.map((line) => Number.parseInt(line, 10)).filter((pid) => pid > 0);
-}
-
-async function hasVariable(pid: number, variable: string): Promise<boolean> {
-  // Those of other users cannot be read, and are not ours.
-  const environment = await readFile(`/proc/${String(pid)}/environ`, "utf8").catch(() => "");
-  return environment.split("\0").includes(variable);
+  // Where the others cannot be seen at present, their mark finds them later.
+  const all = await listProcesses().catch(() => []);
+  for (const member of [pid, ...descendants(pid, all)]) signal(member, "SIGKILL");
 }
 
 /** Signals a process that may be gone already. */
@@ -81,23 +63,54 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-function descendants(pid: number, all: readonly Entry[]): number[] {
-  const children = all.filter(({ parent }) => parent === pid).map((entry) => entry.pid);
-  return children.flatMap((child) => [child, ...descendants(child, all)]);
+/** Parents before their children. A chain may be of any length, and a pid used twice while the list was made closes a circle. */
+export function descendants(pid: number, all: readonly Entry[]): number[] {
+  const children = new Map<number, number[]>();
+  for (const { parent, pid: child } of all) {
+    const siblings = children.get(parent);
+    if (siblings) siblings.push(child);
+    else children.set(parent, [child]);
+  }
+  const family = new Set([pid]);
+  // What is added on the way is gone through as well.
+  for (const member of family) for (const child of children.get(member) ?? []) family.add(child);
+  family.delete(pid);
+  return [...family];
 }
 
-async function listProcesses(): Promise<Entry[]> {
+export function ancestors(pid: number, all: readonly Entry[]): number[] {
+  const parents = new Map(all.map((entry) => [entry.pid, entry.parent]));
+  const line = new Set([pid]);
+  for (const member of line) {
+    const parent = parents.get(member);
+    if (parent !== undefined) line.add(parent);
+  }
+  line.delete(pid);
+  return [...line];
+}
+
+/** With one file open at a time. Rejects where even that is too much: a list with gaps would hide who belongs to whom. */
+export async function listProcesses(): Promise<Entry[]> {
   if (process.platform === "linux") {
-    const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
-    const entries = await Promise.all(pids.map(async (pid) => ({ pid, stat: await statOf(pid) })));
-    return entries.flatMap(({ pid, stat }) => (stat ? [{ pid, parent: stat.parent }] : []));
+    const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+    const found: Entry[] = [];
+    for (let at = 0; at < pids.length; at += AT_ONCE) {
+      found.push(...pids.slice(at, at + AT_ONCE).flatMap((pid) => entryOf(Number(pid)) ?? []));
+      await breathe();
+    }
+    return found;
   }
   const { stdout } = await run("ps", ["-A", "-o", "pid=,ppid="]).catch(() => ({ stdout: "" }));
   return stdout
     .trim()
     .split("\n")
     .map((line) => line.trim().split(/\s+/).map(Number))
-    .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent }] : []));
+    .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent, started: pid }] : []));
+}
+
+/** One that has ended, and whose parent has not looked yet: nobody can end it. */
+export function isZombie(pid: number): boolean {
+  return process.platform === "linux" && statNow(pid) === undefined;
 }
 
 interface Stat {
@@ -105,15 +118,17 @@ interface Stat {
   started: string;
 }
 
-async function statOf(pid: number): Promise<Stat | undefined> {
-  return parsedStat(await readFile(`/proc/${String(pid)}/stat`, "utf8").catch(() => ""));
+function entryOf(pid: number): Entry | undefined {
+  const stat = statNow(pid);
+  return stat && { pid, parent: stat.parent, started: Number(stat.started) };
 }
 
 /** At once: the kernel answers from memory, and each look at another server's session asks for it. */
 function statNow(pid: number): Stat | undefined {
   try {
     return parsedStat(readFileSync(`/proc/${String(pid)}/stat`, "utf8"));
-  } catch {
+  } catch (error) {
+    if (isOutOfDescriptors(error)) throw error;
     return undefined;
   }
 }

@@ -1,7 +1,9 @@
 import { createInterface } from "node:readline/promises";
 import { ConfigError } from "../../config/error.ts";
+import { readDepth } from "../../config/load.ts";
 import { AppError } from "../../domain/error.ts";
 import { statusOf, type SessionStatus } from "../../domain/session.ts";
+import { depthAbove } from "../../security/ancestors.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { rowOf, table } from "./rows.ts";
 import { allSessions, findSession, withStore, type SessionRecord, type Store } from "./store.ts";
@@ -33,6 +35,11 @@ interface Choice {
 export async function remove(argv: string[]): Promise<number> {
   const { positionals: ids, values } = readArguments("delete", argv, FLAGS);
   const { "older-than": age, yes = false } = values;
+  if (Math.max(readDepth(process.env), depthAbove(process.pid)) > 0) {
+    throw new ConfigError(
+      "sessions delete does nothing inside a session of claude-code-mcp. Run it in a shell of your own.",
+    );
+  }
   if (ids.length > 0 === (age !== undefined)) {
     throw new ConfigError("sessions delete needs the ids of sessions, or else --older-than, for instance 30d.");
   }

@@ -6,7 +6,7 @@ import type { StoredEvent } from "../../domain/event.ts";
 import { oneId, oneOf, readArguments } from "./arguments.ts";
 import { findSession, withStore, type SessionRecord, type Store } from "./store.ts";
 import { Transcript } from "./transcript.ts";
-import { count } from "./words.ts";
+import { count, jsonLine } from "./words.ts";
 
 const FLAGS = { format: { type: "string" }, output: { type: "string" }, force: { type: "boolean" } } as const;
 
@@ -22,7 +22,7 @@ interface Format {
 const FORMATS = {
   jsonl: (): Format => ({
     begin: () => "",
-    page: (events) => events.map((event) => `${JSON.stringify(event)}\n`).join(""),
+    page: (events) => events.map((event) => jsonLine(event)).join(""),
   }),
   markdown: (): Format => new Transcript(),
 };

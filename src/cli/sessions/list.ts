@@ -3,7 +3,7 @@ import { SessionStatus } from "../../domain/session.ts";
 import { noId, oneOf, pointInTime, readArguments, wholeNumber } from "./arguments.ts";
 import { rowOf, summary, table, type Row } from "./rows.ts";
 import { allSessions, withStoreIfAny, type Store } from "./store.ts";
-import { oneLine } from "./words.ts";
+import { oneLine, jsonLine } from "./words.ts";
 
 const FLAGS = {
   status: { type: "string", multiple: true },
@@ -67,5 +67,5 @@ function moreLine({ more, rows }: Found): string {
 
 function inJson({ more, rows }: Found): string {
   const sessions = rows.map(({ prompt, record }) => ({ ...summary(record), prompt: oneLine(prompt, PROMPT_JSON) }));
-  return `${JSON.stringify({ sessions, more })}\n`;
+  return jsonLine({ sessions, more });
 }

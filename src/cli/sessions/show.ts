@@ -16,6 +16,7 @@ import {
   statusWord,
   subject,
   usd,
+  jsonLine,
 } from "./words.ts";
 
 /** Of the prompt, in characters. */
@@ -84,7 +85,7 @@ function inJson({ asks, ended, prompt, record, result }: Told): string {
     background,
     ...(ended && { result: { text: result, outcome: ended.data.outcome, endedAt: isoTime(ended.at) } }),
   };
-  return `${JSON.stringify(answer)}\n`;
+  return jsonLine(answer);
 }
 
 function inWords(told: Told, now: number): string {

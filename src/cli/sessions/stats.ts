@@ -4,7 +4,7 @@ import { tell } from "./stats/page.ts";
 import { readSession } from "./stats/reading.ts";
 import { Tally } from "./stats/tally.ts";
 import { allSessions, withStoreIfAny } from "./store.ts";
-import { isoTime } from "./words.ts";
+import { isoTime, jsonLine } from "./words.ts";
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 
@@ -25,6 +25,6 @@ export async function stats(argv: string[]): Promise<number> {
   );
   const report = tally.report();
   const of = { ...(since !== undefined && { since: isoTime(since) }), ...(cwd !== undefined && { cwd }) };
-  process.stdout.write(values.json === true ? `${JSON.stringify({ ...of, ...report })}\n` : tell(report));
+  process.stdout.write(values.json === true ? jsonLine({ ...of, ...report }) : tell(report));
   return 0;
 }

@@ -41,21 +41,42 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
 
 /**
  * The rules by which an answer to the request is remembered: what Claude Code suggests to allow from now on, or else the
- * tool, or of a command just this one. Rules only: it also suggests further folders, and a mode in which edits and deletions
- * run unasked, which is more than anybody means who allows one tool. [] where it cannot be remembered.
+ * tool. Of a command just this one, unless its program does the same harmless thing with any words. Rules only: Claude Code
+ * also suggests further folders, and a mode in which edits and deletions run unasked, which is more than anybody means who
+ * allows one tool. [] where it cannot be remembered.
  */
 export function rulesToRemember({ input, suggestions = [], toolName }: Ask): string[] {
   const suggested = suggestions.flatMap((suggestion) => {
     const update = PermissionUpdate.safeParse(suggestion).data;
-    if (update?.type !== "addRules" || update.behavior !== "allow") return [];
-    return update.rules.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent));
+    return update?.type === "addRules" && update.behavior === "allow" ? update.rules : [];
   });
   const { command } = input;
+  const isEnough =
+    suggested.length > 0 && (typeof command !== "string" || suggested.every((rule) => isHarmless(toolName, rule)));
   // In a rule a star is any text, which nobody has seen.
   const isPattern = typeof command === "string" && command.includes("*");
   const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
-  const rules = suggested.length > 0 ? suggested : own;
+  const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent)) : own;
   return [...new Set(rules)].filter((text) => text.length <= LONGEST && parseRule(text, "allow").ok);
+}
+
+/**
+ * Whatever their words, these run nothing, write nothing and show the contents of no file: they tell names (ls, realpath, basename,
+ * dirname, which), sizes (df, stat), the machine and its user (id, uname, whoami, uptime), or what they were given (echo, pwd).
+ * No others: `npm test` takes a shell to run its script with, `git log` a file to write to, `tar cf` a command, `du` a file of
+ * names, which its errors show.
+ */
+const HARMLESS: ReadonlySet<string> = new Set(
+  "basename df dirname echo id ls pwd realpath stat uname uptime which whoami".split(" "),
+);
+
+function isHarmless(
+  asked: string,
+  { ruleContent = "", toolName }: { toolName: string; ruleContent?: string },
+): boolean {
+  if (asked !== "Bash" || toolName !== "Bash") return false;
+  const [, program = ""] = /^([a-z]+)(?::\*|(?: [^*]*)?(?: \*)?)$/.exec(ruleContent) ?? [];
+  return HARMLESS.has(program);
 }
 
 function textOf(toolName: string, content: string | undefined): string {

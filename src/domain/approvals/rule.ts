@@ -15,6 +15,13 @@ export interface Rule {
 export const RULE_BEHAVIORS = ["allow", "ask", "deny"] as const;
 export type RuleBehavior = (typeof RULE_BEHAVIORS)[number];
 
+/** Tool and content of what may be a rule, whatever is wrong with it otherwise. */
+export function readRule(text: string): Pick<Rule, "content" | "toolName"> | undefined {
+  const [, toolName, inside] = SYNTAX.exec(text) ?? [];
+  if (toolName === undefined) return undefined;
+  return { toolName, content: inside === undefined || isEverything(toolName, inside) ? undefined : inside };
+}
+
 type Parsed = { ok: true; rule: Rule } | { ok: false; problem: string };
 
 const SYNTAX = /^([A-Za-z][\w.*-]*)(?:\((.*)\))?$/s;
@@ -26,13 +33,24 @@ export function parseRule(text: string, behavior: RuleBehavior): Parsed {
   const wrong = (problem: string): Parsed => ({ ok: false, problem: `the rule ${shown} ${problem}` });
   const [, toolName, inside] = SYNTAX.exec(text) ?? [];
   if (toolName === undefined || text.length > LONGEST) {
-    return wrong("cannot be read. Write Tool or Tool(content), such as Read, Bash(npm test:*) or Edit(src/**).");
+    return wrong("cannot be read. Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).");
   }
   if (inside?.trim() === "") return wrong("has nothing in its brackets. Leave them out to mean every use of the tool.");
   const content = inside === undefined || isEverything(toolName, inside) ? undefined : inside;
   const problem =
     problemOfName(toolName, behavior) ?? (content === undefined ? undefined : problemOf(toolName, content));
   return problem === undefined ? { ok: true, rule: { text, toolName, content } } : wrong(problem);
+}
+
+/**
+ * A rule that denies, as Claude Code was given it. What cannot be read here, or has a name that is spelt otherwise, denies all
+ * that it could mean: its whole tool.
+ */
+export function readDenying(text: string): Rule {
+  const parsed = parseRule(text, "deny");
+  if (parsed.ok) return parsed.rule;
+  const name = text.split("(", 1)[0]?.trim() ?? "";
+  return { text, toolName: knownTool(name)?.name ?? name, content: undefined };
 }
 
 /** A rule for one of these is a rule for all tools that do the same. */

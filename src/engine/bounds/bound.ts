@@ -5,9 +5,13 @@ import type { Caller } from "../../domain/principal.ts";
 
 /** How much a caller may approve, whichever way: by an answer, by an option of a session, or by its mode. */
 
-/** `most` is the operator's word, `own` that of the session, which can only be stricter. */
+/**
+ * `most` is the operator's word, which does not bind who has the scope decide; `own` that of the session, which can only be
+ * stricter.
+ */
 export function boundOf(most: Bound, { scopes }: Pick<Caller, "scopes">, own: Bound = "all"): Bound {
-  return scopes.includes("approve") ? tighter(most, own) : "none";
+  if (!scopes.includes("approve")) return "none";
+  return scopes.includes("decide") ? own : tighter(most, own);
 }
 
 /** What runs unasked in a mode beside what does so in `default`. */

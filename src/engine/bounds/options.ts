@@ -71,9 +71,9 @@ function cutAgents({ agents }: Given, bound: Bound): Cut {
   return cut.length === 0 ? undefined : [{ agents: Object.fromEntries(changed) }, cut.join(", ")];
 }
 
-/** Commands in the sandbox run unasked unless that is switched off. */
-function cutSandbox({ sandbox }: Given): Cut {
-  if (sandbox?.enabled !== true || sandbox.autoAllowBashIfSandboxed === false) return undefined;
+/** Commands in the sandbox run unasked unless that is switched off; what switches it on can stand in settings. */
+function cutSandbox({ sandbox: { autoAllowBashIfSandboxed: isAllowed, enabled } = {}, sandbox }: Given): Cut {
+  if (isAllowed === false || (enabled !== true && isAllowed !== true)) return undefined;
   return [{ sandbox: { ...sandbox, autoAllowBashIfSandboxed: false } }, "sandbox.autoAllowBashIfSandboxed"];
 }
 

@@ -4,6 +4,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Ask, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 import type { Identity, Origin } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
@@ -39,12 +40,22 @@ export type AgentSignal =
   /** Always the last signal of a process, and always sent. `error` says in one line why it could not run. */
   | { type: "exited"; code: number | null; signal: string | null; error?: string };
 
-/** One running Claude Code. But for `control`, none of these methods throws or blocks; what comes of them arrives as signals. */
+/** What a request would be with another input. */
+export interface Judgement extends Pick<Ask, "cwd" | "paths" | "refused" | "risk"> {
+  /** The rules that deny in the session: its own and those of Claude Code's settings, in Claude Code's words. */
+  readonly denying: readonly string[];
+  /** Of a shell command: the absolute paths that it could mean. Undefined where its text does not show them. */
+  readonly mentions?: readonly string[];
+}
+
+/** One running Claude Code. But for `control` and `judge`, none of these methods throws or blocks; what comes of them arrives as signals. */
 export interface AgentProcess {
   push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void;
   /** Resolves with Claude Code's answer; rejects with an AppError when it refuses, or is gone before it has answered. */
   control(request: ControlRequest): Promise<JsonObject>;
   answer(requestId: string, decision: Decision): void;
+  /** Undefined for a request that is not open; rejects where it cannot be told. */
+  judge(requestId: string, input: JsonObject): Promise<Judgement | undefined>;
   interrupt(): void;
   /** The stop recipe: interrupt, end of input, close, and SIGKILL to the whole tree at the end of its bounds. */
   stop(): void;
@@ -56,6 +67,8 @@ export interface AgentStart {
   sessionId: string;
   principal: Principal;
   options: SessionOptions;
+  /** What the operators allow: of the server that the session began at, and of this one. */
+  policy?: SessionPolicy | undefined;
   /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
   transcriptId: string;
   /** No process has run for this session before: there is nothing to resume. */
@@ -97,12 +110,15 @@ export interface OpenIn {
 }
 
 /** How a folder stands against its last commit in git. */
-export interface WorkTree extends JsonObject {
-  commit: string;
-  diff: string;
-  /** New files, relative to the folder. */
-  untracked: string[];
-}
+export type WorkTree =
+  | {
+      commit: string;
+      diff: string;
+      /** New files, relative to the folder. */
+      untracked: string[];
+    }
+  /** Why nothing of it is shown, in sentences. */
+  | { refused: string };
 
 /** Processes that were started ahead of the sessions that will have them. */
 export interface Spares {
@@ -116,11 +132,10 @@ export interface AgentRuntime {
   /**
    * Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field, and
    * PERMISSION_DENIED for a principal of whom it is not known what his sessions may use; so does all else that takes one.
-   * Resolves with the options; where the principal is confined to folders, their paths as they really are.
+   * Resolves with the options; where the principal is confined to folders, their paths as they really are. Folders of the
+   * policy that a session began under bind as those of this server do, here and in all that takes a policy.
    */
-  check(principal: Principal, options: SessionOptions): Promise<SessionOptions>;
-  /** What a request of a session with these options would let happen, and where: before anybody decides it. */
-  judge(principal: Principal, options: SessionOptions, ask: Ask): Promise<Pick<Ask, "cwd" | "paths" | "risk">>;
+  check(principal: Principal, options: SessionOptions, policy?: SessionPolicy): Promise<SessionOptions>;
   /** The id that a new session will have, known before its process starts (a spare process owns its id). */
   reserve(principal: Principal, options: SessionOptions): Promise<string>;
   readonly spares: Spares;
@@ -128,10 +143,14 @@ export interface AgentRuntime {
   attach(
     principal: Principal,
     sources: readonly AttachmentSource[],
-    options: Pick<SessionOptions, "cwd">,
+    session: { readonly cwd: string; readonly policy?: SessionPolicy | undefined },
   ): Promise<Attachment[]>;
   /** Undefined where the folder is in no repository. Refuses a folder as `check` does. */
-  workTree(principal: Principal, options: Pick<SessionOptions, "cwd" | "env">): Promise<WorkTree | undefined>;
+  workTree(
+    principal: Principal,
+    options: Pick<SessionOptions, "cwd" | "env">,
+    policy?: SessionPolicy,
+  ): Promise<WorkTree | undefined>;
   /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
   find(
     principal: Principal,
@@ -146,6 +165,8 @@ export interface AgentRuntime {
   identify(principal: Principal, options: SessionOptions): Promise<Identity>;
   /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
   endLeftover(leftover: Leftover): Promise<void>;
+  /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */
+  endAbandoned(): Promise<number>;
   /** Resolves when no process of this runtime is left. Whoever calls it has stopped them; stopping has its bounds. */
   drain(): Promise<void>;
 }

@@ -1,7 +1,9 @@
 import type { Command, CommandReply } from "../../domain/command.ts";
+import { AppError, type Refusal } from "../../domain/error.ts";
 import type { EventType, SessionEvent, StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { SessionState, SessionStatus } from "../../domain/session.ts";
 
 /** Somewhere to keep sessions. */
@@ -10,6 +12,8 @@ export interface NewSession {
   id: string;
   principal: Principal;
   spec: SessionOptions;
+  /** What the operator of the server that makes it allows; it stays as it is. */
+  policy?: SessionPolicy;
   state: SessionState;
   at: number;
   /** Unique per principal: the second create with it gives back the first session. */
@@ -20,6 +24,8 @@ export interface SessionRecord {
   readonly id: string;
   readonly principal: Principal;
   readonly spec: SessionOptions;
+  /** That under which the session began; undefined where a server made it that stored none. */
+  readonly policy: SessionPolicy | undefined;
   readonly state: SessionState;
   readonly title: string | undefined;
   readonly createdAt: number;
@@ -89,6 +95,21 @@ export class ConflictError extends Error {
   override readonly name = "ConflictError";
 }
 
+/** Why a session cannot be told of, or worked in, at present; `isLoss` as the store says it. */
+export class StoreTroubleError extends AppError {
+  readonly isLoss: boolean;
+
+  constructor({ code, message }: Refusal, sessionId: string, loss: boolean) {
+    super(code, message, { sessionId });
+    this.isLoss = loss;
+  }
+}
+
+/** Whether the store says that what was stored before may be missing, or may no longer be changed by this server. */
+export function isLoss(error: unknown): boolean {
+  return error instanceof Error && "isLoss" in error && error.isLoss === true;
+}
+
 /** Nobody answered a sent command in time. */
 export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
@@ -123,6 +144,8 @@ export interface SessionBackend {
   /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
   send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
   inbox(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
+  /** Where the servers of this store are reached over HTTP, those of the last day included. */
+  urls(): Promise<string[]>;
   /** Bytes that the store takes up. */
   size(): Promise<number>;
   /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */

@@ -1,7 +1,7 @@
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import type { Ask } from "../../domain/permission.ts";
-import { allowsCommand, fitsGlob, speaksOfCommand } from "./command.ts";
+import { allowsCommand, fitsGlob, isExactly, judgeCommand, speaksOfCommand } from "../../security/shell/rules.ts";
 import { matchesPath, type Bases } from "./path.ts";
 
 /**
@@ -17,17 +17,41 @@ export interface Verdict {
   readonly behavior: RuleBehavior;
   /** The rule's text. */
   readonly rule: string;
+  /** The rule may not be meant: it cannot be told what the command runs. */
+  readonly isUnclear?: true;
 }
 
 /** Undefined where no rule says anything. */
 export function judge(ask: Ask, rules: Rules, cwd: string): Verdict | undefined {
   const bases = basesOf(ask, rules, cwd);
-  for (const behavior of ["deny", "ask", "allow"] as const) {
-    const isStrict = behavior === "allow";
-    const rule = rules[behavior].find((each) => (isStrict ? allows(each, ask, bases) : speaksOf(each, ask, bases)));
+  for (const behavior of ["deny", "ask"] as const) {
+    const rule = rules[behavior].find((each) => speaksOf(each, ask, bases));
     if (rule) return { behavior, rule: rule.text };
   }
-  return undefined;
+  const unclear = isUnclear(rules, ask);
+  const allowing = rules.allow.find((each) => allows(each, ask, bases) && (!unclear || isTheCommand(each, ask)));
+  if (allowing) return { behavior: "allow", rule: allowing.text };
+  return unclear && { behavior: "ask", rule: unclear.text, isUnclear: true };
+}
+
+/** A rule that may be meant, where it cannot be told what a command runs: somebody is asked, unless just this command is allowed. */
+function isUnclear(rules: Rules, { input, toolName }: Ask): Rule | undefined {
+  const shell = shellOf(toolName);
+  const { command } = input;
+  if (shell === undefined || typeof command !== "string") return undefined;
+  const speaking = [...rules.deny, ...rules.ask].filter(
+    (rule) => rule.toolName === shell && rule.content !== undefined,
+  );
+  return speaking.find(({ content = "" }) => {
+    const verdict = judgeCommand({ ask: [], deny: [content] }, command, shell === "Bash");
+    return verdict?.behavior === "unreadable";
+  });
+}
+
+/** Whether the rule allows just this command, letter by letter. */
+export function isTheCommand({ content }: Rule, { input }: Ask): boolean {
+  const { command } = input;
+  return content !== undefined && typeof command === "string" && isExactly(content, command);
 }
 
 export function basesOf({ cwd: real }: Ask, { home }: Pick<Rules, "home">, cwd: string): Bases {
@@ -41,7 +65,7 @@ export function allows(rule: Rule, ask: Ask, bases: Bases): boolean {
   const { content } = rule;
   if (content === undefined) return true;
   const { input, paths = [], toolName } = ask;
-  if (isShell(toolName)) {
+  if (shellOf(toolName) !== undefined) {
     const { command } = input;
     return typeof command === "string" && allowsCommand(content, command, toolName === "Bash");
   }
@@ -50,18 +74,36 @@ export function allows(rule: Rule, ask: Ask, bases: Bases): boolean {
 }
 
 function speaksOf(rule: Rule, ask: Ask, bases: Bases): boolean {
-  if (!namesTool(rule.toolName, ask.toolName)) return false;
+  if (!namesTool(rule.toolName, ask.toolName) && rule.toolName !== shellOf(ask.toolName)) return false;
   const { content } = rule;
   if (content === undefined) return true;
   const { input, paths, toolName } = ask;
-  if (isShell(toolName)) return typeof input["command"] !== "string" || speaksOfCommand(content, input["command"]);
+  const shell = shellOf(toolName);
+  if (shell !== undefined) {
+    const { command } = input;
+    return typeof command !== "string" || speaksOfCommand(content, command, shell === "Bash");
+  }
   // What cannot be told may be what is meant.
   if (isForFiles(rule)) return paths?.some((path) => matchesPath(content, path, bases, true)) ?? true;
   return saysContent(content, ask, true);
 }
 
-function isShell(toolName: string): boolean {
-  return toolName === "Bash" || toolName === "PowerShell";
+/** Whether a rule for files speaks of what a shell command mentions; where its text does not show that, it may. */
+export function speaksOfMention(
+  rule: Rule,
+  toolName: string,
+  mentions: readonly string[] | undefined,
+  bases: Bases,
+): boolean {
+  const { content } = rule;
+  if (content === undefined || !isForFiles(rule) || shellOf(toolName) === undefined) return false;
+  return mentions?.some((path) => matchesPath(content, path, bases, true)) ?? true;
+}
+
+/** Whose rules hold for the commands of the tool: what Monitor watches is run by Bash. */
+function shellOf(toolName: string): "Bash" | "PowerShell" | undefined {
+  if (toolName === "Bash" || toolName === "Monitor") return "Bash";
+  return toolName === "PowerShell" ? "PowerShell" : undefined;
 }
 
 function isForFiles({ toolName }: Rule): boolean {

@@ -1,3 +1,5 @@
+import { foldedPath, foldedSpellings } from "../../security/normal-path.ts";
+
 /** Rules for paths, written as in a .gitignore: what matches a folder matches all that is in it. */
 
 export interface Bases {
@@ -6,14 +8,20 @@ export interface Bases {
   readonly home: string;
 }
 
-/** `//x` is absolute, `~/x` in the home folder, `/x`, `./x` and `x/y` in the session's folder, `x` at any depth in it. */
-export function matchesPath(content: string, path: string, bases: Bases, ignoresCase: boolean): boolean {
+/**
+ * `//x` is absolute, `~/x` in the home folder, `/x`, `./x` and `x/y` in the session's folder, `x` at any depth in it. Widely:
+ * whatever a file system could take for the same path matches too.
+ */
+export function matchesPath(content: string, path: string, bases: Bases, widely: boolean): boolean {
   const { pattern, starts } = rootOf(content, bases);
-  const expression = toExpression(pattern, ignoresCase);
-  return starts.some((start) => {
-    const way = wayFrom(slashed(start), slashed(path), ignoresCase);
-    return way !== undefined && expression.test(way);
-  });
+  const expression = toExpression(pattern, widely);
+  const spellings = widely ? foldedSpellings(path) : [path];
+  return starts.some((start) =>
+    spellings.some((spelling) => {
+      const way = wayFrom(slashed(widely ? foldedPath(start) : start), slashed(spelling));
+      return way !== undefined && expression.test(way);
+    }),
+  );
 }
 
 function rootOf(content: string, { cwd, home }: Bases): { pattern: string; starts: readonly string[] } {
@@ -34,39 +42,38 @@ function slashed(path: string): string {
 }
 
 /** Undefined for what does not lie below `start`; "" for itself. */
-function wayFrom(start: string, path: string, ignoresCase: boolean): string | undefined {
+function wayFrom(start: string, path: string): string | undefined {
   const folder = start.endsWith("/") ? start : `${start}/`;
-  const [one, other] = ignoresCase ? [folder.toLowerCase(), path.toLowerCase()] : [folder, path];
-  if (`${other}/` === one) return "";
-  return other.startsWith(one) ? path.slice(folder.length) : undefined;
+  if (`${path}/` === folder) return "";
+  return path.startsWith(folder) ? path.slice(folder.length) : undefined;
 }
 
-function toExpression(pattern: string, ignoresCase: boolean): RegExp {
+function toExpression(pattern: string, widely: boolean): RegExp {
   const parts = pattern
     .split("/")
     .filter((part, index, all) => part !== "" && !(part === "**" && all[index - 1] === "**"));
   const source = parts.map((part, index) => {
     const isLast = index === parts.length - 1;
     if (part === "**") return isLast ? ".*" : "(?:[^/]+/)*";
-    return `${toSegment(part)}${isLast ? "(?:/.*)?" : "/"}`;
+    return `${toSegment(part, widely)}${isLast ? "(?:/.*)?" : "/"}`;
   });
-  return new RegExp(`^${source.join("")}$`, ignoresCase ? "isu" : "su");
+  return new RegExp(`^${source.join("")}$`, widely ? "isu" : "su");
 }
 
 /** `*` and `?` stay in a folder, [a-z] is one of these characters. */
-function toSegment(part: string): string {
+function toSegment(part: string, widely: boolean): string {
   const set = /\[([!^]?)([^\]/]+)\]/g;
   let [source, at] = ["", 0];
   for (const { 0: whole, 1: not = "", 2: members = "", index } of part.matchAll(set)) {
-    source += plain(part.slice(at, index));
+    source += plain(part.slice(at, index), widely);
     source += `[${not === "" ? "" : "^/"}${members.replaceAll(/[\\\]^[]/g, "\\$&")}]`;
     at = index + whole.length;
   }
-  return source + plain(part.slice(at));
+  return source + plain(part.slice(at), widely);
 }
 
-function plain(text: string): string {
-  return text
+function plain(text: string, widely: boolean): string {
+  return (widely ? foldedPath(text) : text)
     .replaceAll(/[.+^${}()|[\]\\/]/g, "\\$&")
     .replaceAll(/\*+/g, "[^/]*")
     .replaceAll("?", "[^/]");

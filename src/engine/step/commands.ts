@@ -3,6 +3,8 @@ import type { Refusal } from "../../domain/error.ts";
 import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
+import type { Judgement } from "../ports.ts";
+import { whyNotChanged } from "./asks/changed.ts";
 import { giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
@@ -19,12 +21,12 @@ const QUEUE_MAX = 50;
 /** Characters. */
 const REASON_MAX = 500;
 
-export function onCommand(draft: Draft, command: Command): void {
+export function onCommand(draft: Draft, command: Command, judgement?: Judgement): void {
   switch (command.kind) {
     case "prompt":
       return onPrompt(draft, command);
     case "answer":
-      return onAnswer(draft, command);
+      return onAnswer(draft, command, judgement);
     case "delivered":
       for (const delivered of command.data.asks) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
@@ -79,14 +81,14 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
 }
 
 /** Whom its requests cannot reach is known from the prompt, and holds until the next one. */
-function noteReach(state: SessionState, { atConsole, noCaller, noDialog }: TurnLimits = {}): void {
-  if (noDialog) state.noDialog = true;
-  else delete state.noDialog;
-  if (noCaller) state.noCaller = true;
-  else delete state.noCaller;
-  if (atConsole) state.atConsole = true;
-  else delete state.atConsole;
+function noteReach(state: SessionState, limits: TurnLimits = {}): void {
+  for (const name of REACH) {
+    if (limits[name]) state[name] = true;
+    else Reflect.deleteProperty(state, name);
+  }
 }
+
+const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as const;
 
 /** What there is against a prompt in an open session. */
 function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
@@ -124,7 +126,7 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
   accept(draft, command, cursor);
 }
 
-function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
+function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgement | undefined): void {
   const { state } = draft;
   const { requestId, decision, by, forSession } = command.data;
   const ask = state.asks.find((open) => open.requestId === requestId);
@@ -135,6 +137,8 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
     const advice = `Read all of event ${String(ask.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
+  const problem = whyNotChanged(draft, ask, command.data, judgement);
+  if (problem) return refuse(draft, command, problem.code, problem.message);
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
   const remembered = rememberAnswer(draft, command);
   const lasting = forSession && { forSession, ...(remembered.length > 0 && { remembered }) };
@@ -142,7 +146,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">): void {
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
-    state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, killed: false };
+    state.turn.stopping ??= { reason: "interrupt", by, at: draft.at, forMs: 0, killed: false };
     holdQueue(draft);
   }
   accept(draft, command, state.lastEventId);

@@ -2,6 +2,7 @@ import type { CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
 import { rest } from "./resting.ts";
+import { beIdle } from "./time.ts";
 import { endProcess, startProcess } from "./turn.ts";
 
 /**
@@ -24,7 +25,7 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
       return refuse(draft, command, "INVALID_ARGUMENT", problem);
     }
     startProcess(draft);
-    state.idleSince = draft.at;
+    beIdle(draft);
   }
   effects.push({ type: "control", commandId: command.id, by, request });
 }

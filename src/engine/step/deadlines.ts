@@ -5,74 +5,82 @@ import { denyAsk } from "./asks/asks.ts";
 import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";
 import { passOn } from "./asks/ladder.ts";
+import { askClockOf, clockOf } from "./time.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */
 const RERUN_MS = 5_000;
 
-type Deadline =
-  | { at: number; kind: "ask"; ask: OpenAsk }
-  | { at: number; kind: "turn"; turn: Turn; reason: StopReason }
-  | { at: number; kind: "kill"; turn: Turn }
-  | { at: number; kind: "go-on"; turn: Turn }
-  | { at: number; kind: "idle" };
+type Due =
+  | { kind: "ask"; ask: OpenAsk }
+  | { kind: "turn"; turn: Turn; reason: StopReason }
+  | { kind: "kill"; turn: Turn }
+  | { kind: "go-on"; turn: Turn }
+  | { kind: "idle" };
+/** `leftMs` is the time awake until then; it is due at 0. */
+type Deadline = Due & { leftMs: number };
 
 /** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
 function deadlines(state: SessionState, policy: Policy): Deadline[] {
-  const found: Deadline[] = state.asks.map((ask) => ({ at: dueAt(ask), kind: "ask", ask }));
-  const { process, turn } = state;
+  const found: Deadline[] = state.asks.map((ask) => ({ leftMs: leftOf(ask), kind: "ask", ask }));
+  const { idleMs = 0, process, turn } = state;
   if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
-    found.push({ at: state.idleSince + policy.idleProcessMs, kind: "idle" });
+    found.push({ leftMs: policy.idleProcessMs - idleMs, kind: "idle" });
   } else if (process.phase === "starting") {
     // Started to be asked something, and not for a turn.
-    found.push({ at: upBy(process, policy), kind: "idle" });
+    found.push({ leftMs: upIn(process, policy), kind: "idle" });
   }
   return found;
 }
 
-/** When the request goes on to the next who may answer, or is denied. */
-function dueAt({ expiresAt, rungEndsAt = expiresAt }: OpenAsk): number {
-  return Math.min(rungEndsAt, expiresAt);
+/** Until the request goes on to the next who may answer, or is denied. */
+function leftOf(ask: OpenAsk): number {
+  const { leftMs, rungLeftMs } = askClockOf(ask);
+  return Math.min(rungLeftMs, leftMs);
 }
 
-/** When a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
-function upBy({ since, waiting }: { since: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
-  return since + (waiting ? turnMaxMs : initMs);
+/** Until a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
+function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
+  const { startingMs = 0, waiting } = process;
+  return (waiting ? turnMaxMs : initMs) - startingMs;
 }
 
 function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
   const { stopping } = turn;
-  if (stopping) return stopping.killed ? [] : [{ at: stopping.at + policy.stopGraceMs, kind: "kill", turn }];
+  if (stopping) {
+    return stopping.killed ? [] : [{ leftMs: policy.stopGraceMs - (stopping.forMs ?? 0), kind: "kill", turn }];
+  }
   if (process.phase === "starting") {
     const reason = process.waiting ? "time_limit" : "init_timeout";
-    return [{ at: upBy(process, policy), kind: "turn", turn, reason }];
+    return [{ leftMs: upIn(process, policy), kind: "turn", turn, reason }];
   }
   // The clock of a turn stands still while somebody is asked.
   if (asks.length > 0) return [];
-  const begun = turn.startedAt + turn.waitedMs;
+  const { ranMs, silentMs } = clockOf(turn);
   const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
   const timeout: Deadline[] =
-    turnMs === undefined ? [] : [{ at: begun + turnMs, kind: "turn", turn, reason: "timeout" }];
-  // `lastActivityAt` is when its process came up.
-  const silence: Deadline[] = turn.unheard ? [{ at: turn.lastActivityAt + RERUN_MS, kind: "go-on", turn }] : [];
+    turnMs === undefined ? [] : [{ leftMs: turnMs - ranMs, kind: "turn", turn, reason: "timeout" }];
+  // Counted from when its process came up.
+  const silence: Deadline[] = turn.unheard ? [{ leftMs: RERUN_MS - silentMs, kind: "go-on", turn }] : [];
   return [
     ...timeout,
-    { at: begun + policy.turnMaxMs, kind: "turn", turn, reason: "time_limit" },
-    { at: turn.lastActivityAt + policy.inactivityMs, kind: "turn", turn, reason: "inactivity" },
+    { leftMs: policy.turnMaxMs - ranMs, kind: "turn", turn, reason: "time_limit" },
+    { leftMs: policy.inactivityMs - silentMs, kind: "turn", turn, reason: "inactivity" },
     // Last: a turn that is over one of its limits is not told to go on.
     ...silence,
   ];
 }
 
+/** How long it is to the next deadline, ms of time awake; undefined where there is none. */
 export function nextDeadline(state: SessionState, policy: Policy): number | undefined {
-  const times = deadlines(state, policy).map(({ at }) => at);
-  return times.length === 0 ? undefined : Math.min(...times);
+  const left = deadlines(state, policy).map(({ leftMs }) => leftMs);
+  return left.length === 0 ? undefined : Math.min(...left);
 }
 
 /** Does what is due. */
 export function onTick(draft: Draft): void {
-  const due = deadlines(draft.state, draft.policy).filter(({ at }) => at <= draft.at);
+  const due = deadlines(draft.state, draft.policy).filter(({ leftMs }) => leftMs <= 0);
   for (const deadline of due) {
     switch (deadline.kind) {
       case "ask":
@@ -95,8 +103,9 @@ export function onTick(draft: Draft): void {
 }
 
 function expire(draft: Draft, ask: OpenAsk): void {
-  if (ask.expiresAt > draft.at && passOn(draft, ask, "time")) return;
-  const waited = Math.round((draft.at - ask.createdAt) / 1000);
+  const { ageMs, leftMs } = askClockOf(ask);
+  if (leftMs > 0 && passOn(draft, ask, "time")) return;
+  const waited = Math.round(ageMs / 1000);
   const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;
   denyAsk(draft, ask, "timeout", message);
 }
@@ -106,7 +115,7 @@ function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
   if (turn.stopping || draft.state.turn !== turn) return;
   // Nobody has seen its prompt yet: there is nothing to stop.
   if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
-  turn.stopping = { reason, by: "server", at: draft.at, killed: false };
+  turn.stopping = { reason, by: "server", at: draft.at, forMs: 0, killed: false };
   // A process that did not come up hears no interrupt.
   if (draft.state.process.phase === "starting") kill(draft, turn);
   else draft.effects.push({ type: "interrupt" });

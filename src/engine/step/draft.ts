@@ -6,18 +6,25 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { Decision } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { Policy } from "../policy.ts";
-import type { AgentSignal } from "../ports.ts";
+import type { AgentSignal, Judgement } from "../ports.ts";
 
-/** All that can happen to a session. `at` is ms since the epoch. */
-export type Input =
-  | { type: "command"; at: number; command: Command }
-  | { type: "signal"; at: number; processId: string; signal: AgentSignal }
+/** All that can happen to a session. */
+export type Happening =
+  /** `judgement`: of an answer with another input, what that would be. */
+  | { type: "command"; command: Command; judgement?: Judgement }
+  | { type: "signal"; processId: string; signal: AgentSignal }
   /** What came of a control command that the process was given. */
-  | { type: "controlled"; at: number; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
-  | { type: "tick"; at: number }
+  | { type: "controlled"; commandId: string; by: string; request: ControlRequest; outcome: ControlOutcome }
+  | { type: "tick" }
   /** This node has taken the session over from one that died. */
-  | { type: "recovered"; at: number }
-  | { type: "shutdown"; at: number };
+  | { type: "recovered" }
+  | { type: "shutdown" };
+
+/**
+ * `at` is ms since the epoch, which is written down for people and decides nothing: clocks are set. `elapsedMs` is the time
+ * awake since the input before, as the owner has measured it; 0 with an owner's first, as a time without one does not count.
+ */
+export type Input = Happening & { at: number; elapsedMs: number };
 
 export type ControlOutcome = { ok: true; data: JsonObject } | { ok: false; refusal: Refusal };
 

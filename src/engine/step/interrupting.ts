@@ -11,7 +11,7 @@ export function interruptTurn(draft: Draft, turn: Turn, by: string): void {
   settleAllAsks(draft, "cancel");
   // One that waits for a place has nobody yet who could be interrupted.
   const waits = state.process.phase === "starting" && state.process.waiting === true;
-  turn.stopping = { reason: "interrupt", by, at, killed: waits };
+  turn.stopping = { reason: "interrupt", by, at, forMs: 0, killed: waits };
   if (turn.pending) endTurn(draft, turn, interruptedBy(by));
   else effects.push({ type: waits ? "kill" : "interrupt" });
 }

@@ -2,6 +2,7 @@ import { promptsOf, type SessionState, type Turn } from "../../domain/session.ts
 import type { AgentSignal } from "../ports.ts";
 import { expireSession } from "./closing.ts";
 import { emit, type Draft } from "./draft.ts";
+import { beIdle, clockOf } from "./time.ts";
 import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
 
 /** The coming and going of a session's process. */
@@ -28,16 +29,15 @@ export function onProcess(draft: Draft, signal: OfProcess): void {
 }
 
 /** Until here the clock of its turn stood still. */
-function onAdmitted({ at, state }: Draft): void {
+function onAdmitted(draft: Draft): void {
+  const { at, state } = draft;
   const { process, turn } = state;
   if (process.phase === "none" || !process.waiting) return;
-  const waited = at - process.since;
   delete process.waiting;
   process.since = at;
-  state.idleSince = at;
-  if (!turn) return;
-  turn.waitedMs += waited;
-  turn.lastActivityAt = at;
+  process.startingMs = 0;
+  beIdle(draft);
+  if (turn) clockOf(turn).silentMs = 0;
 }
 
 function onStarted(draft: Draft, { missing, pid, resumed, startedAt }: SignalOf<"started">): void {

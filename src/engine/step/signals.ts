@@ -3,6 +3,7 @@ import type { AgentSignal } from "../ports.ts";
 import { openAsk, settleAsk } from "./asks/asks.ts";
 import { emit, type Draft } from "./draft.ts";
 import { checkBudget, onSpent } from "./spending.ts";
+import { beIdle, clockOf } from "./time.ts";
 import { isOfProcess, onProcess } from "./process.ts";
 import { addResult, beginTurn, finishTurn } from "./turn.ts";
 
@@ -46,11 +47,11 @@ export function onSignal(draft: Draft, signal: AgentSignal): void {
 }
 
 /** A closed session's log is final but for the exit of its process. Whatever comes in a turn is a sign of life. */
-function isNews({ at, state }: Draft, signal: AgentSignal): signal is Exclude<AgentSignal, SignalOf<"alive">> {
+function isNews({ state }: Draft, signal: AgentSignal): signal is Exclude<AgentSignal, SignalOf<"alive">> {
   if (state.closed) return signal.type === "exited";
   // What an ending process still says is not the work of the turn that waits for its exit.
   if (state.turn && !state.turn.pending) {
-    state.turn.lastActivityAt = at;
+    clockOf(state.turn).silentMs = 0;
     if (BEGINNINGS.has(signal.type)) delete state.turn.unheard;
   }
   return signal.type !== "alive";
@@ -89,7 +90,7 @@ function onPromptSettled({ state }: Draft, { promptId }: SignalOf<"prompt-settle
 
 function onBackground(draft: Draft, { tasks }: SignalOf<"background">): void {
   draft.state.background = inShort(tasks);
-  draft.state.idleSince = draft.at;
+  beIdle(draft);
   emit(draft, { type: "background.changed", data: { tasks } });
 }
 

@@ -17,6 +17,6 @@ export function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSi
 export function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
   const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
   if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending) return;
-  turn.stopping = { reason: "budget", by: "server", at, killed: false };
+  turn.stopping = { reason: "budget", by: "server", at, forMs: 0, killed: false };
   effects.push({ type: "interrupt" });
 }

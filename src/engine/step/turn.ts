@@ -4,6 +4,7 @@ import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/
 import type { AgentResult } from "../../domain/turn.ts";
 import { settleAllAsks } from "./asks/asks.ts";
 import { emit, type Draft } from "./draft.ts";
+import { beIdle, clockOf } from "./time.ts";
 
 /** How a turn ends, before the numbers are added. */
 export type Ending = Pick<TurnEnded, "outcome" | "errorSubtype" | "category" | "code" | "message">;
@@ -15,12 +16,11 @@ export function beginTurn(draft: Draft, id: string, prompt?: QueuedPrompt): Turn
     id,
     origin: prompt ? "prompt" : "self",
     startedAt: at,
+    clock: { lastedMs: 0, ranMs: 0, silentMs: 0 },
     awaiting: promptIds,
     ...(prompt && { prompt }),
     pending: false,
     rerun: false,
-    lastActivityAt: at,
-    waitedMs: 0,
     durationApiMs: 0,
     numTurns: 0,
     costUsd: 0,
@@ -114,7 +114,7 @@ export function startProcess(
 ): void {
   state.processCount += 1;
   const id = String(state.processCount);
-  state.process = { phase: "starting", id, since: at, waiting: true };
+  state.process = { phase: "starting", id, since: at, startingMs: 0, waiting: true };
   effects.push({ type: "start", processId: id, first: state.processCount === 1, ...how });
 }
 
@@ -189,7 +189,7 @@ function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]
 
 /** The one way a turn ends: asks are closed, totals told, and the next prompt of the queue is run unless it is held. */
 export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: AnsweredBy = "withdrawn"): void {
-  const { at, state } = draft;
+  const { state } = draft;
   settleAllAsks(draft, asksBy);
   state.lastTurnEventId = emit(draft, {
     type: "turn.ended",
@@ -198,7 +198,7 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
       ...ending,
       isError: ending.outcome !== "done",
       ...(turn.resultEventId !== undefined && { resultEventId: turn.resultEventId }),
-      durationMs: at - turn.startedAt,
+      durationMs: clockOf(turn).lastedMs,
       durationApiMs: turn.durationApiMs,
       numTurns: turn.numTurns,
       costUsd: turn.costUsd,
@@ -208,7 +208,7 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
   });
   state.turn = null;
   state.lastOutcome = ending.outcome;
-  state.idleSince = at;
+  beIdle(draft);
   if (mayRerun(draft, turn, ending) && turn.prompt) return rerun(draft, turn.prompt, turn);
   if (ending.outcome === "lost") holdQueue(draft);
   runNext(draft);

@@ -3,9 +3,12 @@ import type { Command } from "../../domain/command.ts";
 import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
+import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
 import type { Gate } from "../gate.ts";
+import { policyFor, type Operator } from "../operator.ts";
 import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
@@ -15,6 +18,8 @@ export interface Beginning {
   readonly spec: SessionOptions;
   /** What it has from the session it begins with. */
   readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
+  /** That of the session it begins with. */
+  readonly policy?: SessionPolicy | undefined;
 }
 
 export async function newSession(
@@ -43,7 +48,8 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
   const { reportedCostUsd, savedCostUsd, transcriptId = id } = state;
   const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
   const spec = optionsOf(source.spec, state);
-  return { id: randomUUID(), spec, inherited: { origin, reportedCostUsd, savedCostUsd } };
+  const { policy } = source;
+  return { id: randomUUID(), spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
 export async function adopted(
@@ -64,7 +70,7 @@ export async function adopted(
   const spec = { ...options, cwd };
   const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
   const id = fork ? randomUUID() : sessionId;
-  return { id, spec, inherited: { origin: { transcriptId: sessionId, ...at } } };
+  return { id, spec, policy: known?.policy, inherited: { origin: { transcriptId: sessionId, ...at } } };
 }
 
 /** Whoever else has the session open would not see what we did, nor we what he does. */
@@ -82,25 +88,28 @@ interface Created {
 
 /** The row of the session; idempotent by key. */
 export async function createSession(
-  { backend, clock, runtime }: { backend: SessionBackend; clock: Clock; runtime: AgentRuntime },
+  means: Operator & { backend: SessionBackend; clock: Clock; runtime: AgentRuntime },
   principal: Principal,
-  { id, inherited, spec }: Beginning,
+  { id, inherited, policy: before, spec }: Beginning,
   idempotencyKey: string | undefined,
 ): Promise<Created> {
+  const { backend, clock, runtime } = means;
   const at = clock.now();
+  const policy = policyFor(means, { principal, policy: before });
   const state = { ...initialState(at), identity: await runtime.identify(principal, spec), ...inherited };
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
-  return backend.create({ id, principal, spec, state, at, ...key });
+  return backend.create({ id, principal, spec, policy, state, at, ...key });
 }
 
 /** A prompt as the command that gives it. */
 export async function promptCommand(
   { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
   principal: Principal,
-  { spec }: Pick<SessionRecord, "spec">,
+  { policy, spec }: Pick<Beginning, "policy" | "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
 ): Promise<Command> {
-  const attachments = await runtime.attach(principal, sources, spec);
+  checkLocalCommand("prompt", request.text);
+  const attachments = await runtime.attach(principal, sources, { cwd: spec.cwd, policy });
   const images = attachments.length === 0 ? {} : { attachments };
   const limits = gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
   const data = { promptId: randomUUID(), ...request, ...limits, ...images };

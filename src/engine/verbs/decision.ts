@@ -19,7 +19,7 @@ export function decisionOf(request: AnswerRequest): Decision {
 /** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
 export async function withinPlaces(
   runtime: Pick<AgentRuntime, "check">,
-  { principal, spec }: SessionRecord,
+  { policy, principal, spec }: SessionRecord,
   decision: Decision,
 ): Promise<Decision> {
   if (decision.behavior === "deny" || !decision.updatedPermissions) return decision;
@@ -30,10 +30,11 @@ export async function withinPlaces(
   return { ...decision, updatedPermissions };
 
   async function checked(update: Extract<PermissionUpdate, { type: "addDirectories" }>): Promise<PermissionUpdate> {
-    const { additionalDirectories: directories = [] } = await runtime.check(principal, {
-      ...spec,
-      additionalDirectories: update.directories,
-    });
+    const { additionalDirectories: directories = [] } = await runtime.check(
+      principal,
+      { ...spec, additionalDirectories: update.directories },
+      policy,
+    );
     return { ...update, directories };
   }
 }

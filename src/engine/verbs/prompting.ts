@@ -1,14 +1,14 @@
 import { AppError } from "../../domain/error.ts";
 import { optionsOf } from "../../domain/session.ts";
-import { checkSession, type Gate } from "../gate.ts";
+import { checkSession } from "../gate.ts";
+import { checkRules, gateUnder, type Operator } from "../operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { refuseOpen } from "./beginnings.ts";
 
 /** Whether a session may go on here: the server that takes a prompt answers for it, whoever started the session. */
 
-interface House {
+interface House extends Operator {
   readonly backend: Pick<SessionBackend, "get" | "nodeId">;
-  readonly gate: Gate;
   readonly runtime: Pick<AgentRuntime, "check" | "identify" | "openIn">;
 }
 
@@ -19,11 +19,12 @@ interface Owners {
 
 /** Its options and folders are judged as they are by now. Throws AppError. */
 export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<void> {
-  const { backend, gate, runtime } = house;
+  const { backend, runtime } = house;
   const { process } = record.state;
   const options = optionsOf(record.spec, record.state);
-  checkSession(gate, record);
-  await runtime.check(record.principal, options);
+  checkRules(record);
+  checkSession(gateUnder(house, record), record);
+  await runtime.check(record.principal, options, record.policy);
   const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
   if (isForeign || process.phase !== "none") return;
   await checkIdentity(house, record);
@@ -35,6 +36,13 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
   // It can be our own, which another prompt has started meanwhile.
   const now = open && (await backend.get(record.id));
   if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
+}
+
+export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promise<boolean> {
+  return checkPrompt(...about).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** A session that would go on under another configuration or another's money is not resumed unseen. */

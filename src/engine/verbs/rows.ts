@@ -27,12 +27,12 @@ export async function deleteClosed(
   { backend, clock }: { backend: SessionBackend; clock: Clock },
   sessionId: string,
 ): Promise<void> {
-  const deadline = clock.now() + END_MS;
+  const deadline = clock.tick() + END_MS;
   const query = { before: Number.MAX_SAFE_INTEGER, statuses: SessionStatus.options, ids: [sessionId], limit: 1 };
   while ((await backend.purge(query)) === 0 && (await backend.get(sessionId))) {
-    if (clock.now() >= deadline) {
+    if (clock.tick() >= deadline) {
       throw new AppError("SESSION_BUSY", "Its process has not ended yet. Try again in a moment.", { sessionId });
     }
-    await new Promise<void>((resolve) => clock.at(clock.now() + LOOK_MS, resolve));
+    await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
   }
 }

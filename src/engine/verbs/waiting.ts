@@ -1,7 +1,7 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { WaitRequest, WaitUntil } from "../api.ts";
-import type { Clock, Logger, SessionBackend } from "../ports.ts";
+import { isLoss, type Clock, type Logger, type SessionBackend } from "../ports.ts";
 
 const NEWS = new Set<StoredEvent["type"]>([
   "turn.ended",
@@ -11,8 +11,28 @@ const NEWS = new Set<StoredEvent["type"]>([
   "session.closed",
 ]);
 
+/** How often a waiting call looks whether the owner still lives, ms. */
+const LOOK_MS = 1_000;
+
+/** `look` is what notices that an owner has died, or that the store is no longer what it was: then it rejects. */
+export async function waitLooking(
+  means: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
+  look: () => Promise<void>,
+  request: WaitRequest,
+): Promise<string | undefined> {
+  let stopLooking = () => undefined as void;
+  const lost = new Promise<never>((_, reject) => {
+    stopLooking = lookEvery(LOOK_MS, look, { ...means, onLoss: reject });
+  });
+  try {
+    return await Promise.race([waitForOne(means.backend, request), lost]);
+  } finally {
+    stopLooking();
+  }
+}
+
 /** Waits on the log and nothing else, so that it makes no difference who owns the session. */
-export async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
+async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
   const quiet = request.until === "event" ? undefined : await nobodyToWaitFor(backend, request);
   if (quiet !== undefined) return quiet;
   const enough = new AbortController();
@@ -90,18 +110,24 @@ async function never(): Promise<never> {
   return new Promise(() => undefined);
 }
 
-/** Whoever reads a session notices that its owner has died; whoever waits for one has to look now and then. Returns what ends it. */
-export function lookEvery(
+/**
+ * Whoever reads a session notices that its owner has died, or that the store is no longer what it was; whoever waits for one
+ * has to look now and then. Returns what ends it.
+ */
+function lookEvery(
   ms: number,
   look: () => Promise<void>,
-  { clock, log }: { clock: Clock; log: Pick<Logger, "debug"> },
+  { clock, log, onLoss }: { clock: Clock; log: Pick<Logger, "debug">; onLoss: (error: unknown) => void },
 ): () => void {
   let stopped = false;
   let cancel: () => void = () => undefined;
   const arm = () => {
-    cancel = clock.at(clock.now() + ms, () => {
+    cancel = clock.after(ms, () => {
       look()
-        .catch((error: unknown) => log.debug("while waiting", { error: String(error) }))
+        .catch((error: unknown) => {
+          log.debug("while waiting", { error: String(error) });
+          if (isLoss(error)) onLoss(error);
+        })
         .finally(() => {
           if (!stopped) arm();
         });

@@ -19,4 +19,6 @@ export interface Terms {
   /** Of his tokens, in 64 hexadecimal digits. */
   readonly tokenSha256?: string | readonly string[];
   readonly scopes: readonly Scope[];
+  /** A person sits at his clients. */
+  readonly attended?: boolean;
 }

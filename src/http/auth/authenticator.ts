@@ -1,7 +1,8 @@
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config/error.ts";
-import { LOCAL_CALLER, type Caller, type Scope } from "../../domain/principal.ts";
+import { OPERATOR, type Caller, type Scope } from "../../domain/principal.ts";
 import type { Logger } from "../../engine/ports.ts";
+import { isInside, realPathOf } from "../../security/paths.ts";
 import type { Admitted, Terms } from "./admitted.ts";
 import { createChallenges, keysUnavailable, protectedResource, resourceUrl } from "./challenge.ts";
 import type { ProtectedResource } from "./challenge.ts";
@@ -23,9 +24,15 @@ export interface AuthSettings {
   readonly host: string;
   /** Where clients reach the server. Called with each use: a free port is known only when the server listens. */
   readonly publicUrl: () => string;
+  /** A person sits at the clients that use the operator's token. */
+  readonly attended?: boolean;
   /** The operator's; undefined for one in `stateFolder`, which is made where there is none. */
   readonly tokenFile?: string | undefined;
   readonly stateFolder: string;
+  /** Of a program that answers in the operator's name. */
+  readonly decideTokenFile?: string | undefined;
+  /** Folders that sessions are kept in: what lies there could be theirs. */
+  readonly workFolders: readonly string[];
   /** The operator's for this run alone: then no file is made or read. */
   readonly runToken?: string | undefined;
   readonly principals: Readonly<Record<string, Terms>>;
@@ -64,7 +71,9 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
   };
   if (!settings.auth) {
     refuseOpenDoor(settings.host);
-    return { ...answers, authenticate: async () => Promise.resolve(ANYBODY), made: undefined };
+    const caller = { ...OPERATOR, ...(settings.attended && { attended: true }) };
+    const anybody: Admitted = { caller, kind: "open" };
+    return { ...answers, authenticate: async () => Promise.resolve(anybody), made: undefined };
   }
   checkOAuth(settings);
   const verifyJwt = jwtVerifierOf(settings, () => settings.oauthAudience ?? resourceUrl(place.publicUrl()));
@@ -91,8 +100,6 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
   };
   return { ...answers, authenticate, made };
 }
-
-const ANYBODY: Admitted = { caller: LOCAL_CALLER, kind: "open" };
 
 /** Several headers arrive as one with commas, which are in no token. */
 const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
@@ -135,7 +142,7 @@ function jwtVerifierOf({ log, oauthIssuer, oauthJwks, principals }: AuthSettings
 
 function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>[] {
   const holders = new Map<string, string>();
-  return Object.entries(principals).flatMap(([principal, { scopes, tokenSha256 = [] }]) =>
+  return Object.entries(principals).flatMap(([principal, { attended, scopes, tokenSha256 = [] }]) =>
     [tokenSha256].flat().map((hex) => {
       const other = holders.get(hex);
       if (other !== undefined && other !== principal) {
@@ -144,10 +151,13 @@ function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>
         );
       }
       holders.set(hex, principal);
-      return { digest: Buffer.from(hex, "hex"), holder: { principal, scopes } };
+      return { digest: Buffer.from(hex, "hex"), holder: { principal, scopes, ...(attended && { attended }) } };
     }),
   );
 }
+
+/** It starts nothing: what it may decide, others have begun. */
+const DECIDING: Caller = { principal: OPERATOR.principal, scopes: ["read", "approve", "decide"] };
 
 interface OperatorsToken {
   /** As it is now: its file may be changed at any time. */
@@ -155,18 +165,43 @@ interface OperatorsToken {
   readonly made: MadeToken | undefined;
 }
 
-async function operatorsToken({ log, runToken, stateFolder, tokenFile }: AuthSettings): Promise<OperatorsToken> {
+async function operatorsToken({
+  attended,
+  decideTokenFile,
+  log,
+  runToken,
+  stateFolder,
+  tokenFile,
+  workFolders,
+}: AuthSettings): Promise<OperatorsToken> {
+  const holder: Caller = { ...OPERATOR, ...(attended && { attended }) };
   if (runToken !== undefined) {
-    const only = [{ digest: digestOf(runToken), holder: LOCAL_CALLER }];
+    const only = [{ digest: digestOf(runToken), holder }];
     return { known: async () => Promise.resolve(only), made: undefined };
   }
   const path = tokenFile ?? join(stateFolder, "http-token");
   // A path that was given must exist: a misspelt one would make a token that nobody knows of.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
+  // The state folder is closed to sessions wherever it lies; of another place servers that were not told of it know nothing.
+  if (tokenFile !== undefined) await refuseWithin(workFolders, "--token-file", tokenFile);
   const file = await TokenFile.open(path, log);
+  if (decideTokenFile !== undefined) await refuseWithin(workFolders, "--decide-token-file", decideTokenFile);
+  const deciding = decideTokenFile === undefined ? undefined : await TokenFile.open(decideTokenFile, log);
   const known = async () => {
     const digest = await file.digest();
-    return digest ? [{ digest, holder: LOCAL_CALLER }] : [];
+    const decides = await deciding?.digest();
+    return [...(digest ? [{ digest, holder }] : []), ...(decides ? [{ digest: decides, holder: DECIDING }] : [])];
   };
   return { known, made: token === undefined ? undefined : { file: path, token } };
+}
+
+async function refuseWithin(folders: readonly string[], flag: string, file: string): Promise<void> {
+  const places = [resolve(file), await realPathOf(resolve(file))];
+  // The root of the file system is no folder to keep out of: nothing would be left.
+  for (const folder of folders.filter((each) => dirname(resolve(each)) !== resolve(each))) {
+    const roots = [resolve(folder), (await realPathOf(resolve(folder))) ?? folder];
+    if (!places.some((place) => place !== undefined && roots.some((root) => isInside(place, root)))) continue;
+    const advice = "Keep it elsewhere, and make another token.";
+    throw new ConfigError(`${flag}: ${file} lies in ${folder}, where sessions can have written it. ${advice}`);
+  }
 }

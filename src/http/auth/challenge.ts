@@ -12,8 +12,8 @@ export interface Place {
   readonly issuer: string | undefined;
 }
 
-/** What a client asks the authorization server for: all that working with sessions takes. admin is asked for by name only. */
-const USUAL_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== "admin");
+/** What a client asks the authorization server for: all that working with sessions takes. The others are asked for by name only. */
+const USUAL_SCOPES: readonly Scope[] = SCOPES.filter((scope) => scope !== "admin" && scope !== "decide");
 
 export interface Challenges {
   /** 401 without an error code: no token was sent. */

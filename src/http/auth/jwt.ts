@@ -74,10 +74,11 @@ function admit(payload: JWTPayload, kind: string | undefined, principals: Readon
     throw new TokenRefused("The subject (sub) of the token is local, which is the operator of this server alone.");
   }
   const given = claimedScopes(payload);
-  const most = principals.get(principal)?.scopes ?? SCOPES;
+  const terms = principals.get(principal);
+  const most = terms?.scopes ?? SCOPES;
   const scopes = most.filter((scope) => given.includes(scope));
   const expiresAt = ((payload.exp ?? 0) + TOLERANCE_S) * 1_000;
-  return { caller: { principal, scopes }, kind: "oauth", expiresAt };
+  return { caller: { principal, scopes, ...(terms?.attended && { attended: true }) }, kind: "oauth", expiresAt };
 }
 
 /** `scope` by RFC 9068, one text; `scp` as Entra ID and Okta write it, a text or a list. */

@@ -7,8 +7,9 @@ import type { Logger } from "../../engine/ports.ts";
 import { digestOf, newToken } from "./secret.ts";
 
 /**
- * The operator's own token, which lies in a file: made where there is none, and read again when the file changes, so that
- * it can be exchanged without a restart. A file that becomes unusable lets nobody in: its token may have been withdrawn.
+ * The operator's own token, which lies in a file: made where there is none, and taken as it was when the server started. A
+ * session could have written what is found there later, so another token counts from the next start on; what the file no
+ * longer holds counts no more, for it may have been withdrawn.
  */
 
 /** How often the file is looked at, ms. */
@@ -55,26 +56,29 @@ async function linked(draft: string, file: string): Promise<boolean> {
 export class TokenFile {
   readonly #file: string;
   readonly #log: Pick<Logger, "error" | "info">;
-  #version = "";
-  #digest: Buffer | undefined;
+  /** Of the token that the server has started with. */
+  readonly #pinned: Buffer;
+  #version: string;
+  #isThere = true;
   #lookedAt = 0;
   #looking: Promise<void> | undefined;
 
-  private constructor(file: string, log: Pick<Logger, "error" | "info">) {
+  private constructor(file: string, log: Pick<Logger, "error" | "info">, read: { digest: Buffer; version: string }) {
     this.#file = file;
     this.#log = log;
+    this.#pinned = read.digest;
+    this.#version = read.version;
   }
 
-  /** Throws ConfigError when the file cannot be read, others may read it, or what it holds is no token. */
+  /** Throws ConfigError when the file cannot be read, it belongs to others or they may read it, or it holds no token. */
   static async open(file: string, log: Pick<Logger, "error" | "info">): Promise<TokenFile> {
-    const opened = new TokenFile(file, log);
-    opened.#version = await versionOf(file);
-    opened.#digest = await readDigest(file);
+    const version = await versionOf(file);
+    const opened = new TokenFile(file, log, { digest: await readDigest(file), version });
     opened.#lookedAt = Date.now();
     return opened;
   }
 
-  /** Of the token that counts now; undefined while there is none. */
+  /** Of the token that counts now; undefined while it is not in the file. */
   async digest(): Promise<Buffer | undefined> {
     // Of either sign: a clock may be set back.
     if (Math.abs(Date.now() - this.#lookedAt) >= LOOK_MS) {
@@ -82,7 +86,7 @@ export class TokenFile {
       this.#looking = this.#look();
     }
     await this.#looking;
-    return this.#digest;
+    return this.#isThere ? this.#pinned : undefined;
   }
 
   async #look(): Promise<void> {
@@ -90,10 +94,12 @@ export class TokenFile {
     if (version === this.#version) return;
     this.#version = version;
     try {
-      this.#digest = await readDigest(this.#file);
-      this.#log.info("the token file has changed: its token counts from now on", { file: this.#file });
+      this.#isThere = this.#pinned.equals(await readDigest(this.#file));
+      const file = this.#file;
+      if (this.#isThere) this.#log.info("the token file was touched: it holds the same token, which counts", { file });
+      else this.#log.error("the token file has changed: its old token is refused, a new one until a restart", { file });
     } catch (error) {
-      this.#digest = undefined;
+      this.#isThere = false;
       this.#log.error("the token file cannot be used: its token is refused until it can", { error: String(error) });
     }
   }

@@ -1,18 +1,17 @@
 import type { Hono, Context } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { streamSSE } from "hono/streaming";
 import type { ConsoleApi, Route } from "../../console/api.ts";
 import type { Send } from "../../console/live.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { Caller } from "../../domain/principal.ts";
 import type { Logger } from "../../engine/ports.ts";
-import { isAdmitted } from "../auth/admitted.ts";
+import { readJson } from "../body.ts";
 import { refuse } from "../guards.ts";
 import type { Env } from "../door.ts";
 import { problemOf } from "../problem.ts";
 import type { Requests } from "../requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
-import { admit, mountSignIn, type PeopleOptions } from "./people.ts";
+import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./people.ts";
 
 /** /console: the page, who is signed in to it, and its API. */
 
@@ -41,7 +40,6 @@ const API = "/console/api";
 export function mountConsole(app: Hono<Env>, options: ConsoleDoorOptions): void {
   app.get("/", (context) => context.redirect("console/"));
   app.get("/console", (context) => context.redirect(`${context.req.path.split("/").at(-1) ?? ""}/`));
-  app.use(`${API}/*`, bodyLimit({ maxSize: options.maxBodyBytes, onError: () => tooLarge(options.maxBodyBytes) }));
   app.use("/console/*", async (context, next) => {
     await next();
     for (const [name, value] of Object.entries(SAFE_HEADERS)) context.res.headers.set(name, value);
@@ -63,12 +61,15 @@ export function mountConsole(app: Hono<Env>, options: ConsoleDoorOptions): void 
 
 async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOptions): Promise<Response> {
   const admitted = await admit(context, route.scope, options);
-  if (!isAdmitted(admitted)) return admitted;
+  if (!isVisitor(admitted)) return admitted;
   const { caller } = admitted;
   const params = context.req.param();
   const isCommand = route.method === "POST";
   try {
-    const body = isCommand ? await bodyOf(context) : undefined;
+    const read = isCommand ? await readJson(context.req.raw, options.maxBodyBytes) : undefined;
+    if (read && "refusal" in read) return read.refusal;
+    if (read && "notJson" in read) throw invalidArgument("body", "is not JSON.");
+    const body = read?.value;
     const query = new URL(context.req.url).searchParams;
     const answered = await route.handle({ caller, params, query, body });
     if (isCommand) note(context, caller, { outcome: "ok", answered }, options);
@@ -83,16 +84,6 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
 
 /** What is true now changes from one moment to the next. */
 const NOT_KEPT = { headers: { "cache-control": "no-store" } };
-
-async function bodyOf({ req }: Context<Env>): Promise<unknown> {
-  const text = await req.text();
-  if (text === "") return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalidArgument("body", "is not JSON.");
-  }
-}
 
 /** What was done, and what was refused: never what was said. A session that was started is named by the answer. */
 function note(
@@ -114,10 +105,13 @@ function note(
 
 async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
   const admitted = await admit(context, "approve", options);
-  if (!isAdmitted(admitted)) return admitted;
+  if (!isVisitor(admitted)) return admitted;
+  const { caller, isSignedIn } = admitted;
   const { id, request } = context.req.param();
-  const body = await bodyOf(context).catch(() => undefined);
-  return options.requests.answer(admitted.caller, { sessionId: id ?? "", requestId: request ?? "" }, body);
+  const read = await readJson(context.req.raw, options.maxBodyBytes);
+  if ("refusal" in read) return read.refusal;
+  const body = "value" in read ? read.value : undefined;
+  return options.requests.answer(caller, { sessionId: id ?? "", requestId: request ?? "" }, body, isSignedIn);
 }
 
 /** A comment keeps proxies from taking a quiet stream for a dead one, ms. */
@@ -125,7 +119,7 @@ const SIGN_OF_LIFE_MS = 15_000;
 
 async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
   const admitted = await admit(context, "read", options);
-  if (!isAdmitted(admitted)) return admitted;
+  if (!isVisitor(admitted)) return admitted;
   const tell = whatToTell(context, admitted.caller, options);
   if (tell instanceof Response) return tell;
   context.header("cache-control", "no-store");
@@ -157,8 +151,4 @@ function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleDoorO
     if (!(error instanceof AppError)) throw error;
     return problemOf(error).response;
   }
-}
-
-function tooLarge(most: number): Response {
-  return refuse(413, "body_too_large", `The body has more than ${String(most)} bytes (--max-body-bytes). Send less.`);
 }

@@ -2,6 +2,7 @@ import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Scope } from "../../domain/principal.ts";
 import { isAdmitted, type Admitted } from "../auth/admitted.ts";
+import { readJson } from "../body.ts";
 import { refuse } from "../guards.ts";
 import type { Enter, Env } from "../door.ts";
 import { opened, sealed } from "./sign-in.ts";
@@ -35,8 +36,13 @@ function cookiePath({ publicUrl }: PeopleOptions): string {
 
 const KEPT_S = 30 * 86_400;
 
+/** A stranger may send no more, bytes. */
+const TOKEN_BYTES = 65_536;
+
 async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Response> {
-  const body: unknown = await context.req.json().catch(() => undefined);
+  const read = await readJson(context.req.raw, TOKEN_BYTES);
+  if ("refusal" in read) return read.refusal;
+  const body = "value" in read ? read.value : undefined;
   const token: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "token") : undefined;
   if (typeof token !== "string" || token.trim() === "")
     return refuse(400, "invalid_request", 'Send {"token": "..."}: a token that clients of this server use.');
@@ -59,20 +65,36 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
 /** What browsers take of one. */
 const COOKIE_MOST = 3_800;
 
+/** Who makes a request of the console. */
+export interface Visitor extends Admitted {
+  /** A person has signed in to the page that sends it: with the cookie of their browser and the key of the page. */
+  readonly isSignedIn: boolean;
+}
+
+/** Not by instanceof, as `isAdmitted`. */
+export function isVisitor(result: Visitor | Response): result is Visitor {
+  return "caller" in result;
+}
+
 /** The caller of a request of the page, or of a program that has sent its token itself. */
 export async function admit(
   context: Context<Env>,
   needs: Scope,
   options: Pick<PeopleOptions, "enter">,
-): Promise<Admitted | Response> {
+): Promise<Visitor | Response> {
+  const enter = async (isSignedIn: boolean, authenticated: Request): Promise<Visitor | Response> => {
+    const admitted = await options.enter(context, needs, authenticated);
+    // Where no token is asked for, nobody can have signed in with one.
+    return isAdmitted(admitted) ? { ...admitted, isSignedIn: isSignedIn && admitted.kind !== "open" } : admitted;
+  };
   const { raw } = context.req;
   const cookie = getCookie(context, cookieName(context));
   const key = context.req.header("x-console-key");
   if (raw.headers.has("authorization") || cookie === undefined || key === undefined) {
-    return options.enter(context, needs, raw);
+    return enter(false, raw);
   }
   const token = await opened({ cookie, key });
-  return options.enter(context, needs, token === undefined ? raw : withToken(raw, token));
+  return token === undefined ? enter(false, raw) : enter(true, withToken(raw, token));
 }
 
 function withToken({ url }: Request, token: string): Request {

@@ -19,7 +19,8 @@ import { Changes } from "./changes.ts";
 import type { Connection } from "./connect/connection.ts";
 import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
 import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
-import { Census, claimSession, isHeld, leasedNodes, releaseSession, renewLease, type Self } from "./leases.ts";
+import { Census } from "./census.ts";
+import { allNodes, claimSession, isHeld, releaseSession, renewLease, type Self, urlsOfNodes } from "./leases.ts";
 import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
 import { recordOf, type SessionRow } from "./rows.ts";
 import {
@@ -50,20 +51,26 @@ export class SqliteBackend implements SessionBackend {
   readonly #writer: Writer;
   readonly #changes: Changes;
   readonly #atWork = new AtWork();
+  readonly #census: Census;
   #closing: Promise<void> | undefined;
 
   constructor(self: Self, access: Access) {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
+    this.#census = new Census(self);
     this.#changes = new Changes(access);
     this.#writer = new Writer(access, () => this.#changes.announce());
   }
 
   async heartbeat(ttlMs: number): Promise<void> {
     this.#assertOpen();
-    await this.#access.assertInPlace();
+    await this.#access.assertSame();
+    const since = this.#self.clock.tick();
     await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
+    this.#census.renewed(ttlMs, since);
+    // The leases of others are looked at here, too: how long one has run out counts from the first look.
+    await this.#livingNodes();
   }
 
   async create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }> {
@@ -97,9 +104,12 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async claim(id: string): Promise<Lease | undefined> {
-    const owner = (await this.get(id))?.owner;
-    const dead = owner?.alive === false ? owner.nodeId : undefined;
-    return this.#change(id, "barrier", (db) => claimSession(db, id, this.#self, dead));
+    if (!this.#census.isLeased) return undefined;
+    const row = await this.#read((db) => getSession(db, id));
+    const owner = row && (await this.#record(row)).owner;
+    const dead = row && owner?.alive === false ? { nodeId: owner.nodeId, expiresAt: row.expiresAt } : undefined;
+    const claimer = { self: this.#self, ttlMs: this.#census.ttlMs };
+    return this.#change(id, "barrier", (db) => claimSession(db, id, claimer, dead));
   }
 
   async release(lease: Lease): Promise<void> {
@@ -183,6 +193,10 @@ export class SqliteBackend implements SessionBackend {
     return deleted.filter(Boolean).length;
   }
 
+  async urls(): Promise<string[]> {
+    return this.#read(urlsOfNodes);
+  }
+
   async size(): Promise<number> {
     return this.#read(usedBytes);
   }
@@ -251,19 +265,16 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async #records(rows: readonly SessionRow[]): Promise<SessionRecord[]> {
-    const census = new Census(this.#self);
-    return Promise.all(rows.map(async (row) => this.#record(row, census)));
+    const isAlive = this.#census.begin();
+    return Promise.all(rows.map(async (row) => this.#record(row, isAlive)));
   }
 
-  async #record(row: SessionRow, census = new Census(this.#self)): Promise<SessionRecord> {
+  async #record(row: SessionRow, isAlive = this.#census.begin()): Promise<SessionRecord> {
     const { nodeId } = row;
-    return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await census.isAlive({ ...row, nodeId }) });
+    return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) });
   }
 
   async #livingNodes(): Promise<string[]> {
-    const census = new Census(this.#self);
-    const leased = await this.#read((db) => leasedNodes(db, this.#self.clock.now()));
-    const alive = await Promise.all(leased.map(async (node) => census.isAlive(node)));
-    return leased.filter((_, index) => alive[index]).map(({ nodeId }) => nodeId);
+    return this.#census.living(await this.#read(allNodes));
   }
 }

@@ -1,7 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import { z } from "zod";
-import type { Lease } from "../../engine/ports.ts";
+import type { Clock, Lease } from "../../engine/ports.ts";
 import type { Connection } from "./connect/connection.ts";
 import { NodeRow } from "./rows.ts";
 
@@ -13,7 +13,9 @@ export interface Self {
   readonly process: { readonly pid: number; readonly startedAt: string };
   /** Whether the process of that pid is still the one that started then. */
   readonly isRunning: (pid: number, startedAt: string) => Promise<boolean>;
-  readonly clock: { now(): number };
+  readonly clock: Pick<Clock, "now" | "tick">;
+  /** Where it is reached over HTTP; * stands for any text. */
+  readonly urls?: readonly string[] | undefined;
 }
 
 /** A dead node without sessions is forgotten after a day, ms. */
@@ -22,12 +24,14 @@ const FORGET_MS = 24 * 60 * 60 * 1000;
 const node = `id AS "nodeId", host, pid, started_at AS "startedAt", expires_at AS "expiresAt"`;
 
 const sql = {
-  renew: `INSERT INTO nodes(id, host, pid, started_at, expires_at) VALUES($id, $host, $pid, $startedAt, $expiresAt)
+  renew: `INSERT INTO nodes(id, host, pid, started_at, expires_at, urls)
+    VALUES($id, $host, $pid, $startedAt, $expiresAt, $urls)
     ON CONFLICT(id) DO UPDATE SET expires_at = excluded.expires_at`,
   forget: `DELETE FROM nodes WHERE expires_at < $before
     AND id NOT IN (SELECT owner FROM sessions WHERE owner IS NOT NULL)`,
   expiry: "SELECT expires_at FROM nodes WHERE id = $id",
-  leased: `SELECT ${node} FROM nodes WHERE expires_at > $now`,
+  urls: "SELECT urls FROM nodes WHERE urls IS NOT NULL",
+  nodes: `SELECT ${node} FROM nodes`,
   owner: "SELECT owner FROM sessions WHERE id = $id",
   claim: "UPDATE sessions SET owner = $owner, epoch = epoch + 1, rev = rev + 1 WHERE id = $id RETURNING epoch",
   release: "UPDATE sessions SET owner = NULL, rev = rev + 1 WHERE id = $id AND owner = $owner AND epoch = $epoch",
@@ -36,28 +40,47 @@ const sql = {
 
 const Owner = z.object({ owner: z.string().nullable() });
 const Epoch = z.object({ epoch: z.int() });
+const Urls = z.object({ urls: z.string().transform((text) => z.array(z.string()).parse(JSON.parse(text))) });
 const Expiry = z.object({ expires_at: z.int() });
 
 /** Begins or renews the lease of this node. */
-export function renewLease(db: Connection, { clock, nodeId, process }: Self, ttlMs: number): void {
-  const { pid, startedAt } = process;
-  db.run(sql.renew, { id: nodeId, host: HOST, pid, startedAt, expiresAt: clock.now() + ttlMs });
-  db.run(sql.forget, { before: clock.now() - FORGET_MS });
+export function renewLease(db: Connection, self: Self, ttlMs: number): void {
+  beLeased(db, self, ttlMs);
+  db.run(sql.forget, { before: self.clock.now() - FORGET_MS });
 }
 
-/**
- * Gives the session to this node, where nobody alive has it. `dead` was found dead before the transaction, for another
- * reason than its lease.
- */
-export function claimSession(db: Connection, id: string, self: Self, dead: string | undefined): Lease | undefined {
-  const now = self.clock.now();
+function beLeased(db: Connection, { clock, nodeId, process, urls = [] }: Self, ttlMs: number): void {
+  const { pid, startedAt } = process;
+  const reached = urls.length > 0 ? JSON.stringify(urls) : null;
+  db.run(sql.renew, { id: nodeId, host: HOST, pid, startedAt, expiresAt: clock.now() + ttlMs, urls: reached });
+}
+
+/** A node that was found dead, and the lease that it had then. */
+export interface Dead {
+  readonly nodeId: string;
+  readonly expiresAt: number | null;
+}
+
+/** Gives the session to this node, where nobody alive has it. `dead` was found dead before the transaction. */
+export function claimSession(
+  db: Connection,
+  id: string,
+  { self, ttlMs }: { self: Self; ttlMs: number },
+  dead: Dead | undefined,
+): Lease | undefined {
   const row = db.get(sql.owner, Owner, { id });
-  // A node that does not know whether it is still alive must not take what others may just be taking from it.
-  if (!row || !holdsLease(db, self.nodeId, now)) return undefined;
+  if (!row) return undefined;
   const tookOver = row.owner !== null && row.owner !== self.nodeId;
-  if (tookOver && row.owner !== dead && holdsLease(db, row.owner, now)) return undefined;
+  if (tookOver && !(dead?.nodeId === row.owner && isUnrenewed(db, dead))) return undefined;
+  // Whoever is about to take this node for dead sees that it is not; and a node without a row would be dead at once.
+  beLeased(db, self, ttlMs);
   const claimed = db.get(sql.claim, Epoch, { id, owner: self.nodeId });
   return claimed && { sessionId: id, nodeId: self.nodeId, epoch: claimed.epoch, tookOver };
+}
+
+function isUnrenewed(db: Connection, { expiresAt, nodeId }: Dead): boolean {
+  const row = db.get(sql.expiry, Expiry, { id: nodeId });
+  return row === undefined || row.expires_at === expiresAt;
 }
 
 export function releaseSession(db: Connection, { epoch, nodeId, sessionId }: Lease): void {
@@ -68,35 +91,14 @@ export function isHeld(db: Connection, { epoch, nodeId, sessionId }: Lease): boo
   return db.get(sql.held, z.unknown(), { id: sessionId, owner: nodeId, epoch }) !== undefined;
 }
 
-function holdsLease(db: Connection, nodeId: string | null, now: number): boolean {
-  const row = db.get(sql.expiry, Expiry, { id: nodeId });
-  return row !== undefined && row.expires_at > now;
+/** Of dead nodes as well: a server that is started anew is often reached where it was before. */
+export function urlsOfNodes(db: Connection): string[] {
+  return [...new Set(db.all(sql.urls, Urls, {}).flatMap(({ urls }) => urls))];
 }
 
-/** The nodes whose lease has not run out. */
-export function leasedNodes(db: Connection, now: number): NodeRow[] {
-  return db.all(sql.leased, NodeRow, { now });
-}
-
-/** Who is alive, for the span of one call: the system is asked for each process once. */
-export class Census {
-  readonly #self: Self;
-  readonly #now: number;
-  readonly #asked = new Map<string, Promise<boolean>>();
-
-  constructor(self: Self) {
-    this.#self = self;
-    this.#now = self.clock.now();
-  }
-
-  /** A hung node is known by its lease; one on this machine that has ended, at once. */
-  async isAlive({ nodeId, host, pid, startedAt, expiresAt }: NodeRow): Promise<boolean> {
-    if (expiresAt === null || expiresAt <= this.#now) return false;
-    if (nodeId === this.#self.nodeId || host !== HOST || pid === null || startedAt === null) return true;
-    const asked = this.#asked.get(nodeId) ?? this.#self.isRunning(pid, startedAt);
-    this.#asked.set(nodeId, asked);
-    return asked;
-  }
+/** All nodes that are not forgotten, dead ones too. */
+export function allNodes(db: Connection): NodeRow[] {
+  return db.all(sql.nodes, NodeRow, {});
 }
 
 function pidNamespace(): string {
@@ -108,4 +110,4 @@ function pidNamespace(): string {
 }
 
 /** Within it a pid means the same to everybody: containers on one machine count theirs separately. */
-const HOST = `${hostname()} ${pidNamespace()}`.trim();
+export const HOST = `${hostname()} ${pidNamespace()}`.trim();

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { CommandReply } from "../../domain/command.ts";
 import type { SessionEvent, StoredEvent } from "../../domain/event.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
 
@@ -33,6 +34,7 @@ export const SessionRow = z.object({
   id: z.string(),
   principal: json<string>(),
   spec: json<SessionOptions>(),
+  policy: json<SessionPolicy>().nullable(),
   state: json<SessionState>(),
   title: json<string>().nullable(),
   createdAt: z.int(),
@@ -42,8 +44,19 @@ export const SessionRow = z.object({
 export type SessionRow = z.infer<typeof SessionRow>;
 
 export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): SessionRecord {
-  const { id, principal, spec, state, title, createdAt, updatedAt, rev } = row;
-  return { id, principal, spec, state, title: title ?? undefined, createdAt, updatedAt, rev, owner };
+  const { id, principal, spec, policy, state, title, createdAt, updatedAt, rev } = row;
+  return {
+    id,
+    principal,
+    spec,
+    policy: policy ?? undefined,
+    state,
+    title: title ?? undefined,
+    createdAt,
+    updatedAt,
+    rev,
+    owner,
+  };
 }
 
 export const EventRow = z

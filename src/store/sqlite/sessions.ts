@@ -8,7 +8,7 @@ import type { SqlValue } from "./connect/driver.ts";
 import { PrincipalRow, SessionRow } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
-    d.spec, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
+    d.spec, d.policy, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
   FROM sessions s JOIN descriptions d ON d.session_id = s.id LEFT JOIN nodes n ON n.id = s.owner`;
 
 const sql = {
@@ -25,7 +25,7 @@ const sql = {
   insert: `INSERT INTO sessions(id, principal, idempotency_key, cwd, state, status, at_work,
       last_event, rev, epoch, created_at, updated_at)
     VALUES($id, $principal, $key, $cwd, $state, $status, $atWork, 0, 1, 0, $at, $at)`,
-  describe: "INSERT INTO descriptions(session_id, spec, sought_cwd) VALUES($id, $spec, $soughtCwd)",
+  describe: "INSERT INTO descriptions(session_id, spec, policy, sought_cwd) VALUES($id, $spec, $policy, $soughtCwd)",
   touch: "UPDATE sessions SET rev = rev + 1 WHERE id = $id AND rev = $rev",
   setTitle: "UPDATE descriptions SET title = $title, sought_title = $soughtTitle WHERE session_id = $id",
   setSpec: "UPDATE descriptions SET spec = $spec, sought_cwd = $soughtCwd WHERE session_id = $id",
@@ -78,11 +78,12 @@ export function countSessions(db: Connection): SessionCounts {
 
 /** The text of a session is made now, whenever the work that is returned is done: the caller may go on to change it. */
 export function toCreate(session: NewSession): (db: Connection) => { row: SessionRow; created: boolean } {
-  const { at, id, idempotencyKey, spec, state } = session;
+  const { at, id, idempotencyKey, policy, spec, state } = session;
   if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
   const [principal, key] = [exact(session.principal), idempotencyKey === undefined ? null : exact(idempotencyKey)];
   const columns = { id, principal, key, cwd: exact(spec.cwd), at, ...stateColumns(state) };
-  const description = { id, spec: JSON.stringify(spec), soughtCwd: sought(spec.cwd) };
+  const policyText = policy ? JSON.stringify(policy) : null;
+  const description = { id, spec: JSON.stringify(spec), policy: policyText, soughtCwd: sought(spec.cwd) };
   return (db) => {
     const known = getSession(db, id) ?? (key === null ? undefined : db.get(sql.byKey, SessionRow, { principal, key }));
     if (known) return { row: known, created: false };

@@ -1,6 +1,7 @@
 import type { Access } from "./connect/access.ts";
 import type { Connection } from "./connect/connection.ts";
 import { isOfStore } from "./connect/driver.ts";
+import { checkReadable } from "./connect/migrations.ts";
 
 /**
  * `barrier`: on the disk before it is acknowledged, with all that was written before it. `prompt`: written at once, and
@@ -90,7 +91,7 @@ export class Writer {
   /** One transaction. When the store fails, all of it has failed; when one job fails, the others have not. */
   async #commit(jobs: readonly Job[]): Promise<void> {
     try {
-      const settled = await this.#access.use((db) => this.#transact(db, jobs));
+      const settled = await this.#access.change((db) => this.#transact(db, jobs));
       this.#onCommit();
       for (const settle of settled) settle();
     } catch (error) {
@@ -101,7 +102,10 @@ export class Writer {
   #transact(db: Connection, jobs: readonly Job[]): (() => void)[] {
     const begin = performance.now();
     const durability = jobs.some(({ urgency }) => urgency === "barrier") ? "full" : "normal";
-    const settled = db.transaction(durability, () => jobs.map((job) => runOne(db, job)));
+    const settled = db.transaction(durability, () => {
+      checkReadable(db, this.#access.file);
+      return jobs.map((job) => runOne(db, job));
+    });
     const end = performance.now();
     this.#quietUntil = end + Math.min(GROUP_COSTS * (end - begin), GROUP_MS);
     return settled;

@@ -4,6 +4,7 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { nameTools } from "../catalogue/names.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
@@ -84,9 +85,10 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<Too
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
-  const chosen = diskOptions(args);
+  const { options: chosen, warnings } = nameTools(diskOptions(args));
   refuseNul(chosen);
-  return deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
+  const { withheld, ...begun } = await deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
+  return { ...begun, withheld: [...warnings, ...withheld] };
 }
 
 /** No session of this caller, as far as the store goes: Claude Code may have one. */

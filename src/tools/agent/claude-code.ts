@@ -63,7 +63,7 @@ export const claudeCode = defineTool({
 });
 
 async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
-  const { options: chosen, warnings } = nameTools(sessionOptions(args, deps.defaults.cwd));
+  const { options: chosen, warnings } = nameTools(sessionOptions(args, args.cwd ?? deps.defaults.cwd()));
   refuseNul(chosen);
   const { attachments, idempotencyKey, prompt: text } = args;
   const prompt = {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import { refuseOddText } from "./odd-text.ts";
-import { pathName, problemsOf } from "./problems.ts";
+import { pathName, problemsOf, type Problem } from "./problems.ts";
 
 /**
  * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,
@@ -9,6 +9,8 @@ import { pathName, problemsOf } from "./problems.ts";
  */
 
 const PROBLEMS_TOLD = 3;
+/** Nobody reads further: what is behind them is not looked at. */
+const PROBLEMS_FOUND = 20;
 
 /** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */
 export function parseArguments<I extends z.ZodObject>(
@@ -24,10 +26,21 @@ export function parseArguments<I extends z.ZodObject>(
     const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any" });
     return namesAt(schema, path).filter((name) => path.length > 0 || !unlisted.includes(name));
   };
-  const problems = parsed.error.issues.flatMap((issue) => problemsOf(issue, [], offered));
+  const problems: Problem[] = [];
+  for (const issue of parsed.error.issues) {
+    if (problems.length > PROBLEMS_FOUND) break;
+    problems.push(...problemsOf(issue, [], offered));
+  }
   const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text()}`);
-  const more = problems.length - told.length;
-  throw new AppError("INVALID_ARGUMENT", told.join(" ") + (more > 0 ? ` And ${String(more)} more.` : ""));
+  throw new AppError("INVALID_ARGUMENT", told.join(" ") + more(problems.length));
+}
+
+function more(found: number): string {
+  if (found <= PROBLEMS_TOLD) return "";
+  const most = PROBLEMS_FOUND - PROBLEMS_TOLD;
+  return found > PROBLEMS_FOUND
+    ? ` And more than ${String(most)} others.`
+    : ` And ${String(found - PROBLEMS_TOLD)} more.`;
 }
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;

@@ -6,7 +6,7 @@ import { nothingRuns } from "../../engine/verbs/waiting.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
 import { endWithForm, FORMS_MOST, resumed, Round, takeShown } from "./rounds.ts";
-import { forUser, reachesUser, type Asker } from "./user.ts";
+import { isForForm, reachesUser, type Asker } from "./user.ts";
 
 /** A call that waits for news, as long as it was told to, and asks the person at its client meanwhile. */
 
@@ -72,10 +72,10 @@ export class Asking {
     for (;;) {
       const asked = await this.#ask(waiting);
       if (asked) return asked;
-      const began = this.#now();
+      const began = performance.now();
       // Whoever waits for the end alone is not woken by a request.
       const woke = await plainly(waiting, this.#asks && until === "end" ? "news" : until, this.#round.left);
-      this.#round.left = Math.max(0, this.#round.left - (this.#now() - began));
+      this.#round.left = Math.max(0, Math.ceil(this.#round.left - (performance.now() - began)));
       const now = await this.#ask(waiting);
       if (now) return now;
       const target = waiting.find(({ view }) => view.id === woke);
@@ -111,18 +111,16 @@ export class Asking {
   }
 
   #withinMs(): number {
-    return Math.max(0, this.#round.until - this.#now());
-  }
-
-  #now(): number {
-    return this.#asker.deps.now();
+    // Not longer than a whole call, should the clock have been set back.
+    const { deps } = this.#asker;
+    return Math.min(Math.max(0, this.#round.until - deps.now()), deps.limits.maxWaitMs);
   }
 
   async #ask(targets: readonly Awaited[]): Promise<Outcome | undefined> {
     if (!this.#asks) return undefined;
     for (const { view } of targets) {
       const { state } = await view.record();
-      const open = state.asks.find(forUser);
+      const open = state.asks.find((each) => isForForm(each, this.#asker));
       if (!open) continue;
       if (this.#round.forms === FORMS_MOST) return { woke: view.id };
       const round = { ...this.#round, work: this.#work ?? {} };

@@ -1,3 +1,4 @@
+import { isWithin } from "../../domain/approvals/risk.ts";
 import { AppError } from "../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../domain/permission.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
@@ -18,8 +19,16 @@ export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Aske
   return client.elicitation !== false && scopes.includes("approve") && ladder.includes("user");
 }
 
+/** Whether a form about this request can come to an answer: where nobody is known to sit at the client, within the caller's bound. */
+export function isForForm(open: OpenAsk, { call, deps }: Asker): boolean {
+  if (!forUser(open)) return false;
+  const isBound = !call.attended && !call.scopes.includes("decide");
+  const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
+  return !isBound || (deps.ladder.includes("caller") && isWithin(level, deps.callerApproves));
+}
+
 /** Whether it is for the person at a client to answer this request now. */
-export function forUser(open: OpenAsk): boolean {
+function forUser(open: OpenAsk): boolean {
   return rungOf(open) === "user";
 }
 
@@ -66,7 +75,7 @@ export async function takeForm(
     return "dismissed";
   }
   try {
-    await deps.engine.answer(call, view.id, { ...decided, requestId, by: "user" });
+    await deps.engine.answer(call, view.id, { ...decided, requestId, by: "user", asPerson: call.attended === true });
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "PERMISSION_REQUEST_NOT_FOUND") throw error;
   }

@@ -2,7 +2,7 @@ import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../domain/permission.ts";
 import type { NeedsInput } from "../asking/needs-input.ts";
-import { forUser } from "../asking/user.ts";
+import { isForForm } from "../asking/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
 import type { Dialog } from "./dialog.ts";
@@ -169,7 +169,7 @@ async function reactToAsks(
   const { state } = await view.record();
   // What comes behind is told in its place.
   const asks = state.asks.filter(({ eventId }) => eventId < next);
-  const isWithUser = (open: OpenAsk): boolean => dialog.isPossible && forUser(open);
+  const isWithUser = (open: OpenAsk): boolean => dialog.isPossible && isForForm(open, { call, deps });
   for (const open of dialog.isOver ? [] : asks.filter(isWithUser)) {
     const needsInput = await dialog.show(view, open, { promptId: turn.promptId, next });
     if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { didYouMean } from "../../domain/suggest.ts";
@@ -13,35 +14,62 @@ const WARNINGS_MOST = 10;
 /** A name, and behind it what a rule says of the call: "Bash(git *)". */
 const RULE = /^([^(]*)(.*)$/su;
 
-export interface NamedTools {
-  readonly options: SessionOptions;
+export interface NamedTools<T> {
+  readonly options: T;
   readonly warnings: readonly string[];
 }
 
-export function nameTools(options: SessionOptions): NamedTools {
-  const lists = LISTS.flatMap((list) => {
-    const names = options[list];
-    return Array.isArray(names) ? [{ list, names }] : [];
+type Options = Partial<Pick<SessionOptions, "agents" | (typeof LISTS)[number]>>;
+
+/** Of all that a session is begun with, whichever way: the options of a start, of a resume from disk, and their subagents. */
+export function nameTools<T extends Options>(options: T): NamedTools<T> {
+  const own = namedLists(options, LISTS);
+  const agents = Object.entries(options.agents ?? {}).map(([name, agent]) => {
+    const { renamed, unknown } = namedLists(agent, ["disallowedTools", "tools"]);
+    return {
+      entry: [name, { ...agent, ...renamed }] as const,
+      unknown: unknown.map((text) => `agents.${oneLine(name, 60)}.${text}`),
+    };
   });
-  const renamed = lists.map(({ list, names }) => [list, names.map(rightName)] as const);
-  const unknown = lists.flatMap(({ list, names }) => names.flatMap((name) => warningsOf(list, name)));
+  const unknown = [...own.unknown, ...agents.flatMap((agent) => agent.unknown)];
   const more = unknown.length - WARNINGS_MOST;
   const told = unknown.slice(0, WARNINGS_MOST);
   return {
-    options: { ...options, ...Object.fromEntries(renamed) },
+    options: {
+      ...options,
+      ...own.renamed,
+      ...(options.agents && { agents: Object.fromEntries(agents.map(({ entry }) => entry)) }),
+    },
     warnings: more > 0 ? [...told, `And ${String(more)} more.`] : told,
   };
 }
 
-function rightName(rule: string): string {
+interface NamedLists {
+  readonly renamed: Readonly<Record<string, readonly string[]>>;
+  readonly unknown: readonly string[];
+}
+
+function namedLists<K extends string>(options: { readonly [L in K]?: unknown }, names: readonly K[]): NamedLists {
+  const lists = names.flatMap((list) => {
+    const rules = z.array(z.string()).safeParse(options[list]).data;
+    return rules ? [{ list, rules }] : [];
+  });
+  return {
+    renamed: Object.fromEntries(lists.map(({ list, rules }) => [list, rules.map(rightName)])),
+    unknown: lists.flatMap(({ list, rules }) => rules.flatMap((rule) => warningsOf(list, rule))),
+  };
+}
+
+/** The rule with the name of its tool as Claude Code spells it. */
+export function rightName(rule: string): string {
   const [, name = "", rest = ""] = RULE.exec(rule) ?? [];
-  return (knownTool(name)?.name ?? name) + rest;
+  return (knownTool(name.trim())?.name ?? name) + rest;
 }
 
 function warningsOf(list: string, rule: string): string[] {
   const [, name = ""] = RULE.exec(rule) ?? [];
   const isPlain = !name.startsWith("mcp__") && !name.includes("*");
-  if (!isPlain || knownTool(name)) return [];
+  if (!isPlain || knownTool(name.trim())) return [];
   const known = KNOWN_TOOLS.map((tool) => tool.name);
   return [`${list}: there is no tool ${oneLine(name, 60)} known to this server.${didYouMean(name, known)}`];
 }

@@ -11,7 +11,7 @@ export function conversationOptions(
   deps: ToolDeps,
 ): SessionOptions {
   const options = {
-    cwd: cwd ?? deps.defaults.cwd,
+    cwd: cwd ?? deps.defaults.cwd(),
     ...(model !== undefined && { model }),
     ...(permissionMode !== undefined && { permissionMode }),
     ...(systemPrompt !== undefined && { systemPrompt }),

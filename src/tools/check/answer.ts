@@ -44,7 +44,7 @@ export async function answerCheck(
   const waited = await asking.wait({
     targets: reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom })),
     until: request.until,
-    plainly: async (targets, until, waitMs) => waitUntilShown(targets, { ...request, until, waitMs }, call, deps),
+    plainly: async (targets, until, waitMs) => waitUntilShown(targets, { ...request, until, waitMs }, call),
   });
   if ("needsInput" in waited) return waited;
   return { answer: await tellCheck(reading, request, waited.woke, { call, deps }) };
@@ -102,9 +102,8 @@ async function waitUntilShown(
   targets: readonly Awaited[],
   { form, until, waitMs }: CheckRequest,
   call: ToolCall,
-  deps: ToolDeps,
 ): Promise<string | undefined> {
-  const deadline = deps.now() + waitMs;
+  const deadline = performance.now() + waitMs;
   let waiting = targets;
   let left = waitMs;
   for (;;) {
@@ -120,7 +119,7 @@ async function waitUntilShown(
     const isOver = !state.turn && waiting.length === 1;
     if (events.length > 0 || isOver || next === target.cursor) return woke;
     waiting = waiting.map((each) => (each === target ? { view: each.view, cursor: next } : each));
-    left = deadline - deps.now();
+    left = Math.ceil(deadline - performance.now());
   }
 }
 

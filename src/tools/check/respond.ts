@@ -3,6 +3,7 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
+import { rightName } from "../catalogue/names.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
@@ -68,7 +69,16 @@ function answerToPermission({ answers, ...response }: Response): AnswerRequest {
     ...(denyMessage !== undefined && { denyMessage }),
     ...(interrupt && { interrupt }),
     ...permissionOptions,
+    ...(permissionOptions?.updatedPermissions && {
+      updatedPermissions: permissionOptions.updatedPermissions.map(withRightNames),
+    }),
   };
+}
+
+/** Claude Code ignores a rule for a tool that is spelt otherwise, also one that denies. */
+function withRightNames(update: PermissionUpdate): PermissionUpdate {
+  if (!("rules" in update)) return update;
+  return { ...update, rules: update.rules.map((rule) => ({ ...rule, toolName: rightName(rule.toolName) })) };
 }
 
 const FOR_PERMISSIONS = ["decision", "denyMessage", "interrupt", "permissionOptions"] as const;

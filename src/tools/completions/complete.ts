@@ -34,7 +34,7 @@ const LOGS_MOST = 5;
 
 export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
   if (!caller.scopes.includes("read")) return completion([]);
-  const { engine } = deps;
+  const engine = deps.engine.forCaller(caller);
   const { principal } = caller;
   if (kind === "agent" || kind === "skill") {
     const query = { principal, limit: LOGS_MOST };

@@ -19,6 +19,7 @@ export const claudeCodeConfigure = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: { get_config: "read", enable_bypass: "admin", disable_bypass: "admin" },
   async handle({ action }, call, { bypass, engine }) {
+    if (action !== "get_config") await engine.checkMayConfigure();
     if (action !== "get_config") bypass.set(action === "enable_bypass", call.principal);
     const barred = action === "disable_bypass" ? await engine.enforceGate() : 0;
     const allowBypass = bypass.isAllowed();

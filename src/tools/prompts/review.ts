@@ -36,8 +36,8 @@ const JUDGING = `Judge whether it does what was asked, what it breaks, which cas
    belong there.`;
 const REPORT = `Report the findings, the worst first: file and line, what is wrong, what to do. Say so where there is nothing to find.`;
 
-async function ofSession(sessionId: string, { principal }: Caller, { engine }: ToolDeps): Promise<string> {
-  const { state } = await engine.get(principal, sessionId);
+async function ofSession(sessionId: string, caller: Caller, { engine }: ToolDeps): Promise<string> {
+  const { state } = await engine.forCaller(caller).get(caller.principal, sessionId);
   const running = state.turn ? " A turn runs in it: what you see is not its last word." : "";
   return `Review what session ${sessionId} has changed. It is ${statusOf(state)}, after ${String(state.totals.turns)} turns.${running} Change nothing.
 

@@ -72,7 +72,7 @@ export function claudeCodeQuery(settings: QuerySettings): Tool {
       if (left.why === "form") return left;
       if (left.why === "ended" && left.end.data.isError) await stream.fail(errorOf(left.end), left.end.at);
 
-      const head = { ...known, executionTime: deps.now() - begun };
+      const head = { ...known, executionTime: Math.round(performance.now() - begun) };
       const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
       await rest(known.sessionId, call, deps);
@@ -97,7 +97,7 @@ async function begin(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<z.infer<typeof Begun>> {
-  const begun = deps.now();
+  const begun = performance.now();
   const { mode, note } = modeOf(args, settings, call, deps);
   const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
   refuseNul(options);
@@ -146,7 +146,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   const { allowedTools: allowed = settings.allowedTools, maxTurns: turns = settings.maxTurns } = args;
   const { model: chosen = settings.model } = args;
   return {
-    cwd: args.cwd ?? settings.cwd ?? deps.defaults.cwd,
+    cwd: args.cwd ?? settings.cwd ?? deps.defaults.cwd(),
     ...(turns !== undefined && { maxTurns: turns }),
     ...(chosen !== undefined && { model: chosen }),
     ...(append !== undefined && { systemPrompt: { type: "preset", preset: "claude_code", append } }),

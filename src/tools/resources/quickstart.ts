@@ -23,7 +23,7 @@ A session is a conversation with Claude Code that runs in the background of this
 5. Go on: claude_code_reply { "sessionId": "...", "prompt": "Now write a test for it" }
 6. Look around: claude_code_session { "action": "list" }, or get with a sessionId. cancel ends one for good.
 
-To be asked less, name tools in allowedTools (["Read", "Edit", "Bash(npm test *)"]) or choose permissionMode acceptEdits.
+To be asked less, name tools in allowedTools (["Read", "Edit", "Bash(npm test)"]) or choose permissionMode acceptEdits.
 All options: claude-code://options. A session as a document: session://ID, its events: session://ID/events.
 `,
 };

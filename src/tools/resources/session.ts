@@ -19,9 +19,9 @@ export const session: SessionDocument = {
   title: "A session",
   description: "How a session fares: status, requests that wait, totals. What claude_code_session (get) tells.",
   mimeType: "application/json",
-  async read(sessionId, query, { principal }, { engine }) {
+  async read(sessionId, query, caller, { engine }) {
     readNumbers(query, {});
-    return JSON.stringify(publicView(await engine.get(principal, sessionId)));
+    return JSON.stringify(publicView(await engine.forCaller(caller).get(caller.principal, sessionId)));
   },
 };
 

@@ -28,8 +28,9 @@ export async function runTaskMethod(
   method: TaskMethod,
   params: unknown,
   call: ToolCall,
-  deps: ToolDeps,
+  all: ToolDeps,
 ): Promise<Task | undefined> {
+  const deps = { ...all, engine: all.engine.forCaller(call) };
   const scope = SCOPE[method];
   const note = (structured: JsonObject, isError: boolean) => {
     const about = { principal: call.principal, raw: {}, tool: method, scope };

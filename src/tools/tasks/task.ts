@@ -2,7 +2,7 @@ import type { StoredEvent } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import { requestKey } from "../asking/rounds.ts";
 import type { Form } from "../asking/needs-input.ts";
-import { forUser, reachesUser, showForm } from "../asking/user.ts";
+import { isForForm, reachesUser, showForm } from "../asking/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { replyWith, type ToolReply } from "../errors.ts";
 import { oneLine } from "../present/size.ts";
@@ -69,7 +69,7 @@ async function tellRunning(found: Found, state: SessionState, reading: Reading):
 async function formsOf(view: SessionView, { asks }: SessionState, reading: Reading): Promise<Record<string, Form>> {
   const forms: Record<string, Form> = {};
   if (!reachesUser(reading)) return forms;
-  for (const open of asks.filter(forUser)) {
+  for (const open of asks.filter((each) => isForForm(each, reading))) {
     const form = await showForm(view, open, false, reading);
     if (form) forms[requestKey(open.requestId)] = form;
   }

@@ -1,6 +1,7 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
 import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
+import { clockOf } from "../time.ts";
 import { giveTo, nextRung, nobodyFor, passOn, setTimes } from "./ladder.ts";
 import { ruleFor, type Ruling } from "./ruling.ts";
 
@@ -25,14 +26,15 @@ export function openAsk(draft: Draft, ask: Ask): void {
     eventId,
     toolName: ask.toolName,
     createdAt: at,
+    clock: { ageMs: 0, leftMs: 0, rungMs: 0, rungLeftMs: 0 },
     expiresAt: at,
     ...(ask.risk && { risk: ask.risk.level }),
     seenWhole: false,
   };
   state.asks.push(open);
+  if (ask.refused !== undefined) return denyAsk(draft, open, "rule", ask.refused);
   const ruling = ruleFor(draft, ask);
   if (ruling) return settleByRule(draft, open, ruling);
-  if (state.turn) state.turn.waitingSince ??= at;
   const rung = nextRung(draft, open);
   if (rung === undefined) denyAsk(draft, open, "rule", nobodyFor(draft, open));
   else giveTo(draft, open, rung);
@@ -58,7 +60,7 @@ export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">
 
 /** The one way out of `asks`, so that log and state cannot disagree about what is open. */
 export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer, commandId?: string): void {
-  const { state, at } = draft;
+  const { state } = draft;
   const { requestId, toolName } = ask;
   emit(draft, {
     type: ask.kind === "question" ? "question.answered" : "permission.answered",
@@ -67,11 +69,7 @@ export function settleAsk(draft: Draft, ask: OpenAsk, answer: Answer, commandId?
   state.asks = state.asks.filter((open) => open.requestId !== requestId);
   const kept = { requestId, by: answer.by, behavior: answer.behavior, ...(commandId !== undefined && { commandId }) };
   state.answered = [...state.answered, kept].slice(-ANSWERED_KEPT);
-  if (state.turn?.waitingSince !== undefined && state.asks.length === 0) {
-    state.turn.waitedMs += at - state.turn.waitingSince;
-    delete state.turn.waitingSince;
-    state.turn.lastActivityAt = at;
-  }
+  if (state.turn && state.asks.length === 0) clockOf(state.turn).silentMs = 0;
 }
 
 export function settleAllAsks(draft: Draft, by: AnsweredBy): void {

@@ -1,8 +1,10 @@
 import { isWithin } from "../../../domain/approvals/risk.ts";
 import { RUNGS, type Passed, type Rung } from "../../../domain/approvals/rung.ts";
+import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
-import { rungOf, type AnsweredBy, type Decision, type OpenAsk } from "../../../domain/permission.ts";
+import { rungOf, type OpenAsk } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
+import { askClockOf, shownTime } from "../time.ts";
 
 /**
  * The ladder: who is asked, one after another. A request is with one rung at a time, and goes on when that one's time is
@@ -19,9 +21,9 @@ export function nextRung(draft: Draft, ask: Asked, after?: Rung): Rung | undefin
 }
 
 function canTake(draft: Draft, ask: Asked, rung: Rung): boolean {
-  if (rung === "user") return draft.state.noDialog !== true;
+  if (rung === "user") return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, ask));
   if (rung === "console") return timeOf(draft, rung) > 0;
-  return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask));
+  return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask, draft.state.decides));
 }
 
 /** Where nobody is asked at the console, whoever gives a prompt there still is. */
@@ -34,39 +36,51 @@ function timeOf({ policy, state }: Draft, rung: Exclude<Rung, "caller">): number
 }
 
 /** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
-function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked): boolean {
-  return isWithin(kind === "question" ? "reads" : risk, policy.callerApproves);
+function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked, decides = false): boolean {
+  const bound = decides ? policy.sessionApproves : policy.callerApproves;
+  return isWithin(kind === "question" ? "reads" : risk, bound);
+}
+
+/** Where nobody is known to sit at the client, what comes back in a form is the caller's answer. */
+function mayFormAnswer(draft: Draft, ask: Asked): boolean {
+  const { policy, state } = draft;
+  return policy.ladder.includes("caller") && mayCallerApprove(draft, ask, state.decides);
 }
 
 /** Gives the request to the rung; its time begins. */
 export function giveTo(draft: Draft, ask: OpenAsk, rung: Rung): void {
   ask.rung = rung;
   ask.rungSince = draft.at;
+  askClockOf(ask).rungMs = 0;
   if (ask.deliveredAt !== undefined) ask.seenBefore = true;
   delete ask.deliveredAt;
   setTimes(draft, ask);
 }
 
-/** When the rung has to have answered, and all of them: read off the state, the policy and what the caller chose. */
+/**
+ * What the rung has left to answer in, and all of them: read off the state, the policy and what the caller chose. Set when
+ * the rung gets the request, and once more when it has seen it: those are the two moments from which its time runs.
+ */
 export function setTimes(draft: Draft, ask: OpenAsk): void {
-  const { policy } = draft;
+  const { at, policy } = draft;
   const rung = rungOf(ask);
-  const { deliveredAt, rungSince = ask.createdAt } = ask;
-  const isUnseen = deliveredAt === undefined && !ask.seenBefore;
-  const unseenUntil = ask.createdAt + policy.askUnseenMs;
-  const own =
-    rung === "caller" ? callersEnd(draft, { ...ask, rungSince }) : (deliveredAt ?? rungSince) + timeOf(draft, rung);
-  ask.rungEndsAt = own;
-  const all = own + timeBehind(draft, ask, rung);
-  ask.expiresAt = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseenUntil) : all;
+  const clock = askClockOf(ask);
+  const isUnseen = ask.deliveredAt === undefined && !ask.seenBefore;
+  clock.rungLeftMs = rung === "caller" ? callersTime(draft, ask) : timeOf(draft, rung);
+  const all = clock.rungLeftMs + timeBehind(draft, ask, rung);
+  const unseen = policy.askUnseenMs - clock.ageMs;
+  clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
+  ask.rungEndsAt = shownTime(ask.rungEndsAt, at + clock.rungLeftMs);
+  ask.expiresAt = shownTime(ask.expiresAt, at + clock.leftMs);
 }
 
-function callersEnd(draft: Draft, { deliveredAt, rungSince }: { deliveredAt?: number; rungSince: number }): number {
+function callersTime(draft: Draft, ask: OpenAsk): number {
   const { policy } = draft;
+  const { rungMs } = askClockOf(ask);
   const chosen = chosenMs(draft);
-  if (chosen !== undefined) return rungSince + chosen;
-  if (deliveredAt === undefined) return rungSince + policy.askUnseenMs;
-  return Math.min(deliveredAt + policy.askDeliveredMs, rungSince + policy.askMaxMs);
+  if (chosen !== undefined) return chosen - rungMs;
+  if (ask.deliveredAt === undefined) return policy.askUnseenMs - rungMs;
+  return Math.min(policy.askDeliveredMs, policy.askMaxMs - rungMs);
 }
 
 /** What the rungs behind it may take, as far as that is known. */
@@ -93,33 +107,43 @@ export function passOn(draft: Draft, ask: OpenAsk, why: Passed): boolean {
   return true;
 }
 
-interface Answering {
-  readonly by: AnsweredBy;
-  readonly decision: Decision;
-}
+type Answering = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
 
 /**
  * Why this answer does not count. People on the ladder may answer at any time, and deny may everybody on it; a caller
  * allows what he may, and only once those before him had it.
  */
-export function whyNotBy(draft: Draft, ask: OpenAsk, { by, decision }: Answering): Refusal | undefined {
+export function whyNotBy(
+  draft: Draft,
+  ask: OpenAsk,
+  { asCaller, by, decides, decision }: Answering,
+): Refusal | undefined {
   const { ladder } = draft.policy;
   const rung = RUNGS.find((each) => each === by);
   if (rung === undefined) return undefined;
   if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);
-  if (rung !== "caller" || decision.behavior === "deny") return undefined;
-  if (!mayCallerApprove(draft, ask)) return denied(tooMuch(draft, ask));
+  if ((rung !== "caller" && !asCaller) || decision.behavior === "deny") return undefined;
+  // Where only people are to answer, no program takes their place; the webhook's receiver is one by nature.
+  if (rung !== "webhook" && !ladder.includes("caller"))
+    return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); a program does not.`);
+  if (!mayCallerApprove(draft, ask, decides)) return denied(tooMuch(draft, ask));
   const active = rungOf(ask);
-  if (ladder.indexOf(active) >= ladder.indexOf("caller")) return undefined;
+  if (active === rung || isBehind(ladder, active)) return undefined;
   const until = new Date(ask.rungEndsAt ?? ask.expiresAt).toISOString();
   return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
+}
+
+/** Whether those before the caller had it. */
+function isBehind(ladder: readonly Rung[], active: Rung): boolean {
+  return ladder.includes("caller") && ladder.indexOf(active) >= ladder.indexOf("caller");
 }
 
 /** Why nobody is left to ask. */
 export function nobodyFor(draft: Draft, ask: OpenAsk): string {
   const { ladder } = draft.policy;
   const advice = "Do it in a way that is allowed, or say what you could not do.";
-  if (ladder.includes("caller") && !mayCallerApprove(draft, ask)) return `${tooMuch(draft, ask)} ${advice}`;
+  if (ladder.includes("caller") && !mayCallerApprove(draft, ask, draft.state.decides))
+    return `${tooMuch(draft, ask)} ${advice}`;
   return `Nobody can answer a request here. ${advice}`;
 }
 

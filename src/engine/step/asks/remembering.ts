@@ -5,12 +5,17 @@ import { accept, emit, refuse, type Draft } from "../draft.ts";
 /** Answers that hold until the session ends: taken into the state, and out of it. */
 
 /** The rules by which the answer is remembered from now on. */
-export function rememberAnswer({ at, state }: Draft, { data: { by, remember } }: CommandOf<"answer">): string[] {
+export function rememberAnswer(
+  { at, state }: Draft,
+  { data: { asCaller, by, decides, remember } }: CommandOf<"answer">,
+): string[] {
   if (!remember) return [];
   const { eventId, level, rules } = remember;
+  const holder = decides && by === "caller" ? "decide" : asCaller ? "caller" : by;
   state.remembered = withNewest(
     state.remembered ?? [],
-    rules.map((rule) => ({ rule, level, at, eventId, by })),
+    // What holds of a caller's answers, that they stay within the bound, does not hold of these.
+    rules.map((rule) => ({ rule, level, at, eventId, by: holder })),
   );
   return rules;
 }

@@ -1,16 +1,16 @@
-import { stat } from "node:fs/promises";
 import { StoreError, type StoreFault } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 import { asStoreError } from "./faults.ts";
+import { Footing } from "./footing.ts";
+import { checkReadable } from "./migrations.ts";
 import { patiently } from "./patience.ts";
 
 /** After these the connection is given up: the next use finds out whether the cause has gone away. */
-const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "readonly"]);
+const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
 
 interface Opened {
   readonly connection: Connection;
-  /** Which file it is, whatever its name is by now. */
-  readonly identity: string;
+  readonly footing: Footing;
 }
 
 /** The way to the database: opened with the first use, and again after it broke. */
@@ -19,6 +19,8 @@ export class Access {
   readonly #open: () => Promise<Connection>;
   #opened: Promise<Opened> | undefined;
   #closed = false;
+  /** Of which nothing more can be told or changed until this process ends. */
+  #lost: StoreError | undefined;
 
   constructor(file: string, open: () => Promise<Connection>) {
     this.file = file;
@@ -30,28 +32,44 @@ export class Access {
    * is at fault, and what `work` throws otherwise.
    */
   async use<T>(work: (db: Connection) => T): Promise<T> {
+    return this.#use(({ connection }) => work(connection));
+  }
+
+  /** As `use`, for what writes: a store that is no longer what it was takes nothing more. */
+  async change<T>(work: (db: Connection) => T): Promise<T> {
+    return this.#use(({ connection, footing }) => {
+      const loss = footing.loss();
+      if (loss) throw new StoreError(loss, this.file);
+      return work(connection);
+    });
+  }
+
+  /** Throws StoreError when the store is not the one that was opened, was changed behind our back, or is a newer server's. */
+  async assertSame(): Promise<void> {
+    // Why it could not be opened is said, in words, to whoever uses it.
+    if (this.#opened === undefined && !this.#lost) return;
+    await this.#use(({ connection, footing }) => {
+      const loss = footing.loss() ?? (footing.isLogWhole() ? undefined : "log");
+      if (loss) throw new StoreError(loss, this.file);
+      checkReadable(connection, this.file);
+    });
+  }
+
+  async #use<T>(work: (opened: Opened) => T): Promise<T> {
     let opened: Promise<Opened> | undefined;
     try {
       return await patiently(async () => {
         this.assertOpen();
+        if (this.#lost) throw this.#lost;
         opened = this.#opened ??= this.#start();
-        return work((await opened).connection);
+        return work(await opened);
       });
     } catch (error) {
       const fault = asStoreError(error, this.file);
-      if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened);
+      if (fault?.fault === "log") await this.#abandon(opened, fault);
+      else if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened);
       throw fault ?? error;
     }
-  }
-
-  /** Throws StoreError when the name leads to another file by now: what is written to this one nobody would find. */
-  async assertInPlace(): Promise<void> {
-    const opened = this.#opened;
-    // Why it could not be opened is said, in words, to whoever uses it.
-    const found = await opened?.catch(() => undefined);
-    if (!found || found.identity === (await identityOf(this.file))) return;
-    await this.#giveUp(opened);
-    throw new StoreError("moved", this.file);
   }
 
   assertOpen(): void {
@@ -60,24 +78,32 @@ export class Access {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#giveUp(this.#opened);
+    if (!this.#lost) await this.#giveUp(this.#opened);
   }
 
   async #start(): Promise<Opened> {
     const connection = await this.#open();
-    return { connection, identity: await identityOf(this.file) };
+    return { connection, footing: new Footing(this.file) };
   }
 
   /** Only the connection that failed: another user of this may have opened a new one meanwhile. */
   async #giveUp(opened: Promise<Opened> | undefined): Promise<void> {
     if (opened === undefined || this.#opened !== opened) return;
     this.#opened = undefined;
-    const { connection } = await opened.catch(() => ({ connection: undefined }));
-    connection?.close();
+    const found = await opened.catch(() => undefined);
+    found?.connection.close();
+    found?.footing.close();
   }
-}
 
-async function identityOf(file: string): Promise<string> {
-  const { dev, ino } = await stat(file).catch(() => ({ dev: 0, ino: 0 }));
-  return `${String(dev)} ${String(ino)}`;
+  /**
+   * The log is not what its index says. Closing the connection, or another one, would move what stands there now into the
+   * file, and damage it: so it is neither used nor closed any more. The next process begins with what is whole. Where only
+   * the name of the log is gone SQLite still has all of it, and puts it into the file now.
+   */
+  async #abandon(opened: Promise<Opened> | undefined, fault: StoreError): Promise<void> {
+    if (this.#lost) return;
+    this.#lost = fault;
+    const found = await opened?.catch(() => undefined);
+    if (found?.footing.isLogDeleted) found.connection.save();
+  }
 }

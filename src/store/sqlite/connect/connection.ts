@@ -77,6 +77,11 @@ export class Connection {
     }
   }
 
+  /** Moves what stands in the write-ahead log into the file, as far as others let it. */
+  save(): void {
+    this.#tolerate("PRAGMA wal_checkpoint(PASSIVE)");
+  }
+
   /** @photostructure/sqlite keeps the file open, without a lock, until the last statement is garbage. */
   close(): void {
     this.#statements.clear();

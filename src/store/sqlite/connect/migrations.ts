@@ -51,6 +51,14 @@ export const MIGRATIONS: readonly string[] = [
   -- Sessions that are gone and whose logs are still to be cleared away, a piece at a time.
   CREATE TABLE deleted_sessions(id TEXT PRIMARY KEY NOT NULL);
   `,
+  `
+  -- What the operator of the server that made the session allows.
+  ALTER TABLE descriptions ADD COLUMN policy TEXT;
+  -- Where the process serves HTTP: sessions of the store must not use it as an MCP server.
+  ALTER TABLE nodes ADD COLUMN urls TEXT;
+  -- A server that knows nothing of policies would run such a session under looser rules than it began with.
+  UPDATE meta SET value = '2' WHERE key = 'readable_by';
+  `,
 ];
 
 const APPLICATION_ID = 0x63636d73;
@@ -68,7 +76,11 @@ const sql = {
 export function checkSchema(db: Connection, file: string, migrations = MIGRATIONS): void {
   const { application_id, tables, user_version } = readHeader(db);
   if (tables > 0 && application_id !== APPLICATION_ID) throw new StoreError("foreign", file);
-  if (user_version <= migrations.length) return;
+  if (user_version > 0) checkReadable(db, file, migrations);
+}
+
+/** The same, while the file is in use: a newer server may have come meanwhile. */
+export function checkReadable(db: Connection, file: string, migrations = MIGRATIONS): void {
   const readableBy = db.get(sql.readableBy, Meta)?.value ?? Number.POSITIVE_INFINITY;
   if (readableBy > migrations.length) throw new StoreError("newer", file);
 }

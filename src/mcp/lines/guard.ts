@@ -16,13 +16,16 @@ export interface LongLine {
 export class LineGuard extends Transform {
   readonly #most: number;
   readonly #onLongLine: (line: LongLine) => void;
+  readonly #takes: (line: Buffer) => boolean;
   #held: Buffer[] = [];
   #bytes = 0;
 
-  constructor(most: number, onLongLine: (line: LongLine) => void) {
+  /** `takes` has the last word on a line that is short enough. */
+  constructor(most: number, onLongLine: (line: LongLine) => void, takes: (line: Buffer) => boolean = () => true) {
     super();
     this.#most = most;
     this.#onLongLine = onLongLine;
+    this.#takes = takes;
   }
 
   override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
@@ -57,7 +60,7 @@ export class LineGuard extends Transform {
     this.#held = [];
     this.#bytes = 0;
     if (bytes > this.#most) this.#onLongLine({ bytes, id: idIn(line.toString("latin1")) });
-    else if (bytes > 0) this.push(line);
+    else if (bytes > 0 && this.#takes(line)) this.push(line);
   }
 }
 
@@ -66,7 +69,7 @@ const ID_AT_END = new RegExp(String.raw`${ID}(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\
 const ID_AT_START = new RegExp(String.raw`^\s*\{(?:(?!"params")[^{])*?${ID},`);
 
 /** Clients write the id before the parameters or after them; inside them it is something else. */
-function idIn(edges: string): LongLine["id"] {
+export function idIn(edges: string): LongLine["id"] {
   const found = ID_AT_END.exec(edges)?.[1] ?? ID_AT_START.exec(edges)?.[1];
   if (found === undefined) return undefined;
   return found.startsWith('"') ? found.slice(1, -1) : Number(found);

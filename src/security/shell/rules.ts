@@ -1,18 +1,82 @@
-/** Rules for shell commands. An allow rule is read narrowly, a rule that denies or asks widely. */
+import { readPowerShell } from "./powershell.ts";
+import { readCommand } from "./read.ts";
+import type { Reading, ShellCommand } from "./word.ts";
+
+/**
+ * Rules for shell commands. An allow rule is read narrowly: one simple command. A rule that denies or asks is read widely, and where
+ * it cannot be told what a command runs, somebody has to look. Such rules are a reminder, not a fence: a program can run another
+ * one without saying so.
+ */
+
+/** The texts of rules for a shell, each by what it does. */
+export interface CommandRules {
+  readonly allow?: readonly string[];
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
+}
+
+export type CommandVerdict =
+  | { readonly behavior: "ask" | "deny"; readonly content: string }
+  /** Nothing in it is seen to be meant, but it cannot be told what it runs. */
+  | { readonly behavior: "unreadable"; readonly problem: string };
+
+/** What rules that deny or ask say of a command; undefined where they say nothing. */
+export function judgeCommand(
+  rules: Pick<CommandRules, "ask" | "deny">,
+  command: string,
+  isBash: boolean,
+): CommandVerdict | undefined {
+  if (rules.ask.length + rules.deny.length === 0) return undefined;
+  const reading = isBash ? readCommand(command) : readPowerShell(command);
+  let unreadable: CommandVerdict | undefined = unreadableFor(reading.problem);
+  for (const behavior of ["deny", "ask"] as const) {
+    for (const content of rules[behavior]) {
+      const meant = speaksOf(content, command, reading);
+      if (meant === "yes") return { behavior, content };
+      if (meant === "maybe") unreadable ??= unreadableFor("words are not written out on which a rule depends");
+    }
+  }
+  return unreadable;
+}
+
+function unreadableFor(problem: string | undefined): CommandVerdict | undefined {
+  return problem === undefined ? undefined : { behavior: "unreadable", problem };
+}
+
+/** Whether the rule speaks of the command, or of any command in it. */
+export function speaksOfCommand(content: string, command: string, isBash: boolean): boolean {
+  return speaksOf(content, command, isBash ? readCommand(command) : readPowerShell(command)) === "yes";
+}
+
+function speaksOf(content: string, command: string, { commands }: Reading): "yes" | "no" | "maybe" {
+  if (commandsIn(command).some((each) => fits(content, each))) return "yes";
+  const says = commands.map((each) => speaksOfRead(content, each));
+  return says.includes("yes") ? "yes" : says.includes("maybe") ? "maybe" : "no";
+}
+
+/** A word that is not written out may be the one that the rule names. */
+function speaksOfRead(content: string, command: ShellCommand): "yes" | "no" | "maybe" {
+  const end = command.indexOf(undefined);
+  const words = end === -1 ? command : command.slice(0, end);
+  if (end === -1) return fits(content, words.join(" ")) ? "yes" : "no";
+  // What fits whatever stands there: `rm:*`.
+  if (end > 0 && fits(content, `${words.join(" ")} \u0000`)) return "yes";
+  const program = /^[^\s*:]*/.exec(content)?.[0] ?? "";
+  return program === "" || words[0] === undefined || words[0].startsWith(program) ? "maybe" : "no";
+}
 
 /** Whether the rule allows the command: one simple command, without anything by which a shell would run another. */
 export function allowsCommand(content: string, command: string, isBash: boolean): boolean {
   const text = command.trim();
-  if (!content.includes("*") && content.trim() === text) return true;
+  if (isExactly(content, command)) return true;
   return isSimple(text, isBash) && fits(content, text);
 }
 
-/** Whether the rule speaks of the command, or of any command in it. */
-export function speaksOfCommand(content: string, command: string): boolean {
-  return commandsIn(command).some((each) => fits(content, each));
+/** The rule is this command, letter by letter: whoever wrote it has read it. */
+export function isExactly(content: string, command: string): boolean {
+  return !content.includes("*") && content.trim() === command.trim();
 }
-
-/** `npm test:*` is that word for word and anything behind it, * is any text, everything else is as it stands. */
+/** `git log:*` is that word for word and anything behind it, * is any text, everything else is as it stands. */
 function fits(content: string, command: string): boolean {
   if (content.endsWith(":*")) return isPrefix(content.slice(0, -2), command);
   if (!content.includes("*")) return command === content.trim();

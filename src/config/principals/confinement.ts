@@ -1,6 +1,7 @@
-import { LOCAL_PRINCIPAL, type Confine, type Confinement } from "../domain/principal.ts";
-import type { PrincipalTerms } from "./principals.ts";
-import type { Config } from "./schema.ts";
+import { LOCAL_PRINCIPAL, type Confine, type Confinement } from "../../domain/principal.ts";
+import type { PrincipalTerms } from "./terms.ts";
+import type { Config } from "../schema.ts";
+import { ANYWHERE } from "../setting.ts";
 
 type Terms = Pick<Config, "allowDirs" | "http" | "oauthIssuer" | "principals" | "trustDirs">;
 
@@ -24,7 +25,7 @@ export function confinements({ allowDirs, http, oauthIssuer, principals, trustDi
 function given({ allowDirs, claudeConfigDir, operatorOptions, spawnWrapper, trustDirs }: PrincipalTerms) {
   return {
     operatorOptions,
-    ...(allowDirs && { allowDirs }),
+    ...(allowDirs && { allowDirs: allowDirs === ANYWHERE ? [] : allowDirs }),
     ...(trustDirs && { trustDirs }),
     ...(claudeConfigDir !== undefined && { configDir: claudeConfigDir }),
     ...(spawnWrapper && { spawnWrapper }),

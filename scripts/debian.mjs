@@ -1,0 +1,40 @@
+// Installs Debian packages that the tests need, where apt-get is there and may be used (root, or sudo without a password).
+import { spawnSync } from "node:child_process";
+
+/** Whether the command starts and ends with 0; its output is thrown away. */
+export function succeeds(command, words) {
+  return spawnSync(command, words, { stdio: "ignore" }).status === 0;
+}
+
+/**
+ * Installs `packages`, which bring `what`; `size` says how much is downloaded. Returns the seconds that it took. Throws an
+ * Error that says what failed and `whatToDo`.
+ */
+export function install({ packages, size, what, whatToDo }) {
+  const rights = rightsToInstall();
+  if (!rights) throw new Error(`There is no ${what} on this machine. ${whatToDo}`);
+  console.error(`No ${what} here: installing ${packages.join(" and ")} with apt-get, about ${size}.`);
+  const began = Date.now();
+  const apt = (...words) =>
+    run([...rights, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", ...words], { what, whatToDo });
+  apt("update");
+  apt("install", "-y", "--no-install-recommends", ...packages);
+  return Math.round((Date.now() - began) / 1000);
+}
+
+/** The words before a command that root may run; undefined where apt-get or the right to use it is missing. */
+function rightsToInstall() {
+  if (!succeeds("apt-get", ["--version"])) return undefined;
+  if (process.getuid?.() === 0) return [];
+  return succeeds("sudo", ["-n", "true"]) ? ["sudo", "-n"] : undefined;
+}
+
+function run([command, ...words], { what, whatToDo }) {
+  const { error, status, stderr } = spawnSync(command, words, {
+    stdio: ["ignore", "ignore", "pipe"],
+    encoding: "utf8",
+  });
+  if (status === 0) return;
+  const why = error ? String(error) : stderr.trim().split("\n").slice(-5).join("\n");
+  throw new Error(`${what} could not be installed: ${[command, ...words].join(" ")} failed.\n${why}\n${whatToDo}`);
+}

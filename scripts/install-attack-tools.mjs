@@ -1,0 +1,26 @@
+// Finds the programs that the project "attacks" needs beside Node, and installs them on Debian where they are missing.
+// vitest calls setup() before that project.
+import { existsSync } from "node:fs";
+import { install, succeeds } from "./debian.mjs";
+
+/** Debian package -> whether what it brings is there. */
+const NEEDED = {
+  // Claude Code's sandbox on Linux, and a pid namespace for each session.
+  bubblewrap: () => succeeds("bwrap", ["--version"]),
+  socat: () => succeeds("socat", ["-V"]),
+  // A clock that jumps. https://github.com/wolfcw/libfaketime
+  libfaketime: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/faketime`)),
+};
+
+export function setup() {
+  if (process.platform !== "linux") return;
+  const packages = Object.entries(NEEDED).flatMap(([name, isThere]) => (isThere() ? [] : [name]));
+  if (packages.length === 0) return;
+  const what = packages.join(", ");
+  install({
+    packages,
+    size: "2 MB",
+    what,
+    whatToDo: `Install it by hand (Debian: apt-get install ${packages.join(" ")}).`,
+  });
+}

@@ -1,0 +1,214 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { realpath } from "node:fs/promises";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { parseRule, type Rule } from "../../domain/approvals/rule.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import { isInside, realPathOf } from "../../security/paths.ts";
+import { programFolders } from "../../security/programs.ts";
+import { configFolder, stateFile } from "../environment.ts";
+import { handedOver, rulePath } from "../rules.ts";
+import { checkFenced } from "./options.ts";
+import { checkUserSettings } from "./user-settings.ts";
+
+/**
+ * The fence around a session (--sandbox required): Claude Code's own sandbox for what a shell does, and for what Claude
+ * Code's tools do themselves the settings that come nearest to it. One place says what a session may reach.
+ */
+
+/** What the operator has settled. Every path is absolute. */
+export interface Fence {
+  /** Hosts that commands may reach; *.example.com stands for all below it. */
+  readonly domains: readonly string[];
+  /** What no session may read or write, wherever its folders lie. */
+  readonly closed: readonly string[];
+  /** What no session may write: the code that this server runs, the settings of Claude Code. */
+  readonly kept: readonly string[];
+  /** The Claude configuration folders of all principals: their logins and transcripts no session may read. */
+  readonly configFolders: readonly string[];
+  /** Folders in which settings of a project may run commands. */
+  readonly trusted: readonly string[];
+}
+
+interface Given {
+  readonly options: SessionOptions;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly fence: Fence;
+  readonly rules: { readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
+}
+
+/** What it adds to the options of a process. */
+export interface Fenced {
+  readonly environment: Record<string, string>;
+  readonly sandbox: NonNullable<Options["sandbox"]>;
+  /** Rules for Claude Code's own tools: beyond those that are there anyway. */
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
+  /** Of `settings.permissions`: the rules in it close files to the shell as well. */
+  readonly permissions: { readonly blockWritesOutsideWorkingDirectories: true; readonly deny?: string[] };
+}
+
+/** Throws PERMISSION_DENIED where the session cannot be fenced in as it is. */
+export async function fencedIn({ environment, fence, options, rules }: Given): Promise<Fenced> {
+  checkFenced(options);
+  const sources = options.settingSources ?? ["user"];
+  if (sources.includes("user")) await checkUserSettings(configFolder(environment));
+  const folders = await foldersOf(options);
+  const deny = deniedBy(options, rules.deny);
+  const paths = handedOver(
+    deny.filter(({ content, toolName }) => content !== undefined && PATH_TOOLS.has(toolName)),
+    resolve(options.cwd),
+  );
+  const own = await keptByOthers(folders, environment, fence);
+  const secrets = [...fence.configFolders, configFolder(environment)].flatMap(secretsIn);
+  const closed = [...new Set([...fence.closed, ...secrets, stateFile(environment)])];
+  const deniesEdit = deny.some(({ content, toolName }) => toolName === "Edit" && content === undefined);
+  return {
+    environment: { ...environment, ...(await withMachinesPath(environment, folders)) },
+    sandbox: sandboxOf(options, {
+      mayAutoAllow: ![...rules.ask, ...deny].some(({ toolName }) => SHELL_TOOLS.has(toolName)),
+      domains: fence.domains,
+      denyRead: closed,
+      denyWrite: [...closed, ...fence.kept, configFolder(environment), ...own, ...(deniesEdit ? folders : [])],
+    }),
+    ask: LEAVING,
+    deny: [...PAST_THE_SANDBOX, ...fileRules(folders, own)],
+    permissions: { blockWritesOutsideWorkingDirectories: true, ...(paths.length > 0 && { deny: paths }) },
+  };
+}
+
+/** Settings of a project run commands outside the sandbox: a folder counts by its name alone, and each server must name it. */
+export async function isNamedByAll(cwd: string, all: readonly { readonly trustDirs: readonly string[] }[]) {
+  const real = await realpath(cwd);
+  const named = all.map(async ({ trustDirs }) => {
+    const folders = await Promise.all(trustDirs.map(async (folder) => realpath(folder).catch(() => folder)));
+    return folders.includes(real);
+  });
+  return (await Promise.all(named)).every(Boolean);
+}
+
+const PATH_TOOLS: ReadonlySet<string> = new Set(["Edit", "Read"]);
+const SHELL_TOOLS: ReadonlySet<string> = new Set(["Bash", "Monitor", "PowerShell"]);
+
+/** Tools of Claude Code that reach out of the machine from outside the sandbox: asked in every mode, so that rules decide. */
+const LEAVING = ["Artifact", "RemoteTrigger", "SendUserFile", "WebFetch", "WebSearch"];
+
+/** Tools that start programs outside the sandbox. */
+const PAST_THE_SANDBOX = ["LSP", "PowerShell", "REPL"];
+
+/** Of a session's own folders: what the sandbox closes to the shell is closed to file tools, which run outside it. */
+const RUN_LATER = [
+  ".bash_profile",
+  ".bashrc",
+  ".claude/agents/**",
+  ".claude/commands/**",
+  ".claude/hooks/**",
+  ".claude/settings.json",
+  ".claude/settings.local.json",
+  ".claude/skills/**",
+  ".git/config",
+  ".git/hooks/**",
+  ".gitconfig",
+  ".gitmodules",
+  ".idea/**",
+  ".mcp.json",
+  ".profile",
+  ".ripgreprc",
+  ".vscode/**",
+  ".zprofile",
+  ".zshrc",
+];
+
+function fileRules(folders: readonly string[], own: readonly string[]): string[] {
+  const later = folders.flatMap((folder) => RUN_LATER.map((file) => `Edit(${rulePath(folder)}/${file})`));
+  return [...later, ...own.flatMap((path) => [`Edit(${rulePath(path)})`, `Edit(${rulePath(path)}/**)`])];
+}
+
+/** Of Claude Code's configuration folder: what logs in, and what was said in sessions. */
+function secretsIn(folder: string): string[] {
+  return [".credentials.json", "history.jsonl", "projects"].map((name) => join(folder, name));
+}
+
+/** By real path too: a session's folder may be named by a link. */
+async function foldersOf({ additionalDirectories = [], cwd }: SessionOptions): Promise<string[]> {
+  const named = [cwd, ...additionalDirectories].map((folder) => resolve(cwd, folder));
+  const real = await Promise.all(named.map(async (folder) => realPathOf(folder)));
+  return [...new Set([...named, ...real.filter((folder) => folder !== undefined)])];
+}
+
+/**
+ * What lies in the session's folders and runs outside the sandbox without another word: programs that PATH names, among
+ * them what Claude Code and this server start, and settings of projects that the operator trusts.
+ */
+async function keptByOthers(folders: readonly string[], { PATH = "" }: Given["environment"], { trusted }: Fence) {
+  const programs = PATH.split(delimiter).filter((folder) => isAbsolute(folder));
+  const above = [...new Set(trusted.flatMap((folder) => ancestors(folder)))];
+  const settings = above.flatMap((folder) => [join(folder, ".claude"), join(folder, ".mcp.json")]);
+  const real = await Promise.all([...programs, ...settings].map(async (path) => (await realPathOf(path)) ?? path));
+  return [...new Set(real)].filter((path) => folders.some((folder) => isInside(path, folder)));
+}
+
+function ancestors(folder: string): string[] {
+  const parent = dirname(folder);
+  return parent === folder ? [folder] : [folder, ...ancestors(parent)];
+}
+
+/** Of PATH what the session has not: what lies in its folders would be started outside the sandbox, bwrap itself too. */
+async function withMachinesPath(
+  { PATH }: Given["environment"],
+  folders: readonly string[],
+): Promise<{ PATH?: string }> {
+  if (PATH === undefined) return {};
+  const isOwn = (path: string) => folders.some((folder) => isInside(path, folder));
+  const all = programFolders(PATH).map(async (path) => ({ path, real: (await realPathOf(path)) ?? path }));
+  const kept = (await Promise.all(all)).filter(({ path, real }) => !isOwn(path) && !isOwn(real));
+  return { PATH: kept.map(({ path }) => path).join(delimiter) };
+}
+
+/** What the session may not use, of those of its rules that can be read, and the operator's. */
+function deniedBy({ disallowedTools = [] }: SessionOptions, deny: readonly Rule[]): Rule[] {
+  const own = disallowedTools.flatMap((text) => {
+    const read = parseRule(text, "deny");
+    return read.ok ? [read.rule] : [];
+  });
+  return [...own, ...deny];
+}
+
+interface Bounds {
+  readonly mayAutoAllow: boolean;
+  readonly domains: readonly string[];
+  readonly denyRead: readonly string[];
+  readonly denyWrite: readonly string[];
+}
+
+/**
+ * Every switch is given: one that is not set is whatever other settings say. Of the session's own sandbox what makes it
+ * stricter is kept; what would loosen it has been refused.
+ */
+function sandboxOf({ sandbox: own = {} }: SessionOptions, bounds: Bounds): Fenced["sandbox"] {
+  const { credentials, filesystem = {}, network = {} } = own;
+  return {
+    enabled: true,
+    failIfUnavailable: true,
+    autoAllowBashIfSandboxed: bounds.mayAutoAllow && own.autoAllowBashIfSandboxed === true,
+    allowUnsandboxedCommands: false,
+    enableWeakerNestedSandbox: false,
+    allowNestedUserNamespaces: false,
+    enableWeakerNetworkIsolation: false,
+    allowAppleEvents: false,
+    network: {
+      allowedDomains: [...bounds.domains],
+      ...(network.deniedDomains && { deniedDomains: network.deniedDomains }),
+      // Without it a host that is not on the list is asked about, and let through where nothing is asked.
+      strictAllowlist: true,
+      allowAllUnixSockets: false,
+      allowLocalBinding: false,
+    },
+    filesystem: {
+      disabled: false,
+      denyRead: [...bounds.denyRead, ...(filesystem.denyRead ?? [])],
+      denyWrite: [...bounds.denyWrite, ...(filesystem.denyWrite ?? [])],
+    },
+    ...(credentials && { credentials }),
+    ...(own.ignoreViolations && { ignoreViolations: own.ignoreViolations }),
+  };
+}

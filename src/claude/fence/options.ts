@@ -1,0 +1,95 @@
+import { AppError } from "../../domain/error.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+
+/** What no session may be given where every one runs in the sandbox: each of these would lead around it. */
+
+type Sandbox = NonNullable<SessionOptions["sandbox"]>;
+
+/** Options that make Claude Code itself, which runs outside the sandbox, start or write something. */
+const OUTSIDE: Partial<Record<keyof SessionOptions, string>> = {
+  debugFile: "Claude Code writes it from outside the sandbox",
+  env: "with it another program can take the place of the sandbox",
+  mcpServers: "they run outside the sandbox. The operator can configure them for the user",
+  pathToClaudeCodeExecutable: "another program need not have a sandbox",
+};
+
+/** Throws PERMISSION_DENIED for an option that the sandbox would not hold against. */
+export function checkFenced(options: Partial<SessionOptions>): void {
+  for (const [name, why] of Object.entries(OUTSIDE)) if (Object.hasOwn(options, name)) refuse(name, why);
+  for (const [name, { mcpServers = [] }] of Object.entries(options.agents ?? {})) {
+    const isOwn = mcpServers.some((server) => typeof server !== "string");
+    if (isOwn) refuse(`agents.${name.slice(0, 60)}.mcpServers`, OUTSIDE.mcpServers ?? "");
+  }
+  for (const name of loosened(options.sandbox ?? {})) refuse(`sandbox.${name}`, "it would loosen the sandbox");
+}
+
+function refuse(name: string, why: string): never {
+  const problem = `${name}: is not taken by this server, since ${why}.`;
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `${problem} It runs every session in a sandbox (--sandbox required). Leave it out.`,
+  );
+}
+
+/** What is as strict as the operator's own word, or stricter. Everything else is refused, also what is not known yet. */
+const STRICT: Readonly<Record<string, (value: unknown) => boolean>> = {
+  enabled: isTrue,
+  failIfUnavailable: isTrue,
+  // Whether it has effect is decided with the rules.
+  autoAllowBashIfSandboxed: () => true,
+  allowUnsandboxedCommands: isFalse,
+  enableWeakerNestedSandbox: isFalse,
+  allowNestedUserNamespaces: isFalse,
+  enableWeakerNetworkIsolation: isFalse,
+  allowAppleEvents: isFalse,
+  excludedCommands: isEmpty,
+  ignoreViolations: () => true,
+  "network.allowedDomains": isEmpty,
+  "network.deniedDomains": () => true,
+  "network.strictAllowlist": isTrue,
+  "network.allowManagedDomainsOnly": isTrue,
+  "network.allowUnixSockets": isEmpty,
+  "network.allowAllUnixSockets": isFalse,
+  "network.allowLocalBinding": isFalse,
+  "network.allowMachLookup": isEmpty,
+  "filesystem.allowWrite": isEmpty,
+  "filesystem.allowRead": isEmpty,
+  "filesystem.denyWrite": () => true,
+  "filesystem.denyRead": () => true,
+  "filesystem.allowManagedReadPathsOnly": isTrue,
+  "filesystem.disabled": isFalse,
+  "credentials.files": areDenied,
+  "credentials.envVars": areDenied,
+};
+
+/** The names of the settings, such as network.allowedDomains, by which this sandbox is looser than the required one. */
+export function loosened(sandbox: Readonly<Sandbox>): string[] {
+  const { credentials, filesystem, network, ...top } = sandbox;
+  const inside = Object.entries({ credentials, filesystem, network }).flatMap(([group, settings = {}]) =>
+    Object.entries(settings).map(([name, value]) => [`${group}.${name}`, value] as const),
+  );
+  return [...Object.entries(top), ...inside]
+    .filter(([name, value]) => STRICT[name]?.(value) !== true)
+    .map(([name]) => name);
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true;
+}
+
+function isFalse(value: unknown): boolean {
+  return value === false;
+}
+
+function isEmpty(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+/** A mask puts the secret back into what leaves the machine. */
+function areDenied(value: unknown): boolean {
+  return Array.isArray(value) && value.every((each: unknown) => isObject(each) && each["mode"] === "deny");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

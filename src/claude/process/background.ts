@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ControlRequest } from "../../domain/control.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import type { BackgroundTask } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Strays } from "../supervise/strays.ts";
+
+/** While there is a process that Claude Code does not know, it is looked whether it has ended, ms. */
+const LOOK_EVERY_MS = 2000;
+
+/** What goes on behind the turns: the work that Claude Code tells of, and the processes that have left its tree. */
+export class Background {
+  readonly #strays: () => Strays | undefined;
+  readonly #tell: (tasks: BackgroundTask[]) => void;
+  #told: readonly BackgroundTask[] = [];
+  #astray: readonly BackgroundTask[] = [];
+  #mayHaveLeft = false;
+  #isFollowed = false;
+
+  constructor(strays: () => Strays | undefined, tell: (tasks: BackgroundTask[]) => void) {
+    this.#strays = strays;
+    this.#tell = tell;
+  }
+
+  /** What Claude Code tells of. */
+  told(tasks: readonly BackgroundTask[]): void {
+    this.#told = tasks;
+    this.#tell([...tasks, ...this.#astray]);
+  }
+
+  /** A tool has been called: what it has started may outlive it. */
+  toolUsed(): void {
+    this.#mayHaveLeft = true;
+  }
+
+  /** At the end of a turn, before it is told. A turn without tools leaves nothing behind. */
+  async turnEnded(): Promise<void> {
+    if (!this.#mayHaveLeft) return;
+    this.#mayHaveLeft = false;
+    await this.#look();
+  }
+
+  /** Of a process that has left Claude Code, which does not know it any more: it ends with all that it has started. */
+  async control({ do: what, taskId }: Extract<ControlRequest, { taskId: string }>): Promise<JsonObject> {
+    if (what === "task-output")
+      throw invalidArgument("taskId", "of a process that has left Claude Code no output is kept.");
+    await this.#strays()?.end(taskId);
+    await this.#look();
+    return { taskId };
+  }
+
+  async #look(): Promise<void> {
+    const found = await this.#strays()
+      ?.list()
+      .catch(() => undefined);
+    if (found === undefined) return;
+    const before = this.#astray;
+    this.#astray = found;
+    const isSame = found.length === before.length && found.every(({ id }, at) => id === before[at]?.id);
+    if (!isSame) this.#tell([...this.#told, ...found]);
+    if (found.length > 0 && !this.#isFollowed) void this.#follow();
+  }
+
+  async #follow(): Promise<void> {
+    this.#isFollowed = true;
+    while (this.#astray.length > 0) {
+      await sleep(LOOK_EVERY_MS, undefined, { ref: false });
+      await this.#look();
+    }
+    this.#isFollowed = false;
+  }
+}

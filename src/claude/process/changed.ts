@@ -1,0 +1,74 @@
+import type { Query } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Ask, Decision } from "../../domain/permission.ts";
+import type { Judgement } from "../../engine/ports.ts";
+import { judgeAsk } from "../risk/judge.ts";
+import { mentionedPaths } from "../risk/mentioned.ts";
+import { namedPaths, type Folders } from "../risk/places.ts";
+import { isFileTool, isShell } from "../risk/risk.ts";
+
+/**
+ * What a request would be with another input. Claude Code checks nothing again once it is allowed, so all that has judged the
+ * request before has to judge this: its own rules too.
+ */
+
+interface Changed {
+  readonly ask: Ask;
+  readonly input: JsonObject;
+}
+
+/** `denying` are the rules of the session that deny, in Claude Code's words. */
+export async function judgeChanged(
+  { ask, input }: Changed,
+  folders: Folders,
+  denying: readonly string[],
+): Promise<Judgement> {
+  const { toolName } = ask;
+  const judged = await judgeAsk({ ...ask, input }, folders);
+  const { command } = input;
+  const mentions =
+    isShell(toolName) && typeof command === "string" ? await mentionedPaths(command, folders) : undefined;
+  const refused = judged.refused ?? (isMoved({ ask, input }) ? RELATIVE : undefined);
+  return { ...judged, denying, ...(mentions && { mentions }), ...(refused !== undefined && { refused }) };
+}
+
+const RELATIVE =
+  "It names another path that is not absolute, and Claude Code may have left the session's folder. Name the whole path.";
+
+/** Whether it counts from Claude Code's own folder, which nobody has told us, other than it was asked. */
+function isMoved({ ask, input }: Changed): boolean {
+  const { toolName } = ask;
+  if (!isFileTool(toolName)) return false;
+  const before = namedPaths(toolName, ask.input) ?? [];
+  const isWhole = (path: string) => /^(?:[/~\\]|[A-Za-z]:)/.test(path.trim());
+  return (namedPaths(toolName, input) ?? []).some((path) => !isWhole(path) && !before.includes(path));
+}
+
+const Settings = z.object({
+  effective: z.object({ permissions: z.object({ deny: z.array(z.string()).optional() }).optional() }),
+});
+
+/** In no type of the SDK yet. */
+interface Untyped {
+  getSettings?: () => Promise<unknown>;
+}
+
+/** The rules that deny in the settings of the user, the project and the machine, as the running Claude Code has them. */
+export async function deniedBySettings(query: Query & Untyped): Promise<string[]> {
+  // Where it cannot be asked the answer is none that parses.
+  const { effective } = Settings.parse(await query.getSettings?.());
+  return effective.permissions?.deny ?? [];
+}
+
+/** The rules that an answer has added for as long as the process lives. */
+export function deniedByAnswer(decision: Decision): string[] {
+  if (decision.behavior === "deny") return [];
+  return (decision.updatedPermissions ?? []).flatMap((update) => {
+    if (update.type !== "addRules" && update.type !== "replaceRules") return [];
+    if (update.behavior !== "deny") return [];
+    return update.rules.map(({ ruleContent, toolName }) =>
+      ruleContent === undefined ? toolName : `${toolName}(${ruleContent})`,
+    );
+  });
+}

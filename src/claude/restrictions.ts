@@ -1,0 +1,75 @@
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { resolve } from "node:path";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { denyRulesOf } from "../security/deny-rules.ts";
+import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
+import { configFolder, stateFile } from "./environment.ts";
+import type { Fenced } from "./fence/fence.ts";
+import { commandGuard } from "./process/command-guard.ts";
+import { handedOver, rulesOf } from "./rules.ts";
+import type { ClaudeSettings } from "./settings.ts";
+
+/** What no session may do, as its Claude Code is told: in the last place of all, where no option of the session undoes it. */
+
+interface Restricted {
+  readonly options: Pick<SessionOptions, "agents" | "cwd" | "disallowedTools">;
+  readonly policy?: SessionPolicy | undefined;
+  readonly environment: Record<string, string>;
+  readonly fenced: Fenced | undefined;
+}
+
+export async function restrictions(
+  { environment, fenced, options, policy }: Restricted,
+  config: ClaudeSettings,
+): Promise<Partial<Options>> {
+  const { cwd, disallowedTools = [] } = options;
+  const folder = resolve(cwd);
+  const rules = policy ? rulesOf(policy) : config.rules;
+  const ask = [...handedOver(rules.ask, folder), ...(fenced?.ask ?? [])];
+  const own = denyRulesOf(await closedTo(options, environment, config));
+  // In the settings they would close the files to the sandbox as well: a shell could not start node any more.
+  const ofFence = fenced ? [...own, ...fenced.deny] : [];
+  const deny = [...disallowedTools, ...handedOver(rules.deny, folder), ...ofFence];
+  const { hooks, settings: guarded } = commandGuard({ rules, disallowedTools: denyingOf(options) });
+  const denied = await deniedServers(policy, config);
+  const settings = {
+    ...guarded,
+    ...(denied.length > 0 && { deniedMcpServers: denied }),
+    permissions: { ...(ask.length > 0 && { ask }), ...(fenced?.permissions ?? { deny: own }) },
+  };
+  return {
+    ...(deny.length > 0 && { disallowedTools: deny }),
+    ...(hooks && { hooks }),
+    settings,
+  };
+}
+
+/** The session's own rules that deny. One of a subagent counts for all of them; a tool it lacks by name it cannot ask for. */
+export function denyingOf({ agents = {}, disallowedTools = [] }: Restricted["options"]): string[] {
+  const ofAgents = Object.values(agents).flatMap((agent) => agent.disallowedTools ?? []);
+  return [...disallowedTools, ...ofAgents.filter((rule) => rule.includes("("))];
+}
+
+/** How deep a session is does not travel over HTTP: by these addresses sessions would start sessions without end. */
+async function deniedServers(policy: SessionPolicy | undefined, config: ClaudeSettings) {
+  const mayNest = config.mayNest && policy?.mayNest !== false;
+  const urls = await config.ownUrls();
+  return [...(mayNest ? [] : ownServer(config)), ...urls.map((serverUrl) => ({ serverUrl }))];
+}
+
+function ownServer({ ownCommands }: ClaudeSettings) {
+  return [
+    { serverName: "claude-code-mcp" },
+    ...ownCommands.map(([command, ...args]) => ({ serverCommand: [command, ...args] satisfies [string, ...string[]] })),
+  ];
+}
+
+/** What a session with this environment may not reach. */
+export async function closedTo(
+  { cwd }: Pick<SessionOptions, "cwd">,
+  env: Record<string, string>,
+  { closed }: Pick<ClaudeSettings, "closed">,
+): Promise<ProtectedPath[]> {
+  return protectedFor(closed, { cwd, configFolder: configFolder(env), stateFile: stateFile(env) });
+}

@@ -1,0 +1,85 @@
+import { readFileSync } from "node:fs";
+import type { BackgroundTask } from "../../domain/event.ts";
+import type { Mark } from "./mark.ts";
+import { carries, findMarked } from "./marked.ts";
+import { descendants, type Entry, killTree, listProcesses, startTime } from "./tree.ts";
+
+/** How such a process is told from the background work that Claude Code knows. */
+const PREFIX = "process-";
+const DESCRIPTION_LENGTH = 200;
+
+interface Kin {
+  readonly mark: Mark;
+  readonly pid: number | undefined;
+  /** In a pid namespace of its own, below the two processes that make it. */
+  readonly isIsolated: boolean;
+}
+
+/**
+ * Processes that a Claude Code has started, and that have left its tree: what `cmd &`, nohup and setsid leave behind when
+ * their shell ends. Claude Code shows none of them.
+ */
+export class Strays {
+  readonly #kin: Kin;
+
+  constructor(kin: Kin) {
+    this.#kin = kin;
+  }
+
+  /** Each with what it has started itself as one. */
+  async list(): Promise<BackgroundTask[]> {
+    const pids = await this.#pids();
+    const told = pids.map(async (pid) => {
+      const startedAt = await startTime(pid);
+      if (startedAt === undefined) return [];
+      return [{ id: `${PREFIX}${String(pid)}-${startedAt}`, type: "process", description: commandOf(pid) }];
+    });
+    return (await Promise.all(told)).flat();
+  }
+
+  /** Ends the one of this id with all below it. */
+  async end(id: string): Promise<void> {
+    const [, pid = "", startedAt] = new RegExp(`^${PREFIX}(\\d+)-(.*)$`).exec(id) ?? [];
+    const isThere = (await this.#pids()).includes(Number(pid)) && (await startTime(Number(pid))) === startedAt;
+    if (isThere) await killTree(Number(pid));
+  }
+
+  async #pids(): Promise<number[]> {
+    const { mark, pid } = this.#kin;
+    if (pid === undefined) return [];
+    const marked = (await findMarked()).filter((found) => carries(found, mark)).map((found) => found.pid);
+    const all = await listProcesses();
+    const known = new Set(this.#known(pid, all));
+    const astray = new Set(marked.filter((each) => !known.has(each)));
+    const parents = new Map(all.map((entry) => [entry.pid, entry.parent]));
+    return [...astray].filter((each) => parents.has(each) && !astray.has(parents.get(each) ?? 0));
+  }
+
+  /** The tree of Claude Code. In a namespace orphans have its first process for a parent, whose first child is Claude Code. */
+  #known(pid: number, all: readonly Entry[]): number[] {
+    if (!this.#kin.isIsolated) return [pid, ...descendants(pid, all)];
+    const init = firstChild(pid, all) ?? pid;
+    const claude = firstChild(init, all) ?? init;
+    return [pid, init, claude, ...descendants(claude, all)];
+  }
+}
+
+export function isStray(taskId: string): boolean {
+  return taskId.startsWith(PREFIX);
+}
+
+function firstChild(pid: number, all: readonly Entry[]): number | undefined {
+  const children = all.filter(({ parent }) => parent === pid);
+  return children.toSorted((one, other) => one.started - other.started).at(0)?.pid;
+}
+
+function commandOf(pid: number): string {
+  try {
+    const words = readFileSync(`/proc/${String(pid)}/cmdline`, "utf8")
+      .replaceAll("\0", " ")
+      .trim();
+    return words === "" ? `process ${String(pid)}` : words.slice(0, DESCRIPTION_LENGTH);
+  } catch {
+    return `process ${String(pid)}`;
+  }
+}

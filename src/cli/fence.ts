@@ -1,0 +1,16 @@
+import { ConfigError } from "../config/error.ts";
+import type { Config } from "../config/schema.ts";
+
+/** Before anything is served: where sessions are to run in a sandbox there must be one. Throws ConfigError. */
+export async function requireSandbox({ sandbox }: Config, environment: NodeJS.ProcessEnv): Promise<void> {
+  if (sandbox !== "required") return;
+  const { sandboxProblem } = await import("../security/sandbox.ts");
+  const problem = await sandboxProblem(environment);
+  if (problem !== undefined) throw new ConfigError(`--sandbox required: there is no sandbox here. ${problem}`);
+}
+
+/** What confines the sessions, for the log. */
+export function confinedBy({ sandbox }: Config): string {
+  if (sandbox === "off") return "sessions run in Claude Code's sandbox only where they ask for it (--sandbox off)";
+  return "every session runs in Claude Code's sandbox (--sandbox required)";
+}

@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { Bound } from "./risk.ts";
+import { Rung } from "./rung.ts";
+
+/**
+ * What the operator of one server allows the sessions of one principal. It is stored with a session when that begins, so that
+ * it holds as well where another server with other settings goes on with the session (security/tighter-policy.ts).
+ */
+
+/** Where sessions may work, and whose settings may run there. A policy has one of these for each server it comes from; all hold. */
+const Places = z.object({
+  /** Only these folders and what is below them, by real path; [] means any. */
+  allowDirs: z.array(z.string()).readonly(),
+  /** Here, and below, settings of a project may run commands. */
+  trustDirs: z.array(z.string()).readonly(),
+  /** And where Claude Code's own record of trust says so. */
+  trustsRecord: z.boolean(),
+  /** Put before the command of every process; [] is nothing. */
+  spawnWrapper: z.array(z.string()).readonly(),
+});
+export type Places = Readonly<z.infer<typeof Places>>;
+
+const Milliseconds = z.number();
+
+export const SessionPolicy = z.object({
+  /** As they were written. */
+  rules: z.object({ allow: z.array(z.string()), ask: z.array(z.string()), deny: z.array(z.string()) }),
+  /** The folder that `~` means in them. */
+  home: z.string(),
+  callerApproves: Bound,
+  allowsBypass: z.boolean(),
+  /** Whether its sessions run in the sandbox only (--sandbox required). */
+  sandbox: z.enum(["off", "required"]),
+  /** Hosts that commands in that sandbox may reach. */
+  sandboxDomains: z.array(z.string()),
+  /** Whether a session may start sessions of its own. */
+  mayNest: z.boolean(),
+  ladder: z.array(Rung),
+  rungMs: z.object({ user: Milliseconds, console: Milliseconds, webhook: Milliseconds }),
+  limits: z.object({
+    askDeliveredMs: Milliseconds,
+    askMaxMs: Milliseconds,
+    askUnseenMs: Milliseconds,
+    turnMaxMs: Milliseconds,
+    inactivityMs: Milliseconds,
+    idleProcessMs: Milliseconds,
+    stopGraceMs: Milliseconds,
+  }),
+  /** Empty for a principal that the server does not know: then it runs nothing of theirs in any case. */
+  places: z.array(Places),
+});
+export type SessionPolicy = z.infer<typeof SessionPolicy>;

@@ -1,0 +1,90 @@
+import { parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
+import { AppError } from "../domain/error.ts";
+import type { Principal } from "../domain/principal.ts";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import { tighterPolicy } from "../security/tighter-policy.ts";
+import type { Gate } from "./gate.ts";
+import type { Policy } from "./policy.ts";
+import type { SessionRecord } from "./ports.ts";
+
+/** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */
+
+/** The operator's bounds, without what a session's own options say. */
+export type Limits = Omit<
+  Policy,
+  "askMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
+>;
+
+export interface Operator {
+  readonly gate: Gate;
+  readonly limits: Limits;
+}
+
+type Begun = Pick<SessionRecord, "policy" | "principal">;
+
+/** That of this server alone: for a session that begins here. */
+export function ownPolicy({ gate, limits }: Operator, principal: Principal): SessionPolicy {
+  const { callerApproves, ladder, rules, rungMs, ...times } = limits;
+  const places = gate.placesOf(principal);
+  return {
+    rules: { allow: textsOf(rules.allow), ask: textsOf(rules.ask), deny: textsOf(rules.deny) },
+    home: rules.home,
+    callerApproves,
+    allowsBypass: gate.allowsBypass(),
+    sandbox: gate.sandbox,
+    sandboxDomains: [...gate.sandboxDomains],
+    mayNest: gate.depth + 1 < gate.maxDepth,
+    ladder: [...ladder],
+    rungMs,
+    limits: times,
+    places: places ? [places] : [],
+  };
+}
+
+/** What holds for the session here: what it began under, and what this server allows. */
+export function policyFor(operator: Operator, { policy, principal }: Begun): SessionPolicy {
+  return tighterPolicy(policy, ownPolicy(operator, principal));
+}
+
+export function limitsUnder({ callerApproves, home, ladder, limits, rules, rungMs }: SessionPolicy): Limits {
+  const parsed = {
+    allow: readable(rules.allow, "allow"),
+    ask: readable(rules.ask, "ask"),
+    deny: readable(rules.deny, "deny"),
+  };
+  return { ...limits, callerApproves, ladder, rungMs, rules: { ...parsed, home } };
+}
+
+/** The gate of this server, no more open than the one that the session began behind. */
+export function gateUnder(operator: Operator, session: Begun): Gate {
+  const { gate } = operator;
+  const { callerApproves } = policyFor(operator, session);
+  const isBegunWithout = session.policy?.allowsBypass === false;
+  return {
+    ...gate,
+    allowsBypass: () => gate.allowsBypass() && !isBegunWithout,
+    isBegunWithout,
+    callerApproves,
+  };
+}
+
+/** Throws PERMISSION_DENIED where the session began under rules that this server, being older, cannot keep. */
+export function checkRules({ policy }: Pick<SessionRecord, "policy">): void {
+  for (const behavior of ["ask", "deny"] as const) {
+    const unread = policy?.rules[behavior].find((text) => !parseRule(text, behavior).ok);
+    if (unread === undefined) continue;
+    const problem = `The session began under the rule ${unread.slice(0, 200)}, which this server cannot read`;
+    throw new AppError("PERMISSION_DENIED", `${problem}. Go on through the server that began it, or update this one.`);
+  }
+}
+
+function textsOf(rules: readonly Rule[]): string[] {
+  return rules.map(({ text }) => text);
+}
+
+function readable(texts: readonly string[], behavior: RuleBehavior): Rule[] {
+  return texts.flatMap((text) => {
+    const parsed = parseRule(text, behavior);
+    return parsed.ok ? [parsed.rule] : [];
+  });
+}

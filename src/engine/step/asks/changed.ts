@@ -1,0 +1,60 @@
+import { isWithin, tighter } from "../../../domain/approvals/risk.ts";
+import { readDenying } from "../../../domain/approvals/rule.ts";
+import type { CommandOf } from "../../../domain/command.ts";
+import type { Refusal } from "../../../domain/error.ts";
+import type { Ask, OpenAsk } from "../../../domain/permission.ts";
+import type { Judgement } from "../../ports.ts";
+import { basesOf, judge, speaksOfMention } from "../../rules/judge.ts";
+import type { Draft } from "../draft.ts";
+
+/**
+ * Why an answer may not let another input run than was asked. It is another request, and Claude Code does not look at it
+ * again: rules, bounds and folders are asked as of any other, whoever answers.
+ */
+export function whyNotChanged(
+  draft: Draft,
+  ask: OpenAsk,
+  answer: CommandOf<"answer">["data"],
+  judgement: Judgement | undefined,
+): Refusal | undefined {
+  const { decision } = answer;
+  // To answer a question is to change its input.
+  if (decision.behavior === "deny" || !decision.updatedInput || ask.kind === "question") return undefined;
+  if (!judgement) return denied(`what it would let happen cannot be told. ${ADVICE}`);
+  const { denying: _, mentions: __, ...judged } = judgement;
+  const { kind, requestId, toolName } = ask;
+  const changed: Ask = { requestId, kind, toolName, toolUseId: "", input: decision.updatedInput, ...judged };
+  if (changed.refused !== undefined) return denied(changed.refused);
+  return whyNotByRules(draft, changed, judgement) ?? whyNotByBound(draft, changed, answer);
+}
+
+const ADVICE = "Allow it as it was asked, or deny it.";
+
+function whyNotByRules(
+  { policy: { cwd, rules } }: Draft,
+  changed: Ask,
+  { denying, mentions }: Judgement,
+): Refusal | undefined {
+  const own = { ...rules, allow: [], ask: [], deny: denying.map(readDenying) };
+  const ofOperator = judge(changed, { ...rules, allow: [], ask: [] }, cwd)?.rule;
+  if (ofOperator !== undefined) return denied(`a rule of the operator denies it: ${ofOperator}. ${ADVICE}`);
+  const ofSession = judge(changed, own, cwd)?.rule;
+  if (ofSession !== undefined)
+    return denied(`a rule of the session or of its settings denies it: ${ofSession}. ${ADVICE}`);
+  const bases = basesOf(changed, rules, cwd);
+  const met = [...rules.deny, ...own.deny].find((rule) => speaksOfMention(rule, changed.toolName, mentions, bases));
+  return met && denied(`the command may touch what a rule denies: ${met.text}. ${ADVICE}`);
+}
+
+function whyNotByBound({ policy }: Draft, changed: Ask, answer: CommandOf<"answer">["data"]): Refusal | undefined {
+  const { level = "all" } = changed.risk ?? {};
+  const isBound = answer.by === "caller" || answer.asCaller === true;
+  const most = answer.decides ? policy.sessionApproves : isBound ? policy.callerApproves : "all";
+  const bound = tighter(answer.bound ?? "all", most);
+  if (isWithin(level, bound)) return undefined;
+  return denied(`${changed.toolName} with it (${level}) is more than a caller may approve here (${bound}). ${ADVICE}`);
+}
+
+function denied(problem: string): Refusal {
+  return { code: "PERMISSION_DENIED", message: `updatedInput: ${problem}` };
+}

@@ -1,0 +1,190 @@
+import { AppError, sessionNotFound } from "../../domain/error.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import type { Caller } from "../../domain/principal.ts";
+import type { Engine } from "../api.ts";
+import { refuseNested, startsClaude, type Gate } from "../gate.ts";
+import { isAbandoned, type Ownership } from "../ownership.ts";
+import type { Clock, Logger, SessionBackend } from "../ports.ts";
+import { waitLooking } from "./waiting.ts";
+
+/** The engine for those on whose account nothing may be started: they look, and leave what they see as it is. */
+
+/** The verbs that read, without what they repair for others. */
+export type Looking = Pick<Engine, "get" | "list" | "wait">;
+
+interface Means {
+  readonly backend: SessionBackend;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "debug">;
+}
+
+/** `ownership` knows why a session cannot be read: it throws where the log cannot be written, or where the store is lost. */
+export function lookingOf(means: Means, ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">): Looking {
+  const { backend } = means;
+  const get: Looking["get"] = async (principal, sessionId) => {
+    const record = await backend.get(sessionId);
+    // Where there is no such session any more this says why, if it was one of ours.
+    if (!record) ownership.refuseLost(sessionId);
+    if (record?.principal !== principal) throw sessionNotFound(sessionId);
+    ownership.refuseTrouble(sessionId);
+    return record;
+  };
+  return {
+    get,
+    list: async (query) => backend.list(query),
+    wait: async (principal, request) => {
+      const look = async () => {
+        for (const { sessionId } of request.sessions) await get(principal, sessionId);
+      };
+      await look();
+      return { woke: await waitLooking(means, look, request) };
+    },
+  };
+}
+
+/**
+ * For callers without the scope run. A session whose server has died is told as it was recorded: to take it over ends processes,
+ * writes to its log, and may start Claude Code anew (onLost). That is for the sweep of a server, and for callers who may run it.
+ */
+export function readerOf(engine: Engine, looking: Looking): Engine {
+  const isLeft = async (principal: string, id: string) => isAbandoned(await looking.get(principal, id));
+  const refuseLeft = async (principal: string, id: string): Promise<void> => {
+    if (!(await isLeft(principal, id))) return;
+    const problem = "The server that ran the session has died, and no other has taken it over yet";
+    const advice =
+      "That comes within a minute, or with the next call of somebody who has the scope run. Try again then.";
+    throw new AppError("SESSION_BUSY", `${problem}. ${advice}`, { sessionId: id });
+  };
+  const no = async (): Promise<never> => Promise.resolve().then(() => refuseReader());
+  // No verb of the engine is taken over unnamed: one that is added has to be opened here.
+  return {
+    ...looking,
+    forCaller: (caller) => engine.forCaller(caller),
+    checkMayConfigure: async () => engine.checkMayConfigure(),
+    enforceGate: async () => engine.enforceGate(),
+    waitingBefore: async (id) => engine.waitingBefore(id),
+    partial: (id) => engine.partial(id),
+    workTree: async (principal, id) => engine.workTree(principal, id),
+    read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
+    ...answeringOf(engine, { isLeft, refuseLeft }),
+    control: async (caller, id, request, by) => {
+      if (!READING.has(request.do)) refuseReader();
+      await refuseLeft(caller.principal, id);
+      if (startsClaude(request, await looking.get(caller.principal, id))) refuseReader(STARTED);
+      return engine.control(caller, id, request, by);
+    },
+    create: no,
+    open: no,
+    fork: no,
+    adopt: no,
+    prompt: no,
+    interrupt: no,
+    cancel: no,
+    close: no,
+    queue: no,
+    rename: no,
+    delete: no,
+    stop: no,
+    drain: no,
+  };
+}
+
+/** What of Claude Code's is only looked at. */
+const READING: ReadonlySet<ControlRequest["do"]> = new Set(["task-output", "usage"]);
+
+const STARTED = "No Claude Code runs in the session, and to ask one would start it: that needs the scope run";
+
+function refuseReader(problem = "This needs the scope run"): never {
+  throw new AppError("PERMISSION_DENIED", `${problem}. Use a token that has it.`);
+}
+
+interface Left {
+  readonly isLeft: (principal: string, id: string) => Promise<boolean>;
+  readonly refuseLeft: (principal: string, id: string) => Promise<void>;
+}
+
+/** Who may answer without the scope run answers where somebody runs the session. */
+function answeringOf(
+  engine: Engine,
+  { isLeft, refuseLeft }: Left,
+): Pick<Engine, "answer" | "delivered" | "pass" | "revoke"> {
+  return {
+    answer: async (caller, id, request) => {
+      await refuseLeft(caller.principal, id);
+      return engine.answer(caller, id, request);
+    },
+    revoke: async (principal, id, request) => {
+      await refuseLeft(principal, id);
+      return engine.revoke(principal, id, request);
+    },
+    pass: async (principal, id, request) => {
+      await refuseLeft(principal, id);
+      return engine.pass(principal, id, request);
+    },
+    delivered: async (principal, id, asks) => {
+      if (!(await isLeft(principal, id))) await engine.delivered(principal, id, asks);
+    },
+  };
+}
+
+/** For a server inside a session: the session's own shell must not approve what the session asks, nor start another one. */
+export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
+  const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
+  const nested: Engine = {
+    ...verbsOf(engine),
+    ...looking,
+    forCaller: () => nested,
+    delivered: async () => Promise.resolve(),
+    checkMayConfigure: no,
+    create: no,
+    open: no,
+    fork: no,
+    adopt: no,
+    prompt: no,
+    answer: no,
+    pass: no,
+    revoke: no,
+    interrupt: no,
+    cancel: no,
+    close: no,
+    queue: no,
+    control: no,
+    rename: no,
+    delete: no,
+  };
+  return nested;
+}
+
+/** As functions of their own. */
+function verbsOf(engine: Engine): Engine {
+  return {
+    forCaller: (caller: Pick<Caller, "scopes">) => engine.forCaller(caller),
+    checkMayConfigure: async () => engine.checkMayConfigure(),
+    create: async (caller, options) => engine.create(caller, options),
+    open: async (caller, request) => engine.open(caller, request),
+    fork: async (caller, id, request) => engine.fork(caller, id, request),
+    adopt: async (caller, request) => engine.adopt(caller, request),
+    prompt: async (principal, id, request) => engine.prompt(principal, id, request),
+    answer: async (caller, id, request) => engine.answer(caller, id, request),
+    pass: async (principal, id, request) => engine.pass(principal, id, request),
+    revoke: async (principal, id, request) => engine.revoke(principal, id, request),
+    delivered: async (principal, id, asks) => engine.delivered(principal, id, asks),
+    interrupt: async (principal, id, by, promptId) => engine.interrupt(principal, id, by, promptId),
+    cancel: async (principal, id, request) => engine.cancel(principal, id, request),
+    close: async (principal, id, by) => engine.close(principal, id, by),
+    queue: async (principal, id, request) => engine.queue(principal, id, request),
+    control: async (caller, id, request, by) => engine.control(caller, id, request, by),
+    waitingBefore: async (id) => engine.waitingBefore(id),
+    partial: (id) => engine.partial(id),
+    workTree: async (principal, id) => engine.workTree(principal, id),
+    rename: async (principal, id, title) => engine.rename(principal, id, title),
+    delete: async (principal, id, by) => engine.delete(principal, id, by),
+    get: async (principal, id) => engine.get(principal, id),
+    list: async (query) => engine.list(query),
+    read: async (principal, id, from, limit) => engine.read(principal, id, from, limit),
+    wait: async (principal, request) => engine.wait(principal, request),
+    enforceGate: async () => engine.enforceGate(),
+    stop: async (graceMs) => engine.stop(graceMs),
+    drain: async () => engine.drain(),
+  };
+}

@@ -1,0 +1,67 @@
+import { KEPT_BY_CLAUDE, type ProtectedPath } from "./protected-paths.ts";
+
+/**
+ * The table of protected paths as permission rules of Claude Code, which hold in every mode, for links, for @file in a prompt
+ * and for what it recognises in Bash commands. A rule cannot say "all but": what may be entered in Claude Code's configuration
+ * folder is left out by patterns for every other name.
+ */
+export function denyRulesOf(table: readonly ProtectedPath[]): string[] {
+  const rules = table.flatMap((row) => {
+    const places = [...new Set([row.path, row.real])].map(asPattern);
+    return places.flatMap((place) => rulesFor(place, row));
+  });
+  return [...new Set(rules)];
+}
+
+function rulesFor(place: string, { extent, isOwn }: ProtectedPath): string[] {
+  if (extent === "prefix") return both(`${place}*`);
+  if (!isOwn) return both(place);
+  return [
+    ...allBut(KEPT_BY_CLAUDE).flatMap((name) => both(`${place}/${name}`)),
+    // Transcripts, of this session and of others.
+    `Read(${place}/projects/**/*.jsonl)`,
+    `Read(${place}/projects/*/*.*)`,
+    ...allBut(["memory"]).map((name) => `Edit(${place}/projects/*/${name})`),
+  ];
+}
+
+function both(pattern: string): string[] {
+  return [`Read(${pattern})`, `Edit(${pattern})`];
+}
+
+/** `//` is the root of the file system; a drive of Windows is a folder there. */
+function asPattern(path: string): string {
+  const place = path.replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`).replace(/^\/*/, "//");
+  const parts = process.platform === "win32" ? place.replaceAll("\\", "/") : place.replaceAll("\\", "\\\\");
+  return parts.replaceAll(/[*?[\]{}()!#]/g, "\\$&");
+}
+
+/** Patterns that match every name but these, and but those with a bracket and the like, which Claude Code gives no name there. */
+function allBut(names: readonly string[], beginning = ""): string[] {
+  const nexts = names
+    .filter((name) => name.length > beginning.length && name.startsWith(beginning))
+    .map((name) => name.charAt(beginning.length));
+  const own = beginning === "" || names.includes(beginning) ? [] : [beginning];
+  if (nexts.length === 0) return [...own, `${beginning}?*`];
+  const unique = [...new Set(nexts)];
+  const others = [`${beginning}[${rangesWithout(unique)}]*`, ...(unique.includes("-") ? [] : [`${beginning}-*`])];
+  return [...own, ...others, ...unique.flatMap((next) => allBut(names, beginning + next))];
+}
+
+/** They mean something in a set. */
+const SPECIAL = ["!", "-", "/", "[", "\\", "]", "^"];
+
+/** The members of a set that has every character but these: Claude Code does not read a `!` in a set as everybody else does. */
+function rangesWithout(left: readonly string[]): string {
+  const codes = [...SPECIAL, ...left, ...left.map((each) => each.toUpperCase())].map((each) => each.charCodeAt(0));
+  const sorted = [...new Set(codes)].toSorted((one, other) => one - other);
+  const starts = [SPACE, ...sorted.map((code) => code + 1)];
+  const ranges = starts.flatMap((start, index) => {
+    const end = (sorted[index] ?? LAST + 1) - 1;
+    return end < start ? [] : [`${String.fromCharCode(start)}-${String.fromCharCode(end)}`];
+  });
+  return ranges.join("");
+}
+
+const SPACE = 0x20;
+const LAST = 0xff_ff;

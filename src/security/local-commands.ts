@@ -1,0 +1,30 @@
+import { AppError } from "../domain/error.ts";
+
+/**
+ * Commands that Claude Code itself carries out when a prompt begins with them, with nobody asked and no rule looked at. These
+ * reach beyond the session: whoever may only prompt must not have them. Tried with the binary; it takes no white space before
+ * the slash, and no other letter case, which is refused all the same.
+ */
+const REFUSED: ReadonlyMap<string, string> = new Map([
+  ["auto-mode-setup", "writes the user's settings"],
+  ["autocompact", "writes the user's settings"],
+  ["config", "writes the user's settings, their permission mode among them"],
+  ["heapdump", "writes the memory of Claude Code to a file"],
+  ["insights", "reads the transcripts of all sessions"],
+  ["mcp", "switches the user's MCP servers"],
+  ["output-style", "writes the settings of the project"],
+  ["settings", "writes the user's settings, their permission mode among them"],
+  ["team-onboarding", "reads the transcripts of all sessions"],
+]);
+
+/** Throws PERMISSION_DENIED where the text is such a command. `field` names it to whoever gave it. */
+export function checkLocalCommand(field: string, text: string): void {
+  const name = /^\s*\/([\w-]+)(?![\w-])/.exec(text)?.[1]?.toLowerCase() ?? "";
+  const why = REFUSED.get(name);
+  if (why === undefined) return;
+  const problem = `${field}: /${name} is a command of Claude Code that ${why}, with nobody asked`;
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `${problem}. Do it in Claude Code itself; to write of it, do not begin with it.`,
+  );
+}

@@ -1,0 +1,163 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createRequire } from "node:module";
+import { homedir, tmpdir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { CLAUDE_FOLDER, CLAUDE_RECORD, SERVER_CODE, type Owned } from "./protected-paths.ts";
+
+/** What this installation owns: the table of protected paths, a reason a line, as the configuration and the system name them. */
+
+interface Principal {
+  readonly claudeConfigDir?: string | undefined;
+  readonly spawnWrapper?: readonly string[] | undefined;
+}
+
+/** The settings that name files of the server. */
+interface Settings {
+  readonly auditLog?: string | undefined;
+  readonly claudePath?: string | undefined;
+  readonly notifySecretFile?: string | undefined;
+  readonly principals: Readonly<Record<string, Principal>>;
+  readonly tokenFile?: string | undefined;
+  readonly decideTokenFile?: string | undefined;
+}
+
+export interface Installation {
+  readonly settings: Settings;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The file of settings; undefined where there is none. */
+  readonly configFile: string | undefined;
+  readonly stateFolder: string;
+  /** The file of the store; undefined where it is in memory. */
+  readonly store: string | undefined;
+  readonly cacheFolder: string;
+  /** Claude Code's configuration, as the server itself would use it. */
+  readonly claude: { readonly folder: string; readonly record: string };
+}
+
+export function ownedPlaces(installation: Installation): Owned[] {
+  return [...ownFiles(installation), ...ownCode(installation), ...claudeCode(installation)];
+}
+
+/** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
+export function ownFiles({ configFile, settings, stateFolder, store }: Installation): Owned[] {
+  return [
+    // Store, token and whatever else is kept beside them.
+    tree(stateFolder, "the state folder of this server"),
+    // With its -wal, -shm and -journal: sessions of everybody, and who answered what.
+    prefix(store, "the store of this server"),
+    // Principals, scopes and rules.
+    tree(configFile, "the configuration of this server"),
+    // Whoever has it is the operator.
+    tree(settings.tokenFile, "the token of this server's operator"),
+    tree(settings.decideTokenFile, "the token of a program that decides"),
+    // Whoever has it speaks for this server.
+    tree(settings.notifySecretFile, "the secret of this server's webhook"),
+    // What was done must not be undone in the record; with the files it was rotated to.
+    prefix(settings.auditLog, "the audit log of this server"),
+  ].flat();
+}
+
+function ownCode({ cacheFolder, environment, settings }: Installation): Owned[] {
+  const own = fileURLToPath(import.meta.url);
+  const root = packageRoot(own);
+  const isCheckout = existsSync(join(root, ".git"));
+  const wrappers = Object.values(settings.principals).flatMap(({ spawnWrapper = [] }) => filesOf(spawnWrapper));
+  return [
+    // Its bundle; a checkout is open to sessions that work on it.
+    [{ path: root, extent: isCheckout ? "checkout" : "tree", why: SERVER_CODE } as const],
+    // What npm has put elsewhere: the Agent SDK with Claude Code itself, the driver of the store, the writer of logs.
+    installed(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
+    // Compiled code is run unseen.
+    tree(cacheFolder, "the cache of this server"),
+    tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
+    tree(settings.claudePath, STARTED),
+    ...wrappers.map((file) => tree(file, STARTED)),
+    tree(process.execPath, STARTED),
+  ].flat();
+}
+
+/** An interpreter is given its script, and a script its settings. Folders are left: a session may be meant to work in them. */
+function filesOf([command = "", ...words]: readonly string[]): string[] {
+  const named = words.map((word) => word.replace(/^-[^=/]*=/, ""));
+  const files = named.filter(
+    (word) => isAbsolute(word) && statSync(word, { throwIfNoEntry: false })?.isFile() === true,
+  );
+  return isAbsolute(command) ? [command, ...files] : files;
+}
+
+/** Of the system's own places only the sockets of running Claude Codes: through them one session would speak to another. */
+function claudeCode({ claude, environment, settings }: Installation): Owned[] {
+  const home = environment["HOME"] ?? environment["USERPROFILE"] ?? homedir();
+  const ofOthers = Object.values(settings.principals).flatMap(({ claudeConfigDir }) => claudeConfigDir ?? []);
+  return [
+    // Settings with hooks, logins, agents, transcripts; a folder is open, in part, to the sessions that use it.
+    ...[claude.folder, join(home, ".claude"), ...ofOthers].map((path) => tree(path, CLAUDE_FOLDER)),
+    // MCP servers of the user, and which folders are trusted.
+    ...[claude.record, join(home, ".claude.json")].map((path) => prefix(path, CLAUDE_RECORD)),
+    // Settings that hold for everybody.
+    tree(MANAGED[process.platform] ?? "/etc/claude-code", CLAUDE_FOLDER),
+    tree(join(tmpdir(), "cc-socks"), "the sockets of Claude Code"),
+  ].flat();
+}
+
+const MANAGED: Partial<Record<NodeJS.Platform, string>> = {
+  darwin: "/Library/Application Support/ClaudeCode",
+  win32: "C:\\Program Files\\ClaudeCode",
+};
+
+const PLATFORM = `${process.platform}-${process.arch}`;
+
+/** Loaded or started from where npm has put them. */
+const EXTERNAL = [
+  "@anthropic-ai/claude-agent-sdk",
+  `@anthropic-ai/claude-agent-sdk-${PLATFORM}`,
+  `@anthropic-ai/claude-agent-sdk-${PLATFORM}-musl`,
+  "@photostructure/sqlite",
+  "pino",
+];
+
+/** What the settings and the system name, which is closed wherever it lies. */
+const STARTED = "what this server starts";
+
+/** The folders of these packages as the file `from` would load them, with all that they load in turn. */
+export function installed(names: readonly string[], from: string, found = new Set<string>()): string[] {
+  const places = createRequire(from).resolve;
+  for (const name of names) {
+    const folder = (places.paths(name) ?? []).map((place) => join(place, name)).find((each) => existsSync(each));
+    if (folder === undefined || found.has(folder)) continue;
+    found.add(folder);
+    const manifest = join(folder, "package.json");
+    installed(dependenciesOf(manifest), manifest, found);
+  }
+  return [...found];
+}
+
+function dependenciesOf(manifest: string): string[] {
+  try {
+    const parse: (text: string) => Manifest = JSON.parse;
+    const { dependencies, optionalDependencies } = parse(readFileSync(manifest, "utf8"));
+    return Object.keys({ ...dependencies, ...optionalDependencies });
+  } catch {
+    return [];
+  }
+}
+
+interface Manifest {
+  readonly dependencies?: object;
+  readonly optionalDependencies?: object;
+}
+
+/** Two folders above this file in src/, and as many above its bundle; the nearest one with a package.json. */
+function packageRoot(file: string): string {
+  const folder = dirname(file);
+  return existsSync(join(folder, "package.json")) || folder === dirname(folder) ? folder : packageRoot(folder);
+}
+
+function tree(path: string | undefined, why: string): Owned[] {
+  return path === undefined || path === "" ? [] : [{ path, extent: "tree", why }];
+}
+
+function prefix(path: string | undefined, why: string): Owned[] {
+  return path === undefined || path === "" ? [] : [{ path, extent: "prefix", why }];
+}

@@ -1,0 +1,53 @@
+import { findProgram, isExecutable, refusalOf } from "./programs.ts";
+
+/** Whether this machine can confine processes: what Claude Code's sandbox, and a pid namespace of our own, need. */
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * What keeps Claude Code's sandbox from working here, and what to do about it; undefined where it works. ripgrep, which the
+ * sandbox uses as well, is part of Claude Code.
+ */
+export async function sandboxProblem(
+  environment: Environment,
+  platform: NodeJS.Platform = process.platform,
+): Promise<string | undefined> {
+  if (platform === "linux") return linuxProblem(environment);
+  if (platform === "darwin") return macProblem();
+  return "Claude Code has a sandbox on Linux (WSL 2 included) and macOS only. Run the server there.";
+}
+
+async function linuxProblem(environment: Environment): Promise<string | undefined> {
+  const missing = [...NEEDED_ON_LINUX].filter(([program]) => findProgram(program, environment) === undefined);
+  if (missing.length > 0) {
+    const programs = missing.map(([program]) => program).join(" and ");
+    const packages = missing.map(([, name]) => name).join(" ");
+    return `${programs} cannot be found in PATH. Install what is missing (Debian and Ubuntu: apt-get install ${packages}).`;
+  }
+  const refusal = await namespaceRefusal(environment);
+  if (refusal === undefined) return undefined;
+  const advice =
+    "Allow unprivileged user namespaces (sysctl user.max_user_namespaces; on Ubuntu an AppArmor profile for bwrap), or give the container the right to make them.";
+  return `bwrap cannot make namespaces here (${refusal}). ${advice}`;
+}
+
+/** Program -> the Debian package that brings it. */
+const NEEDED_ON_LINUX = new Map([
+  ["bwrap", "bubblewrap"],
+  ["socat", "socat"],
+]);
+
+const SEATBELT = "/usr/bin/sandbox-exec";
+
+function macProblem(): string | undefined {
+  return isExecutable(SEATBELT) ? undefined : `${SEATBELT}, a part of macOS, is missing. Repair the system.`;
+}
+
+/** What bwrap says when it is to make a mount, pid and network namespace with a /proc of its own; undefined when it can. */
+export async function namespaceRefusal(environment: Environment): Promise<string | undefined> {
+  const bwrap = findProgram("bwrap", environment);
+  if (bwrap === undefined) return "bwrap is not installed";
+  const mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"];
+  const args = ["--new-session", "--die-with-parent", "--unshare-pid", "--unshare-net", ...mounts, "--", "true"];
+  return refusalOf(bwrap, args, environment);
+}

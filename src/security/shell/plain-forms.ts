@@ -1,0 +1,208 @@
+import type { ShellCommand, ShellWord } from "./word.ts";
+
+/** How programs that can run others are called when they do not. A form that is not listed is none. */
+
+type Form = (args: ShellCommand) => boolean;
+
+function isWritten(args: ShellCommand): args is string[] {
+  return !args.includes(undefined);
+}
+
+/** Every word is written out, and none fits. A long option may be shortened to what is left of it unambiguous. */
+function without(short: RegExp, ...long: string[]): Form {
+  return (args) => isWritten(args) && !args.some((word) => short.test(word) || isShortOf(word, long));
+}
+
+function isShortOf(word: string, long: readonly string[]): boolean {
+  if (!word.startsWith("--") || word === "--") return false;
+  const name = word.slice(2).split("=")[0] ?? "";
+  return long.some((option) => option.startsWith(name));
+}
+
+const NONE = /^(?!)/;
+
+/** Its first word is one of these, and what follows fits the form. */
+function only(subcommands: string, form: Form = () => true): Form {
+  const known = new Set(subcommands.split(" "));
+  return ([first, ...rest]) => (first === undefined ? false : known.has(first) && form(rest));
+}
+
+/** A file to run, and whatever is given to it: what the file does is not told by the command. */
+const aFile: Form = ([first]) => first !== undefined && /^(?!-|\/dev\/|\/proc\/)[\w./-]+\.\w+$/.test(first);
+const aVersion: Form = (args) => args.length === 1 && /^(?:-v|-V|--version|--help)$/.test(args[0] ?? "");
+
+const PYTHON_MODULES: ReadonlySet<ShellWord> = new Set(
+  "black build compileall json.tool mypy pip pytest ruff unittest venv".split(" "),
+);
+
+function ofPython(args: ShellCommand): boolean {
+  const at = args.findIndex((word) => !/^-(?:[BIOSsuv]|OO)$/.test(word ?? ""));
+  if (at === -1) return false;
+  if (args[at] === "-m") return PYTHON_MODULES.has(args[at + 1]);
+  return aFile(args.slice(at)) || aVersion(args);
+}
+
+/** Options that say nothing of how the script is run; behind -- everything is the script's. */
+const NPM_OPTION =
+  /^-(?:[sDfgdv]|-(?:silent|if-present|workspaces|no-audit|no-fund|save-dev|save-exact|no-save|prefer-offline|offline|json|long|production|legacy-peer-deps|force|ignore-scripts|frozen-lockfile|immutable|version|help|(?:workspace|depth|omit|include|filter)=[\w@/.*-]+))$/;
+
+function ofNpm(args: ShellCommand): boolean {
+  if (aVersion(args)) return true;
+  const end = args.indexOf("--");
+  const [first, ...rest] = end === -1 ? args : args.slice(0, end);
+  const known = "audit ci i info install list ls outdated run run-script start t test version view why";
+  if (first === undefined || !isWritten(rest)) return false;
+  return known.split(" ").includes(first) && rest.every((word) => !word.startsWith("-") || NPM_OPTION.test(word));
+}
+
+/** Targets alone: an assignment can name its shell, an option a file or text of rules. */
+const ofMake: Form = (args) =>
+  isWritten(args) &&
+  args.every((word) => /^(?:-j\d*|-[sknB]|--(?:silent|keep-going|dry-run)|[\w./][\w./-]*)$/.test(word));
+
+/** A pattern cannot run anything: what does is a command or a flag `e`, or a file of commands. */
+const SED_SCRIPT =
+  /^(?:(?:\d+|\$)(?:,(?:\+?\d+|\$))?)?(?:[pdq=]|s(?:\/(?:\\.|[^\\/\n])*\/(?:\\.|[^\\/\n])*\/|\|(?:\\.|[^\\|\n])*\|(?:\\.|[^\\|\n])*\||#(?:\\.|[^\\#\n])*#(?:\\.|[^\\#\n])*#)[gpiI0-9]*)$/;
+
+function ofSed(args: ShellCommand): boolean {
+  if (!isWritten(args)) return false;
+  const isGiven = args.some((word) => /^-[nErsuz]*e$/.test(word));
+  const scripts = isGiven
+    ? args.filter((_, index) => /^-[nErsuz]*e$/.test(args[index - 1] ?? ""))
+    : args.filter((word) => !word.startsWith("-")).slice(0, 1);
+  const options = args.filter((word) => word.startsWith("-"));
+  const areKnown = options.every((word) =>
+    /^-(?:[nErsuz]*e?|i(?:\.\w+)?|-(?:quiet|silent|version|help|regexp-extended))$/.test(word),
+  );
+  return areKnown && scripts.every((script) => SED_SCRIPT.test(script));
+}
+
+function ofAwk(args: ShellCommand): boolean {
+  const at = args.findIndex(
+    (word, index) => !/^-(?:[Fv]|F.+)$/.test(word ?? "-F") && !/^-[Fv]$/.test(args[index - 1] ?? ""),
+  );
+  const program = args[at];
+  if (at === -1 || program === undefined || program.startsWith("-")) return false;
+  // awk takes options behind its program too, where it is not told otherwise.
+  const isPlain = !/system|getline|@|\||\\|extension|printf?[^;}]*>/.test(program.replaceAll("||", " "));
+  return isPlain && isWritten(args) && args.slice(at + 1).every((word) => !word.startsWith("-"));
+}
+
+const GIT_KNOWN =
+  "add am annotate apply blame branch cat-file check-ignore checkout cherry cherry-pick clean clone commit count-objects describe diff diff-tree fetch for-each-ref format-patch fsck gc grep init log ls-files ls-remote ls-tree merge merge-base mv name-rev notes pull push range-diff rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show show-ref sparse-checkout stash status switch symbolic-ref tag update-index update-ref var version whatchanged worktree write-tree";
+/** What of a known subcommand names a program, or text or a place from which one is taken. */
+const GIT_LONG =
+  "config exec exec-path ext-diff extcmd open-files-in-pager receive-pack strategy template textconv tool upload-pack gpg-sign interactive edit".split(
+    " ",
+  );
+
+/** The message of a commit may be anything, as long as it is one word. */
+function ofGit([subcommand, ...args]: ShellCommand): boolean {
+  if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
+  const told = args.filter(
+    (_, index) => !(subcommand === "commit" && /^(?:-a?m|--message)$/.test(args[index - 1] ?? "")),
+  );
+  if (!isWritten(told)) return false;
+  if (told.some((word) => isShortOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
+    return false;
+  if (subcommand === "clone" || subcommand === "ls-remote") return !told.some((word) => /^-[a-z]*[cu]/.test(word));
+  if (subcommand === "rebase") return !told.some((word) => /^-[a-z]*[ixs]/.test(word));
+  if (subcommand === "grep") return !told.some((word) => /^-[A-Za-z]*O/.test(word));
+  return subcommand !== "fetch" || !told.some((word) => /^-[a-z]*u/.test(word));
+}
+
+/** Some shells count with what stands there, and run what stands in an index: a[$(x)]. */
+const counts: Form = (args) => !args.some((word) => word !== undefined && /\$|`|\[./.test(word));
+
+/** Names of tasks alone. */
+const tasks: Form = (args) => isWritten(args) && args.every((word) => /^[\w.][\w.-]*$/.test(word));
+
+const docker = only("build images info inspect logs port ps pull rm rmi stats stop top version volume", without(NONE));
+
+export const PLAIN_FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
+  ["[", (args) => counts(args) && !args.some((word) => word === "-v" || word === "-R")],
+  ["test", (args) => counts(args) && !args.some((word) => word === "-v" || word === "-R")],
+  ["printf", (args) => !args[0]?.startsWith("-") && !args.some((word) => word !== undefined && /\$\(|`/.test(word))],
+  ["exit", counts],
+  ["return", counts],
+  ["shift", counts],
+  ["wait", without(/^-/)],
+  ["read", (args) => isWritten(args) && args.every((word) => /^(?:-r|[a-z]\w*)$/.test(word) && !/path/.test(word))],
+  ["export", (args) => args.every((word) => word !== undefined && /^\w+$/.test(word))],
+  ["set", (args) => isWritten(args) && args.every((word) => /^(?:[-+][eux]*o?|pipefail|errexit|nounset)$/.test(word))],
+  ["git", ofGit],
+  ["npm", ofNpm],
+  ["pnpm", ofNpm],
+  ["yarn", ofNpm],
+  ["make", ofMake],
+  ["gradle", tasks],
+  ["mvn", tasks],
+  ["ninja", tasks],
+  ["just", tasks],
+  ["rake", tasks],
+  ["tox", (args) => args.length === 0],
+  ["sed", ofSed],
+  ["awk", ofAwk],
+  ["gawk", ofAwk],
+  ["mawk", ofAwk],
+  ["nawk", ofAwk],
+  ["python", ofPython],
+  ["pypy", ofPython],
+  ["node", (args) => aFile(args) || aVersion(args)],
+  ["nodejs", (args) => aFile(args) || aVersion(args)],
+  ["ruby", (args) => aFile(args) || aVersion(args)],
+  ["perl", (args) => aFile(args) || aVersion(args)],
+  ["php", (args) => aFile(args) || aVersion(args)],
+  ["tsx", (args) => aFile(args) || aVersion(args)],
+  ["ts-node", (args) => aFile(args) || aVersion(args)],
+  ["pip", only("check freeze install list show uninstall", without(NONE, "config", "editable-exec"))],
+  ["uv", only("add lock pip remove sync venv version", without(NONE, "config-file", "python"))],
+  ["poetry", only("add check install lock remove show update version", without(NONE))],
+  ["cargo", only("add bench build check clean clippy doc fmt metadata test tree update", without(/^-[ZC]/, "config"))],
+  [
+    "go",
+    only(
+      "build doc fix fmt get list mod test version vet",
+      without(/^--?(?:exec|toolexec|vettool|overlay|ldflags|gcflags|C)/),
+    ),
+  ],
+  ["docker", docker],
+  ["podman", docker],
+  ["kubectl", only("api-resources describe explain get logs version", without(NONE, "kubeconfig"))],
+  ["gh", only("api issue pr release repo run search status workflow", without(NONE))],
+  ["cmake", without(/^-[EPC]/, "workflow", "build-exec")],
+  [
+    "tar",
+    (args) =>
+      without(
+        /^-[A-Za-z]*[FI]/,
+        "checkpoint-action",
+        "to-command",
+        "use-compress-program",
+        "rsh-command",
+        "rmt-command",
+        "info-script",
+        "new-volume-script",
+      )(args) && !/^[A-Za-z]*[FI]/.test(args[0] ?? ""),
+  ],
+  ["bsdtar", without(/^-/)],
+  ["zip", without(/^-[A-Za-z0-9]*T/, "test", "unzip-command")],
+  ["sort", without(NONE, "compress-program")],
+  ["split", without(NONE, "filter")],
+  ["rsync", without(/^-[A-Za-z]*e/, "rsh", "rsync-path")],
+  ["scp", without(/^-[A-Za-z0-9]*[SoFD]/)],
+  ["ssh-keygen", without(/^-[A-Za-z]*[DwP]/)],
+  ["ssh-add", without(/^-/)],
+  ["wget", without(/^-[A-Za-z]*e/, "execute", "use-askpass", "config")],
+  ["rg", without(NONE, "pre", "hostname-bin")],
+  ["fd", without(/^-[A-Za-z]*[xX]/, "exec", "exec-batch")],
+  ["fdfind", without(/^-[A-Za-z]*[xX]/, "exec", "exec-batch")],
+  ["ag", without(NONE, "pager")],
+  ["ack", without(NONE, "pager", "ackrc")],
+  ["openssl", without(/^-?(?:engine|provider|config)/)],
+  ["cc", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
+  ["gcc", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
+  ["g++", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
+  ["clang", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
+  ["ld", without(/^-+plugin|^@/)],
+]);

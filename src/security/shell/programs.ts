@@ -1,0 +1,39 @@
+import { PLAIN_FORMS } from "./plain-forms.ts";
+import type { ShellCommand } from "./word.ts";
+
+/**
+ * Programs that run other commands: those that take one, that take code, or that an option or an escape of theirs makes run one.
+ * No such list is complete; whatever is not known here counts as a program that runs itself alone.
+ */
+
+const BY_KIND: Readonly<Record<string, string>> = {
+  "shells and their like":
+    "ash bash busybox coreutils csh dash elvish fish ksh ksh93 mksh nu oksh osh posh powershell pwsh rbash rc rksh rzsh sash sh tcsh toybox xonsh yash zsh",
+  "words of the shell that run, define or load something":
+    ". alias autoload bind bindkey caller compgen complete compopt coproc declare disable emulate enable eval exec fc function getopts hash history integer let local mapfile nocorrect noglob popd pushd read readarray readonly repeat sched set shopt source trap typeset unalias unset vared zcompile zle zmodload zparseopts zstyle",
+  "programs that run the command they are given":
+    "at batch bwrap capsh catchsegv choom chpst chronic chroot chrt cpulimit crontab cset daemon daemonize dbus-launch dbus-run-session direnv doas dtach dumb-init eatmydata entr envdir expect fakechroot fakeroot faketime firejail flock gosu hyperfine ip linux32 linux64 loginctl logsave ltrace machinectl mise mispipe multitime nodemon nsenter numactl parallel perf pexec pkexec prlimit proot proxychains proxychains4 rlwrap run-one run-parts runcon runsv runuser s6-setsid schedtool screen script sem setarch setlock setpriv setuidgid sg softlimit ssh-agent start-stop-daemon strace su su-exec systemd-cat systemd-inhibit systemd-nspawn systemd-run taskset tini tmate tmux toolbox torify torsocks trickle unbuffer unshare valgrind watch watchexec xvfb-run zellij",
+  "interpreters, and programs with a language that can run commands":
+    "bpython bun byebug clisp clojure cobc cscript csi dc deno ecl ed elixir emacs emacsclient erl ex gdb gforth ghc ghci gimp ginsh gnuplot groff groovy gs guile iex ipython ipython3 irb jexec jjs jrunscript jshell julia kotlin kotlinc lldb lua lua5.1 lua5.3 lua5.4 luajit m4 maxima mono nano nroff nvim ocaml octave osascript pdb php-cgi pico pry psysh r racket rscript rview rvim sbcl scala scilab slsh sqlite sqlite3 swift swipl tclsh troff vi view vim vimdiff vimtutor wish wscript xdotool zathura",
+  "programs with an escape to a shell, or that start a pager or an editor":
+    "apropos aptitude bat batcat bconsole crash ftp fzf gtester hping3 iftop info joe journalctl less links lynx mail mailx man mariadb mc mcedit minicom more mosh most mtr mutt mysql ncdu ncftp neofetch nethogs nmap pg psql pydoc pydoc3 ranger redis-cli rlogin rsh sftp slrn sqlmap ssh sshpass systemctl task tasksh telnet tig timedatectl top vifm vipw visudo w3m whiptail zsoelim",
+  "programs that run what an option, a configuration or a package says":
+    "ab aider ansible ansible-playbook ansible-test ant apt apt-get aria2c asdf aws bazel bmake bpftrace bundle bundler bunx busctl c89 c99 cabal certbot check_by_ssh check_cups check_log claude codex composer concurrently conda cowsay cowthink cpan cpanm cpio cross-env ctest cupsfilter debuild distcc dmesg dmsetup dnf dnsmasq dotenv dotnet dpkg dstat dvips easy_install eb env-cmd exiftool facter fnm fping gcloud gem gemini genie genisoimage gmake gradle gradlew grc gtar hashcat hatch helm home-manager husky ispell java javac jruby just knife latex latexmk lefthook lerna lint-staged lualatex luatex lwp-download mamba meson micromamba mkpasswd msgfilter mvn mvnd mvnw nasm nginx ninja nix nix-build nix-shell nixos-rebuild nox npm-run-all npx nvm nx opam opencode openvpn openvt pandoc pdflatex pdftex pdm perlbug pic pipenv pipx pkg pnpx pre-commit puppet pyenv qmake rake rbenv restic rpm rpmbuild rpmdb rpmquery rpmverify run-mailcap runscript rustup sbt scons service smbclient snap socat sphinx-build tdbtool terraform tex texi2dvi tox tshark turbo update-alternatives uucp uvx vagrant varnishncsa volatility volta xdg-open xdg-user-dir xelatex xetex xmake xpad yum yumdownloader zypper",
+};
+
+const RUNNERS: ReadonlySet<string> = new Set(Object.values(BY_KIND).flatMap((names) => names.split(" ")));
+
+/** What Linux loads programs with runs any. */
+const LOADER = /^ld(?:-linux.*|-musl.*)?\.so|^ld-linux|^ld-musl/;
+
+/** Versions of one program: python3.12, gcc-13. */
+const VERSION = /(?<=[a-z+])-?\d+(?:\.\d+)*$/;
+
+export function isRunner(name: string): boolean {
+  return RUNNERS.has(name) || RUNNERS.has(name.replace(VERSION, "")) || LOADER.test(name);
+}
+
+/** Of a program that can run others: whether it does not, as it is called here. Undefined where no form of it is known. */
+export function hasPlainForm(name: string, args: ShellCommand): boolean | undefined {
+  return (PLAIN_FORMS.get(name) ?? PLAIN_FORMS.get(name.replace(VERSION, "")))?.(args);
+}

@@ -1,0 +1,164 @@
+import { forEachChild, parse, type Assignment, type Command, type SyntaxNode, type Word, type WordPart } from "unbash";
+import { resolveCommand } from "./resolve.ts";
+import { isHarmlessVariable, isOwnVariable } from "./variables.ts";
+import type { Reading, ShellCommand, ShellWord } from "./word.ts";
+
+/**
+ * Which commands a text for Bash runs. The parser is a library's; what is decided here is which of its trees can be read: what
+ * is not listed as readable is not. A text that another shell (zsh) would read otherwise is not readable either.
+ */
+
+/** A longer text is not read, characters. */
+const LONGEST = 20_000;
+/** Words and commands inside each other. */
+const DEEPEST = 200;
+
+export function readCommand(text: string): Reading {
+  if (text.length > LONGEST) return { commands: [], problem: `it is longer than ${String(LONGEST)} characters` };
+  if (CONTROL.test(text)) return { commands: [], problem: "it has control characters" };
+  try {
+    return new Reader().read(parse(text));
+  } catch {
+    return { commands: [], problem: "it cannot be parsed" };
+  }
+}
+
+/** All but tabs and line breaks; a carriage return is a character of a word, which nobody sees. */
+// oxlint-disable-next-line no-control-regex -- these are what is looked for
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/;
+
+/** Lists and loops: what they run stands in them. */
+const PASSED: ReadonlySet<SyntaxNode["type"]> = new Set([
+  "AndOr",
+  "Assignment",
+  "BraceGroup",
+  "Case",
+  "CaseItem",
+  "CompoundList",
+  "Elif",
+  "FileDescriptor",
+  "For",
+  "HereDoc",
+  "HereDocBody",
+  "HereDocDelimiter",
+  "HereString",
+  "If",
+  "Negation",
+  "Redirect",
+  "Redirected",
+  "Pipeline",
+  "Statement",
+  "Subshell",
+  "Time",
+  "While",
+] as const);
+
+class Reader {
+  readonly #commands: ShellCommand[] = [];
+  #problem: string | undefined;
+  #depth = 0;
+
+  read(script: SyntaxNode): Reading {
+    this.#look(script);
+    return { commands: this.#commands, problem: this.#problem };
+  }
+
+  #fail(problem: string): void {
+    this.#problem ??= problem;
+  }
+
+  #look(node: SyntaxNode): void {
+    this.#depth += 1;
+    if (this.#depth > DEEPEST) this.#fail("it is nested too deeply");
+    else this.#visit(node);
+    this.#depth -= 1;
+  }
+
+  #visit(node: SyntaxNode): void {
+    if (node.type === "Command") this.#command(node);
+    else if (node.type === "Word") this.#wordOf(node);
+    else if (isPart(node)) this.#part(node);
+    else if (node.type !== "Script" && !PASSED.has(node.type)) this.#fail(`it has ${wordsOf(node.type)}`);
+    else this.#pass(node);
+  }
+
+  #pass(node: SyntaxNode): void {
+    if (node.type === "Script" && node.errors && node.errors.length > 0) this.#fail("it cannot be parsed");
+    if (node.type === "HereDoc" && !node.closing) this.#fail("a here-document has no end");
+    if (node.type === "For" && !isOwnVariable(node.name.value)) this.#fail("a loop sets a variable of others");
+    forEachChild(node, (child) => this.#look(child));
+  }
+
+  #command({ name, prefix, redirects, suffix }: Command): void {
+    for (const redirect of redirects) this.#look(redirect);
+    const set = [...prefix, ...suffix].filter((each) => each.type === "Assignment");
+    for (const assignment of set) this.#assignment(assignment, name === undefined);
+    if (!name) return;
+    const words = [name, ...suffix.filter((each) => each.type === "Word")].map((word) => this.#wordOf(word));
+    const { commands, problem } = resolveCommand(words);
+    this.#commands.push(...commands);
+    if (problem !== undefined) this.#fail(problem);
+  }
+
+  /** Many variables name a program, or change which one is meant; those of a command are known by name, those of the text may be new. */
+  #assignment({ index, name, value }: Assignment, isAlone: boolean): void {
+    const isKnown = (isAlone && isOwnVariable(name)) || isHarmlessVariable(name);
+    if (index || value.type === "ArrayValue" || !isKnown)
+      return this.#fail(`it sets the variable ${name.slice(0, 50)}`);
+    this.#wordOf(value);
+  }
+
+  #wordOf({ parts, value }: Word): ShellWord {
+    if (!parts) return value;
+    for (const part of parts) this.#part(part);
+    return parts.every((part) => isLiteral(part)) ? value : undefined;
+  }
+
+  #part(part: WordPart): void {
+    const { type } = part;
+    if (type === "CommandExpansion" || type === "ProcessSubstitution") {
+      if (part.script) this.#look(part.script);
+      else this.#fail("it has a substitution that cannot be parsed");
+    } else if (type === "ParameterExpansion") {
+      if (part.prefix ?? part.index ?? part.operation) this.#fail("it has an expansion with an operator");
+    } else if (type === "ArithmeticExpansion") {
+      if (!/^\$\(\([\d\s+*/%()-]*\)\)$/.test(part.text)) this.#fail("it has arithmetic with variables");
+    } else if (type === "LocaleString" || type === "ExtendedGlob") {
+      this.#fail(`it has ${wordsOf(type)}`);
+    } else if ("parts" in part) {
+      for (const child of part.parts ?? []) this.#part(child);
+    }
+  }
+}
+
+const PARTS: ReadonlySet<SyntaxNode["type"]> = new Set([
+  "AnsiCQuoted",
+  "ArithmeticExpansion",
+  "BraceExpansion",
+  "CommandExpansion",
+  "DoubleQuoted",
+  "ExtendedGlob",
+  "Glob",
+  "Literal",
+  "LocaleString",
+  "ParameterExpansion",
+  "ProcessSubstitution",
+  "SimpleExpansion",
+  "SingleQuoted",
+] as const);
+
+function isPart(node: SyntaxNode): node is WordPart {
+  return PARTS.has(node.type);
+}
+
+/** $'...' can be told as well, but nobody who writes plainly needs it. */
+function isLiteral(part: WordPart): boolean {
+  if (part.type === "DoubleQuoted") return part.parts.every(({ type }) => type === "Literal");
+  return part.type === "Literal" || part.type === "SingleQuoted";
+}
+
+/** "ProcessSubstitution" is "a process substitution". */
+function wordsOf(type: string): string {
+  const words = type.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
+  return `${/^[aeiou]/.test(words) ? "an" : "a"} ${words}`;
+}

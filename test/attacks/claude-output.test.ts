@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer } from "../server/connection.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { HOSTILE_CLAUDE, type Misbehaviour } from "./hostile-claude.ts";
+
+/** No session can end another, nor the server, whatever its Claude Code writes. */
+
+let world: World;
+let server: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.server();
+});
+afterAll(async () => world.close());
+
+const asks = (id: string, request: object = {}): string =>
+  JSON.stringify({
+    type: "control_request",
+    request_id: id,
+    request: { subtype: "can_use_tool", tool_name: "Bash", input: { command: "true" }, tool_use_id: "t", ...request },
+  });
+
+/** What no Claude Code says: each is valid JSON, and lacks what belongs to it or has something else there. */
+const ODD: readonly unknown[] = [
+  { type: 5 },
+  { type: "__proto__" },
+  { type: "constructor" },
+  { type: "control_request" },
+  { type: "control_request", request: null },
+  { type: "control_request", request_id: 1, request: { subtype: "can_use_tool" } },
+  { type: "control_request", request_id: "b", request: { subtype: "hook_callback" } },
+  { type: "control_request", request_id: "c", request: { subtype: "mcp_message", server_name: "x" } },
+  { type: "control_request", request_id: "d", request: { subtype: "elicitation" } },
+  { type: "control_cancel_request" },
+  { type: "transcript_mirror" },
+  { type: "result" },
+  { type: "result", subtype: "success", is_error: false, result: 5, usage: 5 },
+  { type: "assistant" },
+  { type: "assistant", message: null },
+  { type: "assistant", message: { content: 5 } },
+  { type: "assistant", session_id: 5, message: { content: [null] } },
+  { type: "assistant", session_id: "../../x", message: { content: [] } },
+  { type: "user" },
+  { type: "system" },
+  { type: "system", subtype: "init", model: 5, permissionMode: { a: 1 } },
+  { type: "system", subtype: "background_tasks_changed", tasks: [null] },
+  { type: "system", subtype: "session_state_changed" },
+  { type: "system", subtype: "status", permissionMode: "x" },
+  { type: "system", subtype: "task_progress", task_id: {}, summary: {} },
+  { type: "system", subtype: "api_retry" },
+  { type: "command_lifecycle" },
+  { type: "stream_event" },
+];
+
+const message = (content: string): string => `{"type":"assistant","message":{"content":[${content}]}}`;
+
+/** What is written, and what the caller is told of the turn. */
+const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
+  ["560 MB without a line break", { megabytes: 560 }, /more than 67108864 bytes without a line break/],
+  ["560 MB without a line break on stderr", { megabytes: 560, stream: "stderr" }, /exited with code 3/],
+  ["a message of 600,000 values", { lines: [message("0,".repeat(600_000) + "0")] }, /more than 500000 values/],
+  ["a message nested 2,000 deep", { lines: [message("[".repeat(2_000) + "]".repeat(2_000))] }, /more than 1000 deep/],
+  ["messages of odd form", { lines: ODD.map((each) => JSON.stringify(each)) }, /exited with code 3/],
+  ["null", { lines: ["null"] }, /exited with code 3/],
+  ["an answer to nothing", { lines: ['{"type":"control_response"}'] }, /exited with code 3/],
+  [
+    "an event without its content",
+    { lines: ['{"type":"stream_event","parent_tool_use_id":null}'] },
+    /exited with code 3/,
+  ],
+  ["100,000 lines that are no JSON", { repeat: "no JSON #\n", times: 100_000 }, /exited with code 3/],
+  ["5,000 permission requests by one id", { repeat: `${asks("a")}\n`, times: 5_000 }, /exited with code 3/],
+  ["5,000 permission requests", { repeat: `${asks("#")}\n`, times: 5_000 }, /exited with code 3/],
+];
+
+it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", async (_, misbehaviour, told) => {
+  // The real one, which asks and waits meanwhile.
+  const cwd = world.folder();
+  const file = join(cwd, "file.txt");
+  const write = { name: "Write", input: { file_path: file, content: "x" } };
+  const prompt = scriptTag([{ tools: [write] }, { text: "Done." }]);
+  const { sessionId } = await server.call("claude_code", { prompt, cwd });
+  const asked = await server.news(sessionId);
+
+  const lost = await hostile(misbehaviour);
+  expect(lost).toMatchObject({ status: "error", result: { isError: true } });
+  // It can come before Claude Code was known to be up.
+  expect(["lost", "start_failed"]).toContain(lost.result?.errorSubtype);
+  expect(lost.result?.result).toMatch(told);
+  // What was refused is not in its log.
+  expect(lost.nextCursor).toBeLessThan(1_000);
+
+  const [action] = asked.actions;
+  const answer = { action: "respond_permission", sessionId, requestId: action?.requestId, decision: "allow" };
+  const answered = await server.call("claude_code_check", { ...answer, cursor: asked.nextCursor });
+  const done = answered.result ? answered : await server.end(sessionId, answered.nextCursor);
+  expect(done).toMatchObject({ status: "idle", result: { result: "Done.", isError: false } });
+  expect(server.stderr()).not.toContain("uncaught exception");
+  await server.call("claude_code_session", { action: "close", sessionId });
+});
+
+async function hostile(misbehaviour: Misbehaviour): Promise<Answer> {
+  const { sessionId } = await server.call("claude_code", {
+    prompt: JSON.stringify(misbehaviour),
+    cwd: world.folder(),
+    advanced: { pathToClaudeCodeExecutable: HOSTILE_CLAUDE },
+  });
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, until: "end" });
+}

@@ -1,0 +1,117 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { writing } from "../faults/driving.ts";
+
+/**
+ * The clock of the machine is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.
+ * What measures is not set: with libfaketime it would be by default, and nothing would be shown.
+ */
+
+const LIBRARY = ["x86_64", "aarch64"]
+  .map((cpu) => `/usr/lib/${cpu}-linux-gnu/faketime/libfaketimeMT.so.1`)
+  .find((path) => existsSync(path));
+
+const HOUR = 3600;
+/** By how much, s. */
+const JUMPS = [40, -40, HOUR, -HOUR, 5 * HOUR];
+/** Long enough that a lease which has run out would count, ms. */
+const LOOK_ON_MS = 17_000;
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+/** Claude Code does not start under libfaketime: it keeps the real clock. */
+const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };
+
+/** A clock for some servers. */
+class Clock {
+  readonly #file: string;
+  readonly env: Record<string, string>;
+
+  constructor(folder: string) {
+    this.#file = join(folder, "clock");
+    this.set(0);
+    const how = { FAKETIME_DONT_FAKE_MONOTONIC: "1", FAKETIME_NO_CACHE: "1", FAKETIME_DONT_RESET: "1" };
+    const store = { CLAUDE_CODE_MCP_STORE: join(folder, "store.db") };
+    this.env = { ...how, ...store, LD_PRELOAD: LIBRARY!, FAKETIME_TIMESTAMP_FILE: this.#file };
+  }
+
+  set(seconds: number): void {
+    writeFileSync(this.#file, `${seconds < 0 ? "" : "+"}${String(seconds)}`);
+  }
+}
+
+const poll = async (server: Server, sessionId: string) =>
+  server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+
+const rowOf = async (server: Server, sessionId: string) => {
+  const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
+  return sessions[0]!;
+};
+
+describe.concurrent("the clock of the machine is set", { timeout: 300_000 }, () => {
+  it.each(JUMPS)("no turn is lost or ended, whoever looks: %i s", async (jump) => {
+    const clock = new Clock(world.folder());
+    const [owner, other] = [await world.server({ env: clock.env }), await world.server({ env: clock.env })];
+    const gate = `clock-${String(jump)}`;
+    const cwd = world.folder();
+    const file = join(cwd, "a.txt");
+    const running = await owner.call("claude_code", {
+      prompt: scriptTag([{ gateBefore: gate, text: "Ran on." }]),
+      cwd,
+      ...REAL,
+    });
+    const asking = await owner.call("claude_code", { prompt: writing(file), cwd, waitMs: 40_000, ...REAL });
+    expect(asking.status).toBe("waiting_permission");
+    const ids = [running.sessionId, asking.sessionId];
+    const statuses = async (server: Server) =>
+      Promise.all(ids.map(async (sessionId) => (await poll(server, sessionId)).status));
+    const both = ["running", "waiting_permission"];
+    const { remainingMs } = (await poll(owner, asking.sessionId)).actions[0]!;
+
+    clock.set(jump);
+    const late = await world.server({ env: clock.env });
+    for (const server of [owner, other, late]) expect(await statuses(server)).toEqual(both);
+    await Promise.all(
+      [owner, other, late].map(async (server) =>
+        server.call("claude_code_check", {
+          action: "poll",
+          sessionId: running.sessionId,
+          until: "end",
+          waitMs: LOOK_ON_MS,
+        }),
+      ),
+    );
+    for (const server of [owner, other, late]) expect(await statuses(server)).toEqual(both);
+    // What is shown of the time left is right again.
+    const shown = (await poll(late, asking.sessionId)).actions[0]!;
+    expect(Math.abs(shown.remainingMs - remainingMs)).toBeLessThan(60_000);
+
+    await late.call("claude_code_check", {
+      action: "respond_permission",
+      sessionId: asking.sessionId,
+      requestId: shown.requestId,
+      decision: "allow",
+      waitMs: 0,
+    });
+    world.model.release(gate);
+    expect((await other.end(running.sessionId)).result).toMatchObject({ isError: false, result: "Ran on." });
+    expect((await other.end(asking.sessionId)).result).toMatchObject({ isError: false, result: "Written." });
+    expect(readFileSync(file, "utf8")).toBe("hello");
+    for (const sessionId of ids) {
+      const { lastActiveAt, processStarts } = await rowOf(other, sessionId);
+      expect(processStarts).toBe(1);
+      // The servers did live by the clock that was set.
+      expect(Math.abs(Date.parse(String(lastActiveAt)) - Date.now() - jump * 1000)).toBeLessThan(30_000);
+    }
+  });
+});

@@ -1,0 +1,109 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { SPELLINGS } from "../bash-spellings.ts";
+import { play, told } from "../server/one-turn.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+
+/** Every spelling of a denied command, through the real Claude Code: the marker that it would make is never made. */
+
+let world: World;
+let operator: Server;
+let callers: Server;
+beforeAll(async () => {
+  world = await createWorld();
+  // Nobody is there to answer: what is asked is denied, and what is not asked runs.
+  const args = ["--allow-bypass", "--approvals", "caller", "--caller-approves", "all"];
+  operator = await world.server({ args: [...args, "--deny-rules", "Bash(touch:*)"], env: { IS_SANDBOX: "1" } });
+  callers = await world.server({ args, env: { IS_SANDBOX: "1" } });
+});
+afterAll(async () => world.close());
+
+const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
+
+/** Many calls in one answer of the model: each turn sends all that was before. */
+const BATCH = 50;
+const batches = Array.from({ length: Math.ceil(SPELLINGS.length / BATCH) }, (_, index) => ({
+  tools: SPELLINGS.slice(index * BATCH, (index + 1) * BATCH).flatMap(({ command }) => bash(command).tools),
+}));
+const script = [...batches, bash("echo ran > ran"), { text: "end" }];
+
+/** What the model was told of its calls, but for what was refused it: each by a rule, or by Claude Code itself. */
+function notRefused(sessionId: string): string[] {
+  const results = world.transcript(sessionId).match(/"type":"tool_result".{0,400}/g) ?? [];
+  expect(results.length).toBeGreaterThan(SPELLINGS.length);
+  return results.filter(
+    (result) => !/rules? for commands|control characters|requires approval|ermission to use Bash/i.test(result),
+  );
+}
+
+/** What the session has made. */
+function made(cwd: string): string[] {
+  return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
+}
+
+describe("a rule that denies `touch`, in every spelling of the table", () => {
+  it.each([
+    ["of the operator, in bypassPermissions", () => operator, { permissionMode: "bypassPermissions" }],
+    [
+      "of the session (`disallowedTools`), in bypassPermissions",
+      () => callers,
+      { permissionMode: "bypassPermissions", disallowedTools: ["Bash(touch *)"] },
+    ],
+    [
+      "of the operator, in default mode with `allowedTools` Bash and nobody to ask",
+      () => operator,
+      { allowedTools: ["Bash"], advanced: { permissionPrompts: "none" } },
+    ],
+  ] as const)("%s: nothing runs", async (_, on, options) => {
+    const cwd = world.folder();
+    const { sessionId } = await play(on(), script, { cwd, ...options });
+    await expect.poll(async () => (await told(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
+    expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
+    expect(notRefused(sessionId)).toEqual([expect.stringContaining("completed with no output")]);
+    // It does run what no rule means.
+    expect(made(cwd)).toEqual(["ran"]);
+  });
+});
+
+describe("what runs commands and is not the tool Bash", () => {
+  const bypass = { permissionMode: "bypassPermissions" };
+
+  it("a subagent, a watched command, and code: the same rule", async () => {
+    const cwd = world.folder();
+    const monitor = { command: "t''ouch M; $'touch' M", description: "x", timeout_ms: 2000, persistent: false };
+    const inner = JSON.stringify([bash("$'touch' M"), { text: "sub" }]);
+    const agent = {
+      description: "x",
+      subagent_type: "general-purpose",
+      prompt: `<model-script>${inner}</model-script>`,
+    };
+    const steps = [
+      { tools: [{ name: "Monitor", input: monitor }] },
+      { tools: [{ name: "Agent", input: { ...agent, run_in_background: false } }] },
+      { text: "end" },
+      { text: "end" },
+    ];
+    const { sessionId } = await play(operator, steps, { cwd, ...bypass });
+    await expect.poll(async () => (await told(operator, sessionId)).status, { timeout: 60_000 }).toBe("idle");
+    expect(made(cwd)).toEqual([]);
+  });
+
+  it("a skill that the model has written runs nothing while it is loaded", async () => {
+    const cwd = world.folder();
+    const skills = join(cwd, ".claude", "skills", "make");
+    mkdirSync(skills, { recursive: true });
+    writeFileSync(
+      join(skills, "SKILL.md"),
+      "---\nname: make\ndescription: d\nallowed-tools: Bash\n---\n!`$'touch' M`\n",
+    );
+    const trusting = await world.server({
+      args: ["--allow-bypass", "--deny-rules", "Bash(touch:*)", "--trust-dir", cwd],
+      env: { IS_SANDBOX: "1" },
+    });
+    const steps = [{ tools: [{ name: "Skill", input: { skill: "make" } }] }, { text: "end" }];
+    expect(await play(trusting, steps, { cwd, ...bypass })).toMatchObject({ result: { result: "end" } });
+    expect(made(cwd)).toEqual([]);
+  });
+});

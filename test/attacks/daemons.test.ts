@@ -1,0 +1,103 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ALL_KINDS, leaveDaemons, type Kind } from "../server/daemons.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+
+/** What Bash leaves behind in a session ends with it: each kind, however session or server end, by each means. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const WITHIN_MS = 10_000;
+
+type End = (server: Server, sessionId: string) => Promise<unknown>;
+
+const ENDS: Record<string, End> = {
+  close: async (server, sessionId) => server.call("claude_code_session", { action: "close", sessionId }),
+  cancel: async (server, sessionId) => server.call("claude_code_session", { action: "cancel", sessionId }),
+  "end of stdin": async (server) => server.close(),
+  "SIGTERM of the server": async (server) => killed(server, "SIGTERM"),
+  "SIGKILL of the server": async (server) => killed(server, "SIGKILL"),
+};
+
+async function killed(server: Server, signal: NodeJS.Signals): Promise<void> {
+  process.kill(server.pid, signal);
+  await server.gone;
+}
+
+/** All programs but one. */
+function pathWithout(program: string): string {
+  const folder = join(world.folder(), "bin");
+  mkdirSync(folder);
+  for (const name of readdirSync("/usr/bin")) {
+    if (name !== program) symlinkSync(join("/usr/bin", name), join(folder, name));
+  }
+  return folder;
+}
+
+interface Means {
+  args?: string[];
+  /** All, where not said. */
+  ends?: string[];
+  without?: string;
+  says: string;
+  survive: Kind[];
+}
+
+const MEANS: Record<string, Means> = {
+  "a variable and a number": { says: "variable and number", survive: [] },
+  "the same without setpriv": {
+    args: ["--reaper", "always"],
+    ends: ["SIGKILL of the server"],
+    says: "variable and number",
+    survive: [],
+  },
+  "a pid namespace of the session's own": {
+    args: ["--process-isolation", "pid-namespace"],
+    says: "pid namespace",
+    survive: [],
+  },
+  "a variable alone, where prlimit is missing": {
+    without: "prlimit",
+    ends: ["close", "SIGKILL of the server"],
+    says: "variable",
+    survive: ["env -i setsid", "env -u CLAUDE_CODE_MCP_PROCESS setsid"],
+  },
+};
+
+describe.each(Object.entries(MEANS))("by %s", (_, { args = [], ends, says, survive, without }) => {
+  it.each(ends ?? Object.keys(ENDS))("%s", async (name) => {
+    const env = without === undefined ? {} : { PATH: pathWithout(without) };
+    const server = await world.server({ args, env });
+    const daemons = await leaveDaemons(server, { cwd: world.folder() });
+    expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
+    const { sessionId } = daemons;
+    const { background } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(background).toHaveLength(ALL_KINDS.length - survive.length);
+    await ENDS[name]?.(server, sessionId);
+    const left = await daemons.leftAfter(survive.length === 0 ? WITHIN_MS : 4_000);
+    daemons.kill();
+    expect(left).toEqual(survive);
+    const line = server
+      .stderr()
+      .split("\n")
+      .find((each) => each.includes("foundBy"));
+    expect(JSON.parse(line ?? "{}")).toMatchObject({ foundBy: says, survives: survive });
+    await server.close();
+  });
+});
+
+it("a server that is to have a pid namespace and cannot does not start, and says what is missing", () => {
+  const args = ["dist/cli/main.js", "serve", "--process-isolation", "pid-namespace"];
+  const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: world.folder() }, encoding: "utf8" });
+  expect(status).toBe(2);
+  expect(stderr).toMatch(
+    /cannot be had here \(.*bwrap: is not installed\)\. Run the server as root, or install bubblewrap/,
+  );
+});

@@ -1,0 +1,192 @@
+import { execFile } from "node:child_process";
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server as Listener } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { play } from "../server/one-turn.ts";
+import type { Server } from "../server/server.ts";
+import type { World } from "../server/world.ts";
+import { bash, bypass, createFenced, outputs, SECRET, tries, write, type Fenced } from "./fenced.ts";
+import { SPELLINGS } from "./spellings.ts";
+
+const runs = promisify(execFile);
+
+/** How many of the spellings run side by side where nothing confines them. */
+const AT_ONCE = 8;
+
+let fenced: Fenced;
+let world: World;
+let server: Server;
+let outside: string;
+let project: string;
+beforeAll(async () => {
+  fenced = await createFenced();
+  ({ world, server, outside, project } = fenced);
+});
+afterAll(async () => world.close());
+
+describe("outside its folders a session writes nothing", () => {
+  const named = Object.entries(SPELLINGS);
+
+  it("by any spelling of a command, each of which works where nothing confines it", async () => {
+    const free = world.folder();
+    const tryFreely = async ([name, spelled]: (typeof named)[number], index: number): Promise<string[]> => {
+      const folder = join(free, String(index));
+      mkdirSync(folder);
+      const trying = runs("bash", ["-c", spelled(join(folder, "M"))], { cwd: folder, timeout: 20_000 });
+      trying.child.stdin?.end();
+      await trying.catch(() => undefined);
+      return lstatSync(join(folder, "M"), { throwIfNoEntry: false }) ? [] : [name];
+    };
+    const idle: string[] = [];
+    for (let at = 0; at < named.length; at += AT_ONCE) {
+      const some = named.slice(at, at + AT_ONCE).map(async (each, index) => tryFreely(each, at + index));
+      idle.push(...(await Promise.all(some)).flat());
+    }
+    expect(idle).toEqual([]);
+
+    const cwd = world.folder();
+    const before = readdirSync(outside);
+    await tries(
+      server,
+      named.map(([, spelled], index) => bash(`touch tried-${String(index)}\n${spelled(join(outside, "M"))}`)),
+      { cwd },
+    );
+    const tried = readdirSync(cwd).filter((name) => name.startsWith("tried-"));
+    expect(tried).toHaveLength(named.length);
+    expect(readdirSync(outside)).toEqual(before);
+  }, 300_000);
+
+  it("when it asks to run outside, in the background, or by a file tool, through a link too", async () => {
+    const cwd = world.folder();
+    const before = readdirSync(outside);
+    const done = await tries(
+      server,
+      [
+        bash(`ln -s ${outside} way; echo made > inside`),
+        bash(`touch ${outside}/M`, { dangerouslyDisableSandbox: true }),
+        bash(`touch ${outside}/M`, { run_in_background: true }),
+        write(join(outside, "M")),
+        write(join(cwd, "way", "M")),
+        bash("sleep 1"),
+      ],
+      { cwd },
+    );
+    expect(readFileSync(join(cwd, "inside"), "utf8")).toBe("made\n");
+    expect(outputs(done)).toContain("blockWritesOutsideWorkingDirectories");
+    expect(readdirSync(outside)).toEqual(before);
+  });
+
+  it("in a process that was started ahead of it", async () => {
+    const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
+    await tries(server, [bash("true")], options);
+    await expect.poll(() => server.stderr()).toContain("a spare waits");
+    const spares = new Set(world.processes().flatMap(({ command }) => /--session-id=(\S+)/.exec(command)?.[1] ?? []));
+    const before = readdirSync(outside);
+    const { sessionId } = await tries(server, [bash(`touch inside; touch ${outside}/M`)], options);
+    expect(spares).toContain(sessionId);
+    expect(existsSync(join(project, "inside"))).toBe(true);
+    expect(readdirSync(outside)).toEqual(before);
+  });
+
+  it("after somebody has approved another folder for it", async () => {
+    const cwd = world.folder();
+    const before = readdirSync(outside);
+    const script = [{ tools: [bash("touch inside")] }, { tools: [write(join(outside, "M"))] }, { text: "tried" }];
+    const asked = await play(server, script, { cwd });
+    const { sessionId } = asked;
+    const requestId = asked.actions[0]?.requestId;
+    const updatedPermissions = [
+      { type: "addDirectories", directories: [outside] },
+      { type: "addRules", behavior: "allow", rules: [{ toolName: "Edit" }, { toolName: "Write" }] },
+    ];
+    const decision = {
+      action: "respond_permission",
+      sessionId,
+      requestId,
+      decision: "allow",
+      permissionOptions: { updatedPermissions },
+    };
+    await server.call("claude_code_check", decision);
+    const done = await server.end(sessionId);
+    expect(done.result?.result).toBe("tried");
+    expect(existsSync(join(cwd, "inside"))).toBe(true);
+    expect(readdirSync(outside)).toEqual(before);
+  });
+});
+
+describe("what a session may not read or reach it does not", () => {
+  it("a file that a rule denies, however it is read", async () => {
+    const cwd = world.folder();
+    mkdirSync(join(cwd, "sub"));
+    for (const file of [".env", "sub/.env"]) writeFileSync(join(cwd, file), SECRET);
+    writeFileSync(join(cwd, "plain"), "in plain sight");
+    const program = `process.stdout.write(require("fs").readFileSync(".e" + "nv", "utf8"))`;
+    const done = await tries(
+      server,
+      [
+        bash("grep -rs . ."),
+        bash("cat .e*; cat sub/.e??"),
+        bash("tar c . | grep -a secret"),
+        bash(`node -e '${program}'; a=nv; cat .e$a sub/.e$a`),
+        bash("cp -r . ../copy; cp -r . copy; mv sub sub2; grep -r secret copy sub2; ln .e* hard; cat hard"),
+        bash(`cd ${outside} && cat s*; head -c 100 /proc/self/root${outside}/sec*`),
+      ],
+      { cwd },
+    );
+    // What the model was told, whole.
+    const transcript = world.transcript(done.sessionId);
+    const isTold = [transcript.includes("in plain sight"), transcript.includes(SECRET)];
+    expect(isTold).toEqual([true, false]);
+  });
+
+  it("a socket of the machine, or a port on it", async () => {
+    const cwd = world.folder();
+    let reached = 0;
+    const listen = async (at: string | number): Promise<Listener> => {
+      const listener = createServer((socket) => {
+        reached++;
+        socket.end("reached");
+      });
+      await new Promise<void>((resolve) =>
+        typeof at === "string" ? listener.listen(at, resolve) : listener.listen(at, "127.0.0.1", resolve),
+      );
+      return listener;
+    };
+    const [unix, tcp] = [await listen(join(cwd, "socket")), await listen(0)];
+    const address = tcp.address();
+    const port = String(typeof address === "object" ? address?.port : "");
+    const connect = (at: string) =>
+      `node -e 'require("net").connect(${at}).on("error", (e) => console.log("no", e.code)).pipe(process.stdout)'`;
+    const done = await tries(
+      server,
+      [
+        bash(connect('"socket"')),
+        bash(connect(port)),
+        bash(`curl -sS -m 3 http://127.0.0.1:${port}/; curl -sS -m 3 --noproxy '*' http://127.0.0.1:${port}/`),
+        bash(`exec 3<> /dev/tcp/127.0.0.1/${port} && cat <&3`),
+        bash("curl -sS -m 5 http://example.com/ -o /dev/null -w '%{http_code}'"),
+      ],
+      { cwd },
+    );
+    unix.close();
+    tcp.close();
+    expect(reached).toBe(0);
+    expect(outputs(done).match(/^no E/gm)).toHaveLength(2);
+    // Claude Code's own proxy answers for the world: what is on no list is refused.
+    expect(outputs(done)).toContain("403");
+  });
+});
+
+describe("tools of Claude Code's own that reach out", () => {
+  it("are asked in every mode, since they run outside the sandbox", async () => {
+    const input = { url: "http://example.com/", prompt: "what is there" };
+    const script = [{ tools: [{ name: "WebFetch", input }] }, { text: "tried" }];
+    const asked = await play(server, script, { ...bypass, cwd: world.folder() });
+    expect(asked.actions.map(({ toolName }) => toolName)).toEqual(["WebFetch"]);
+    await server.call("claude_code_session", { action: "cancel", sessionId: asked.sessionId });
+  });
+});

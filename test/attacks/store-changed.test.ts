@@ -1,0 +1,61 @@
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "../server/world.ts";
+import { TAMPERINGS } from "../unit/store-tampering.ts";
+
+/** Somebody changes the files of the store under a server in which a turn runs. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+/** Several Claude Codes start at once. */
+const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };
+const look = { action: "poll", until: "end", waitMs: 40_000 };
+/** The others are found in the same way: test/unit/store-changed.test.ts has them all. */
+const ROWS = TAMPERINGS.filter(([what]) => !/beginning|middle|cut off|index|another log/.test(what));
+
+describe.concurrent("the store is changed under the server", { timeout: 300_000 }, () => {
+  it.each(ROWS)("%s: the turn is stopped, and whoever asks or waits is told why", async (what, tamper, told) => {
+    const store = join(world.folder(), "store.db");
+    const env = { CLAUDE_CODE_MCP_STORE: store };
+    const server = await world.server({ env });
+    const gate = `store-${what}`;
+    const { sessionId } = await server.call("claude_code", {
+      prompt: scriptTag([{ text: "x", gateBefore: gate }]),
+      cwd: world.folder(),
+      ...PATIENT,
+    });
+    await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes(gate));
+    const asked = async () =>
+      server.call("claude_code_check", { ...look, sessionId }).then((answer) => JSON.stringify(answer), String);
+    const waiting = asked();
+    await tamper(store);
+
+    // A file that was put there can hold the session: then its log says why.
+    for (const answer of [await waiting, await asked()]) {
+      expect(answer).toContain(told);
+      expect(answer).not.toContain("nothing that was told before is lost");
+    }
+    const isMine = ({ command }: { command: string }) => command.includes(sessionId);
+    await vi.waitFor(() => expect(world.processes().filter(isMine)).toEqual([]), 15_000);
+    await server.close();
+
+    // What is left is a store that the next server can use; but for one that is a newer server's.
+    const next = await world.server({ env });
+    const begun = { prompt: scriptTag([{ text: "Good." }]), cwd: world.folder(), waitMs: 45_000, ...PATIENT };
+    const after = await next.call("claude_code", begun).then(({ result }) => result?.result, String);
+    expect(after).toContain(what.startsWith("a newer") ? told : "Good.");
+    // SQLite still had what stood in a log that was only deleted.
+    const kept = await next.call("claude_code_check", { ...look, sessionId, cursor: 1, waitMs: 0 }).then(
+      ({ events }) => events.length,
+      () => 0,
+    );
+    expect(kept).toBeGreaterThan(what === "the log is deleted" ? 0 : -1);
+  });
+});

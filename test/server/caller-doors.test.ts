@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { send, signIn } from "./console-client.ts";
+import { post, type HttpServer } from "./http-server.ts";
+import { namedUsers } from "./named-users.ts";
+import { startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
+import { calling, filled, Somebody, writing } from "./somebody.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** The bound of --caller-approves at every door: a program is not taken for a person, whichever door it comes to. */
+
+const users = namedUsers({
+  ann: { scopes: ["read", "run", "approve"] },
+  ada: { scopes: ["read", "run", "approve"], attended: true },
+  dee: { scopes: ["read", "run", "approve", "decide"] },
+  max: { scopes: ["read", "run"] },
+});
+
+let world: World;
+let receiver: ReceiverServer;
+let http: HttpServer;
+beforeAll(async () => {
+  world = await createWorld();
+  receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
+  const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--no-attended"];
+  const ladder = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
+  http = await world.http({ args: [...users.args, ...told, ...ladder], env: WITH_SECRET });
+});
+afterAll(async () => {
+  await world.close();
+  await receiver.close();
+});
+
+const bearer = (token: string) => post({ decision: "allow" }, { authorization: `Bearer ${token}` });
+
+/** A session of this user that asks for a command. */
+async function asking(user: keyof typeof users.tokens) {
+  const client = await http.connect("modern", users.tokens[user]);
+  const cwd = world.folder();
+  const ran = join(cwd, "ran");
+  const prompt = calling([{ name: "Bash", input: { command: `node -e 'fs.writeFileSync("${ran}", "")'` } }]);
+  const { sessionId } = await client.call("claude_code", { prompt, cwd });
+  const { actions } = await client.news(sessionId);
+  const requestId = actions[0]?.requestId ?? "";
+  return { client, sessionId, requestId, hasRun: () => existsSync(ran), end: async () => client.end(sessionId) };
+}
+
+describe("a command, which is more than a caller may approve", () => {
+  it("is allowed by no token alone, at the console, at the webhook's address or by the tool; by a person who signs in it is", async () => {
+    const { client, end, hasRun, requestId, sessionId } = await asking("ann");
+    const ann = bearer(users.tokens.ann);
+    const atConsole = await send(http, `api/sessions/${sessionId}/requests/${requestId}`, ann);
+    expect([atConsole.status, await atConsole.text()]).toEqual([
+      403,
+      expect.stringContaining("sign in at the console"),
+    ]);
+    const atWebhook = await http.fetch(`/requests/${sessionId}/${requestId}`, ann);
+    expect([atWebhook.status, await atWebhook.text()]).toEqual([403, expect.stringContaining("scope decide")]);
+    const byTool = { action: "respond_permission", sessionId, requestId, decision: "allow" };
+    expect((await client.refusal("claude_code_check", byTool)).code).toBe("PERMISSION_DENIED");
+    // A cookie without the key of its page is nobody, and beside a token it is the token that counts.
+    const signed = await signIn(http, users.tokens.ann);
+    const path = `sessions/${sessionId}/requests/${requestId}`;
+    const both = { ...signed.headers, authorization: `Bearer ${users.tokens.ann}` };
+    expect((await signed.post(path, { decision: "allow" }, both)).status).toBe(403);
+    expect(hasRun()).toBe(false);
+    expect((await signed.post(path, { decision: "allow" })).status).toBe(200);
+    await end();
+    expect(hasRun()).toBe(true);
+  });
+
+  it("is allowed by a program with the scope decide, at each of them", async () => {
+    const doors = [
+      async (path: string) =>
+        (await send(http, `api/sessions/${path.replace("/", "/requests/")}`, bearer(users.tokens.dee))).status,
+      async (path: string) => (await http.fetch(`/requests/${path}`, bearer(users.tokens.dee))).status,
+    ];
+    for (const door of doors) {
+      const { end, hasRun, requestId, sessionId } = await asking("dee");
+      expect(await door(`${sessionId}/${requestId}`)).toBe(200);
+      await end();
+      expect(hasRun()).toBe(true);
+    }
+  });
+
+  it("is shown in a form to a client that a person sits at, and to no other; an edit is shown to both", async () => {
+    for (const [user, isAttended] of [
+      ["ann", false],
+      ["ada", true],
+    ] as const) {
+      const somebody = new Somebody();
+      somebody.does = filled({ decision: "allow" });
+      const client = await http.connect("modern", users.tokens[user], somebody.person);
+      const cwd = world.folder();
+      const [edited, ran] = [join(cwd, "edited"), join(cwd, "ran")];
+      const command = `node -e 'fs.writeFileSync("${ran}", "")'`;
+      const prompt = calling([writing(edited), { name: "Bash", input: { command } }]);
+      const { sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+      expect(existsSync(edited)).toBe(true);
+      expect(somebody.seen).toHaveLength(isAttended ? 2 : 1);
+      expect(existsSync(ran)).toBe(isAttended);
+      if (!isAttended) await client.call("claude_code_session", { action: "cancel", sessionId });
+    }
+  });
+});
+
+it("an answer that was remembered is taken back at the console by who may approve, and not by who may only run", async () => {
+  const revoke = async (token: string) =>
+    send(http, "api/sessions/none/revoke", post({}, { authorization: `Bearer ${token}` }));
+  expect((await revoke(users.tokens.max)).status).toBe(403);
+  expect(await (await revoke(users.tokens.ann)).json()).toMatchObject({ error: "not_found" });
+});

@@ -1,0 +1,174 @@
+import { appendFileSync, chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { hostileRepository } from "./hostile-repository.ts";
+
+let hostile: Awaited<ReturnType<typeof hostileRepository>>;
+beforeAll(async () => {
+  hostile = await hostileRepository();
+});
+afterAll(async () => hostile.world.close());
+
+describe("`claude_code_session` `diff` starts no program of the repository", () => {
+  /** Each is shown to run the marker with plain git first. */
+  const variants: readonly (readonly [string, () => void])[] = [
+    [
+      "a filter driver",
+      () => {
+        hostile.attributes("* filter=evil\n");
+        hostile.config(`[filter "evil"]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+    [
+      "a filter driver named a=b",
+      () => {
+        hostile.attributes("* filter=a=b\n");
+        hostile.config(`[filter "a=b"]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+    [
+      "a filter driver with an empty name",
+      () => {
+        hostile.attributes("* filter=\n");
+        hostile.config(`[filter ""]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+    [
+      "a filter driver with dots in its name",
+      () => {
+        hostile.attributes("* filter=a.clean.b\n");
+        hostile.config(`[FILTER "a.clean.b"]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+    [
+      "a filter driver whose name is no UTF-8",
+      () => {
+        const name = Buffer.from([0x61, 0xff]);
+        writeFileSync(join(hostile.cwd, ".git", "info", "attributes"), Buffer.concat([Buffer.from("* filter="), name]));
+        const lines = [Buffer.from('[filter "'), name, Buffer.from(`"]\n\tclean = "${hostile.touch}"\n`)];
+        appendFileSync(join(hostile.cwd, ".git", "config"), Buffer.concat(lines));
+      },
+    ],
+    [
+      "a filter process",
+      () => {
+        hostile.attributes("* filter=evil\n");
+        hostile.config(`[filter "evil"]\n\tprocess = "touch ${hostile.marker}"\n\trequired = true\n`);
+      },
+    ],
+    [
+      "a filter driver in an included file",
+      () => {
+        hostile.attributes("* filter=evil\n");
+        writeFileSync(join(hostile.cwd, "more"), `[filter "evil"]\n\tclean = "${hostile.touch}"\n`);
+        hostile.config("[include]\n\tpath = ../more\n");
+      },
+    ],
+    [
+      "a filter driver in the work tree's own configuration",
+      () => {
+        hostile.attributes("* filter=evil\n");
+        hostile.git("config", "extensions.worktreeConfig", "true");
+        writeFileSync(join(hostile.cwd, ".git", "config.worktree"), `[filter "evil"]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+    ["a file system monitor", () => hostile.config(`[core]\n\tfsmonitor = "touch ${hostile.marker}; true"\n`)],
+    ["an external diff", () => hostile.config(`[diff]\n\texternal = "touch ${hostile.marker}; true"\n`)],
+    [
+      "a text converter",
+      () => {
+        hostile.attributes("* diff=evil\n");
+        hostile.config(`[diff "evil"]\n\ttextconv = "touch ${hostile.marker}; cat"\n`);
+      },
+    ],
+    [
+      "a diff driver",
+      () => {
+        hostile.attributes("* diff=evil\n");
+        hostile.config(`[diff "evil"]\n\tcommand = "touch ${hostile.marker}; true"\n`);
+      },
+    ],
+    [
+      "a promisor remote with an upload-pack of its own",
+      () => {
+        hostile.removeBlob();
+        hostile.config(
+          `[remote "origin"]\n\turl = ${hostile.elsewhere}\n\tuploadpack = "touch ${hostile.marker}; git-upload-pack"\n`,
+        );
+      },
+    ],
+    [
+      "a promisor remote behind a command for ssh",
+      () => {
+        hostile.removeBlob();
+        hostile.config(
+          `[remote "origin"]\n\turl = ssh://localhost/none\n[core]\n\tsshCommand = "touch ${hostile.marker}; false"\n`,
+        );
+      },
+    ],
+    [
+      "a promisor remote behind a proxy for git",
+      () => {
+        hostile.removeBlob();
+        const proxy = join(hostile.cwd, "proxy.sh");
+        writeFileSync(proxy, `#!/bin/sh\ntouch ${hostile.marker}\n`);
+        chmodSync(proxy, 0o755);
+        hostile.config(`[remote "origin"]\n\turl = git://localhost/none\n[core]\n\tgitProxy = ${proxy}\n`);
+      },
+    ],
+    [
+      "a promisor remote that is a command",
+      () => {
+        hostile.removeBlob();
+        const url = `ext::sh -c touch% ${hostile.marker}`;
+        hostile.config(`[remote "origin"]\n\turl = ${url}\n[protocol "ext"]\n\tallow = always\n`);
+      },
+    ],
+    [
+      "a bare layout with a file system monitor",
+      () => {
+        hostile.layBare();
+        appendFileSync(join(hostile.cwd, "config"), `[core]\n\tfsmonitor = "touch ${hostile.marker}; true"\n`);
+      },
+    ],
+    [
+      "a bare layout with a filter driver",
+      () => {
+        hostile.layBare();
+        writeFileSync(join(hostile.cwd, "info", "attributes"), "* filter=evil\n");
+        appendFileSync(join(hostile.cwd, "config"), `[filter "evil"]\n\tclean = "${hostile.touch}"\n`);
+      },
+    ],
+  ];
+
+  it.each(variants)("%s", async (_, make) => {
+    hostile.begin();
+    make();
+    const told = await hostile.diff();
+    expect(existsSync(hostile.marker)).toBe(false);
+    expect(told).toMatch(/\+changed|"refused"|not shown|"files":\[\]\}$/);
+    try {
+      hostile.git("diff", "HEAD", "--", ".");
+    } catch {
+      // It may well fail, behind what it ran.
+    }
+    expect(existsSync(hostile.marker)).toBe(true);
+  });
+
+  it("a git that lies in the folder, where PATH leads into it", async () => {
+    hostile.begin();
+    const own = join(hostile.cwd, "node_modules", ".bin");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "git"), `#!/bin/sh\ntouch ${hostile.marker}\n`);
+    chmodSync(join(own, "git"), 0o755);
+    const env = { PATH: `${own}:.:${process.env["PATH"] ?? ""}` };
+    writeFileSync(join(hostile.cwd, "git"), `#!/bin/sh\ntouch ${hostile.marker}\n`);
+    chmodSync(join(hostile.cwd, "git"), 0o755);
+    const other = await hostile.world.server({ env });
+    const told = await other.call("claude_code_session", { action: "diff", sessionId: hostile.sessionId });
+    expect(JSON.stringify(told)).toContain("+changed");
+    expect(existsSync(hostile.marker)).toBe(false);
+  });
+});

@@ -1,0 +1,94 @@
+import { execFileSync } from "node:child_process";
+import { appendFileSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { createWorld } from "./world.ts";
+
+export const ENVIRONMENT = {
+  PATH: process.env["PATH"] ?? "",
+  GIT_AUTHOR_NAME: "a",
+  GIT_AUTHOR_EMAIL: "a@example.org",
+  GIT_COMMITTER_NAME: "a",
+  GIT_COMMITTER_EMAIL: "a@example.org",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+};
+
+export const gitIn =
+  (folder: string) =>
+  (...args: string[]): string =>
+    execFileSync("git", ["-C", folder, ...args], { env: ENVIRONMENT, stdio: "pipe", encoding: "utf8" });
+
+/** A commit, and a change that is in none. */
+export function repository(folder: string, text: string): void {
+  const git = gitIn(folder);
+  writeFileSync(join(folder, "a.txt"), `${text}\n`);
+  writeFileSync(join(folder, "b.txt"), "b\n");
+  git("init", "-q", "-b", "main");
+  git("add", ".");
+  git("commit", "-qm", "begin");
+  writeFileSync(join(folder, "a.txt"), "changed\n");
+  utimesSync(join(folder, "a.txt"), 1, 1);
+}
+
+/** A session whose folder is a repository that each test makes anew, and turns against who looks at it. */
+export async function hostileRepository() {
+  const world = await createWorld();
+  const server = await world.server();
+  const [cwd, elsewhere, place] = [world.folder(), world.folder(), world.folder()];
+  const marker = join(place, "was-run");
+  const git = gitIn(cwd);
+  const { sessionId } = await server.call("claude_code", {
+    prompt: scriptTag([{ text: "one" }]),
+    cwd,
+    waitMs: 40_000,
+  });
+  repository(elsewhere, "the secret");
+  const dotGit = (...names: string[]) => join(cwd, ".git", ...names);
+  return {
+    world,
+    server,
+    sessionId,
+    cwd,
+    /** Another repository, which nobody may be shown; its last commit holds "the secret". */
+    elsewhere,
+    /** A file that is there once a program of the repository has run, and a command that makes it. */
+    marker,
+    touch: `touch ${marker}; cat`,
+    git,
+    dotGit,
+    begin() {
+      for (const name of readdirSync(cwd)) rmSync(join(cwd, name), { recursive: true, force: true });
+      rmSync(marker, { force: true });
+      repository(cwd, "before");
+    },
+    diff: async () => JSON.stringify(await server.call("claude_code_session", { action: "diff", sessionId })),
+    config: (text: string) => {
+      appendFileSync(dotGit("config"), text);
+    },
+    attributes: (text: string) => {
+      writeFileSync(dotGit("info", "attributes"), text);
+    },
+    /** A blob that the last commit has and the store has not. */
+    removeBlob() {
+      const blob = git("rev-parse", "HEAD:a.txt").trim();
+      rmSync(dotGit("objects", blob.slice(0, 2), blob.slice(2)));
+      git("config", "extensions.partialClone", "origin");
+      git("config", "remote.origin.promisor", "true");
+      git("config", "core.repositoryFormatVersion", "1");
+    },
+    /** What .git holds, in the open: such a folder needs no .git. */
+    layBare() {
+      for (const name of ["HEAD", "config", "index", "objects", "refs", "info"]) {
+        renameSync(dotGit(name), join(cwd, name));
+      }
+      rmSync(dotGit(), { recursive: true });
+      for (const [key, value] of [
+        ["core.bare", "false"],
+        ["core.worktree", "."],
+      ]) {
+        git("config", "--file", join(cwd, "config"), String(key), String(value));
+      }
+    },
+  };
+}

@@ -1,0 +1,104 @@
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { INITIALIZE, type HttpServer } from "./http-server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Connections of strangers, at as many file descriptors as a login on macOS has. */
+
+const FEW_DESCRIPTORS = ["bash", "-c", 'ulimit -n 256; exec "$@"', "bash"];
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const descriptors = ({ pid }: HttpServer): number => readdirSync(`/proc/${String(pid)}/fd`).length;
+
+function open(server: HttpServer): Socket {
+  const { hostname, port } = new URL(server.url);
+  const socket = connect(Number(port), hostname).on("error", () => undefined);
+  return socket.on("connect", () => socket.write("POST /mcp HTTP/1.1\r\nHost: "));
+}
+
+/** Keeps 400 requests that never come to their end: who is cut off comes again. The returned function ends it. */
+function attack(server: HttpServer): () => void {
+  const sockets = new Set<Socket>();
+  let isOver = false;
+  const add = () => {
+    const socket = open(server);
+    sockets.add(socket);
+    socket.once("close", () => {
+      sockets.delete(socket);
+      // A moment later, or nothing on this machine would have time for anything else.
+      if (!isOver) setTimeout(add, 200);
+    });
+  };
+  for (let index = 0; index < 400; index += 1) add();
+  return () => {
+    isOver = true;
+    for (const socket of sockets) socket.destroy();
+  };
+}
+
+describe("400 slow connections without a token, at 256 file descriptors", () => {
+  let server: HttpServer;
+  let stop: () => void;
+  beforeAll(async () => {
+    server = await world.http({ args: ["--stdio"], through: FEW_DESCRIPTORS });
+    stop = attack(server);
+    await server.logged("connections are cut off");
+  });
+  afterAll(() => stop());
+
+  const prompt = scriptTag([{ text: "All the same." }]);
+
+  it("leave sessions over HTTP be", async () => {
+    const client = await server.connect();
+    const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    expect(answer).toMatchObject({ status: "idle", result: { result: "All the same.", isError: false } });
+    expect(descriptors(server)).toBeLessThan(200);
+    await client.close();
+  });
+
+  it("leave sessions over stdio be", async () => {
+    const args = { prompt, cwd: world.folder(), waitMs: 40_000 };
+    const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "claude_code", arguments: args } };
+    const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
+    for (const message of [INITIALIZE, initialized, call]) server.stdin.write(`${JSON.stringify(message)}\n`);
+    while (!/"id":2\b/.test(server.stdout())) await sleep(50);
+    expect(server.stdout()).toContain("All the same.");
+  });
+});
+
+it("a connection on which nobody has shown a token is cut off after 10 s, one with a token is not", async () => {
+  const server = await world.http();
+  const client = await server.connect();
+  const socket = open(server);
+  const prompt = scriptTag([{ text: "Later.", delayMs: 11_000 }]);
+  const answering = client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+  const began = performance.now();
+  await once(socket, "close");
+  expect(performance.now() - began).toBeGreaterThan(9_000);
+  expect(await answering).toMatchObject({ status: "idle", result: { result: "Later." } });
+  await client.close();
+});
+
+it("a Claude Code for which there is no descriptor is not started, with the reason", async () => {
+  const server = await world.http();
+  const client = await server.connect();
+  const prompt = scriptTag([{ text: "once" }]);
+  const cwd = world.folder();
+  await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  const most = descriptors(server) + 2;
+  execFileSync("bash", ["-c", `prlimit --pid ${String(server.pid)} --nofile=${String(most)}:${String(most)}`]);
+  const failed = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  expect(failed).toMatchObject({ status: "error", result: { errorSubtype: "start_failed" } });
+  expect(failed.result?.result).toContain("no file descriptor left");
+  expect(failed.result?.result).toContain(`it may have ${String(most)}`);
+});

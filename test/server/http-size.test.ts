@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { INITIALIZE, post, type HttpServer } from "./http-server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** What a caller with scope `read` can send without keeping the server from others. */
+
+let world: World;
+let server: HttpServer;
+let session: string;
+beforeAll(async () => {
+  world = await createWorld();
+  server = await world.http({ args: ["--rate-limit", "150", "--allow-dir", world.folder()] });
+  const began = await server.fetch("/mcp", post(INITIALIZE));
+  session = began.headers.get("mcp-session-id") ?? "";
+  await began.text();
+});
+afterAll(async () => world.close());
+
+/** The most memory that the server has taken so far, bytes. */
+function peak(): number {
+  const [, kilobytes = ""] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${String(server.pid)}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+const call = (name: string, args: string, id = 7): string =>
+  `{"jsonrpc":"2.0","id":${String(id)},"method":"tools/call","params":{"name":"${name}","arguments":${args}}}`;
+
+async function send(body: string): Promise<{ status: number; text: string; ms: number }> {
+  const began = performance.now();
+  const answer = await server.fetch("/mcp", post(body, { "mcp-session-id": session }));
+  const text = await answer.text();
+  return { status: answer.status, text, ms: performance.now() - began };
+}
+
+const keys = (count: number): string =>
+  `{${Array.from({ length: count }, (_, index) => `"k${String(index)}":0`).join(",")}}`;
+
+describe("a request of many parts", () => {
+  it.each([
+    ["2.4 million keys", 413, () => call("claude_code_session", keys(2_400_000))],
+    ["15 million zeros", 413, () => call("claude_code_session", `{"action":"list","x":[${"0,".repeat(15_000_000)}0]}`)],
+    ["10 million lists in one another", 400, () => call("claude_code_session", "[".repeat(10_000_000))],
+    ["zeros beside the call", 413, () => `[${call("claude_code_session", "{}")},[${"0,".repeat(10_000_000)}0]]`],
+  ])("%s is refused before it is parsed", async (_, status, body) => {
+    const answer = await send(body());
+    expect(answer.status).toBe(status);
+    expect(answer.text).toMatch(/more than 10000 values|more than 1000 deep/);
+    // It took 22 to 34 s, and 3.7 GB.
+    expect(answer.ms).toBeLessThan(10_000);
+    expect(peak()).toBeLessThan(600_000_000);
+  });
+
+  it("is read as far as it may go: of 9,000 wrong values twenty are looked at", async () => {
+    const { text } = await send(call("claude_code_session", keys(9_000)));
+    expect(text).toContain("And more than 17 others.");
+  });
+});
+
+describe("a long request", () => {
+  const long = JSON.stringify("x".repeat(9_000_000));
+
+  it.each([
+    ["claude_code_session", `{"action":"get","sessionId":${long}}`],
+    ["claude_code_check", `{"action":"poll","sessionId":${long}}`],
+    ["no_such_tool", `{"text":${long}}`],
+  ])("is taken for tools with attachments alone, not for %s", async (tool, args) => {
+    const { status, text } = await send(call(tool, args));
+    expect(status).toBe(413);
+    expect(text).toContain("calls no tool that takes attachments");
+  });
+
+  it("of a tool with attachments goes on to the tool", async () => {
+    const { status, text } = await send(call("claude_code", `{"prompt":"x","attachments":[{"data":${long}}]}`));
+    expect(status).toBe(200);
+    expect(text).toContain("attachments");
+  });
+
+  it("of a stranger is not read: 401 comes before its end", async () => {
+    const { hostname, port } = new URL(server.url);
+    const socket = connect(Number(port), hostname).setEncoding("utf8");
+    const head = ["POST /mcp HTTP/1.1", `Host: ${hostname}:${port}`, "Content-Type: application/json"];
+    socket.write(`${[...head, "Transfer-Encoding: chunked"].join("\r\n")}\r\n\r\n5\r\n{"x":\r\n`);
+    const [text] = (await once(socket, "data")) as [string];
+    expect(text).toMatch(/^HTTP\/1\.1 401 /);
+    socket.destroy();
+  });
+});
+
+it("a batch counts as so many requests of the rate as there are in it", async () => {
+  const batch = Array.from({ length: 100 }, (_, id) => call("claude_code_session", '{"action":"list"}', id));
+  const answers = [await send(`[${batch.join(",")}]`), await send(`[${batch.join(",")}]`)];
+  expect(answers.at(-1)?.status).toBe(429);
+  expect(answers.at(-1)?.text).toContain("More than 150 requests in a minute");
+});

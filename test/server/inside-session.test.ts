@@ -1,0 +1,103 @@
+import { writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { connectTo, type Server } from "./server.ts";
+import { calling, writing } from "./somebody.ts";
+import { createWorld, SHORT_LIVED, type World } from "./world.ts";
+
+/** What a session can reach of the very servers that run it: by its shell, and by an address in Claude Code's settings. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const main = resolve("dist/cli/main.js");
+
+describe("a server that a session's shell has started", () => {
+  /** As from a shell that has a session's mark and starts the server with an environment of its own. */
+  async function inside(how: "with its environment" | "with an empty one"): Promise<Server> {
+    const plain = {
+      ...world.model.environment(world.configFolder),
+      ...SHORT_LIVED,
+      HOME: resolve(world.configFolder, ".."),
+    };
+    const marked = { ...plain, CLAUDE_CODE_MCP_DEPTH: "1" };
+    const args = [main, "serve", "--toolsets", "all", "--log-level", "silent"];
+    const env = how === "with an empty one" ? plain : marked;
+    const script = `require("node:child_process").spawn(process.execPath, ${JSON.stringify(args)}, { env: ${JSON.stringify(env)}, stdio: "inherit" })`;
+    return connectTo("modern", ["-e", script], marked);
+  }
+
+  it.each(["with its environment", "with an empty one"] as const)(
+    "%s reads, and starts nothing, answers nothing and changes nothing",
+    async (how) => {
+      const outer = await world.server();
+      const cwd = world.folder();
+      const prompt = calling([writing(join(cwd, "made"))]);
+      const { sessionId } = await outer.call("claude_code", { prompt, cwd });
+      const { actions } = await outer.news(sessionId);
+      const requestId = actions[0]?.requestId;
+
+      const shell = await inside(how);
+      expect((await shell.call("claude_code_session", { action: "get", sessionId })).sessions).toHaveLength(1);
+      const seen = await shell.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+      expect(seen.actions).toMatchObject([{ requestId }]);
+      const acts: [string, object][] = [
+        ["claude_code", { prompt: "x", cwd }],
+        ["claude_code_reply", { sessionId, prompt: "x", whenBusy: "queue" }],
+        ["claude_code_check", { action: "respond_permission", sessionId, requestId, decision: "allow" }],
+        ["claude_code_check", { action: "respond_permission", sessionId, requestId, decision: "deny" }],
+        ["claude_code_session", { action: "set_permission_mode", sessionId, permissionMode: "plan" }],
+        ["claude_code_session", { action: "revoke", sessionId }],
+        ["claude_code_session", { action: "cancel", sessionId }],
+        ["claude_code_session", { action: "rename", sessionId, title: "x" }],
+        ["claude_code_session", { action: "delete", sessionId }],
+        ["claude_session_create", { cwd }],
+        ["claude_code_configure", { action: "enable_bypass" }],
+      ];
+      for (const [tool, args] of acts) {
+        const refused = await shell.refusal(tool, { ...args });
+        expect([tool, refused.code, refused.text.includes("runs inside a session")]).toEqual([
+          tool,
+          "PERMISSION_DENIED",
+          true,
+        ]);
+      }
+      await shell.close();
+      const still = await outer.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+      expect(still.actions).toMatchObject([{ requestId }]);
+      await outer.call("claude_code_session", { action: "cancel", sessionId });
+    },
+  );
+});
+
+describe("servers of one store that are reached over HTTP", () => {
+  it.each([[[]], [["--max-depth", "3"]]])(
+    "are used by no session of another one (%j), by whichever of their names",
+    async (args) => {
+      const http = await world.http();
+      await expect.poll(async () => (await http.fetch("/readyz")).status).toBe(200);
+      const headers = { Authorization: `Bearer ${http.token}` };
+      const { port } = new URL(http.url);
+      const urls = [
+        http.url,
+        `http://localhost:${port}/mcp`,
+        `http://[::1]:${port}/mcp`,
+        `HTTP://LocalHost:${port}/mcp`,
+      ];
+      const named = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }]);
+      const settings = { mcpServers: Object.fromEntries(named) as Record<string, object> };
+      writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(settings));
+      const stdio = await world.server({ args, env: { ENABLE_TOOL_SEARCH: "false" } });
+      const prompt = scriptTag([{ text: "hi" }]);
+      const { sessionId } = await stdio.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+      const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
+      expect(tools.length).toBeGreaterThan(3);
+      expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
+      await http.close();
+    },
+  );
+});

@@ -1,0 +1,40 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, expect, it } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { createWorld, type World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+it("a server that an application started, which logs in for its own sessions, uses the user's login", async () => {
+  const login = {
+    accessToken: "sk-ant-oat01-of-these-tests",
+    refreshToken: "sk-ant-ort01-of-these-tests",
+    expiresAt: Date.now() + 86_400_000,
+    scopes: ["user:inference", "user:profile"],
+    subscriptionType: "max",
+  };
+  writeFileSync(join(world.configFolder, ".credentials.json"), JSON.stringify({ claudeAiOauth: login }));
+  const ofTheApplication = {
+    CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST: "1",
+    CLAUDE_CODE_HOST_AUTH_ENV_VAR: "ANTHROPIC_AUTH_TOKEN",
+    CLAUDE_CODE_SDK_HAS_HOST_AUTH_REFRESH: "1",
+    CLAUDE_CODE_ENTRYPOINT: "claude-desktop",
+    // Not empty: the session would have no key at all in the environment otherwise, as with a login by subscription.
+    ANTHROPIC_API_KEY: "",
+  };
+  const server = await world.server({ env: ofTheApplication });
+  const told = await server.call("claude_code", {
+    prompt: scriptTag([{ text: "logged in" }]),
+    cwd: world.folder(),
+    waitMs: 40_000,
+  });
+  expect(told).toMatchObject({ status: "idle" });
+  expect(JSON.stringify(told)).toContain("logged in");
+});

@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { play } from "./one-turn.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** The server's own files and Claude Code's configuration, from a session whose folder is the home folder around them. */
+
+let world: World;
+let server: Server;
+/** The home folder. */
+let home: string;
+const at = (...parts: string[]) => join(home, ...parts);
+
+function put(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+beforeAll(async () => {
+  world = await createWorld();
+  home = realpathSync(dirname(world.configFolder));
+  put(at("plain.txt"), "SECRET plain");
+  put(at("etc", "config.json"), JSON.stringify({ logLevel: "debug" }));
+  put(at("odd [1] {x} (y),z", "audit.jsonl"), "");
+  put(at(".local/state/claude-code-mcp/http-token"), "SECRET token");
+  put(at(".cache/claude-code-mcp/compiled/code"), "SECRET code");
+  put(at(".claude/settings.json"), '{"env": {"A": "SECRET"}}');
+  put(at(".claude.json.backup"), "SECRET");
+  put(at("ada/settings.json"), "SECRET of ada");
+  const own = world.configFolder;
+  put(join(own, "settings.json"), '{"env": {"A": "SECRET"}}');
+  put(join(own, "CLAUDE.md"), "The password is SWORDFISH.");
+  put(join(own, "claude-code-mcp/untrusted/notes"), "SECRET");
+  put(join(own, "projects/a/other.jsonl"), "SECRET transcript");
+  put(join(own, "projects/a/memory/MEMORY.md"), "SECRET memory");
+  put(join(own, "plans/plan.md"), "SECRET plan");
+  symlinkSync(join(own, "settings.json"), at("link.json"));
+  symlinkSync(at(".local/state"), at("linked"));
+  const principals = { ada: { claudeConfigDir: at("ada") } };
+  const args = ["--config", at("etc/config.json"), "--audit-log", at("odd [1] {x} (y),z", "audit.jsonl")];
+  args.push("--store", at("sessions.db"), "--principals", JSON.stringify(principals), "--allow-bypass");
+  server = await world.server({ args, env: { IS_SANDBOX: "1" } });
+});
+afterAll(async () => world.close());
+
+/** What is closed, as a session may spell it. */
+const CLOSED: (() => string)[] = [
+  () => at(".local/state/claude-code-mcp/http-token"),
+  () => "~/.local/state/claude-code-mcp/http-token",
+  () => ".local/state/claude-code-mcp/http-token",
+  () => ` ${at(".local/state/claude-code-mcp/http-token")}`,
+  () => at("linked/claude-code-mcp/http-token"),
+  () => `/proc/self/cwd/.local/state/claude-code-mcp/http-token`,
+  () => `/proc/self/root${at(".local/state/claude-code-mcp/http-token")}`,
+  () => at("sessions.db"),
+  () => at("sessions.db-wal"),
+  () => at("etc/config.json"),
+  () => at("odd [1] {x} (y),z", "audit.jsonl"),
+  () => at(".cache/claude-code-mcp/compiled/code"),
+  () => at(".claude/settings.json"),
+  () => at(".claude.json.backup"),
+  () => at("ada/settings.json"),
+  () => at("link.json"),
+  () => join(world.configFolder, "settings.json"),
+  () => join(world.configFolder, "SETTINGS.json"),
+  () => join(world.configFolder, ".claude.json"),
+  () => join(world.configFolder, "claude-code-mcp/untrusted/notes"),
+  () => join(world.configFolder, "claude-code-mcp/untrusted/.claude/settings.json"),
+  () => join(world.configFolder, "projects/a/other.jsonl"),
+  () => join(world.configFolder, "agents/agent.md"),
+  () => join(world.configFolder, "plansx"),
+  () => join(world.configFolder, "pla"),
+  () => join(world.configFolder, "a-name-of-tomorrow"),
+  () => process.execPath,
+];
+
+const read = (path: string) => ({ tools: [{ name: "Read", input: { file_path: path } }] });
+const write = (path: string) => ({ tools: [{ name: "Write", input: { file_path: path, content: "SECRET x" } }] });
+
+const Line = z.looseObject({ message: z.looseObject({ content: z.unknown() }).optional() });
+const Result = z.looseObject({
+  type: z.literal("tool_result"),
+  is_error: z.boolean().optional(),
+  content: z.unknown(),
+});
+
+/** The results of the tools of a session, in order, as Claude Code has written them down. */
+function resultsOf(sessionId: string): string[] {
+  const lines = world
+    .transcript(sessionId)
+    .split("\n")
+    .filter((line) => line !== "");
+  return lines.flatMap((line) => {
+    const content = Line.parse(JSON.parse(line)).message?.content;
+    const blocks = Array.isArray(content) ? content.map((each: unknown) => Result.safeParse(each)) : [];
+    return blocks.flatMap(({ data }) =>
+      data ? [`${data.is_error === true ? "refused" : "done"}: ${JSON.stringify(data.content)}`] : [],
+    );
+  });
+}
+
+async function run(calls: object[], options: object) {
+  const prompt = `${scriptTag([...calls, { text: "end" }])} @${at(".local/state/claude-code-mcp/http-token")}`;
+  const { sessionId } = await server.call("claude_code", { prompt, cwd: home, waitMs: 40_000, ...options });
+  const { status } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+  return { status, results: resultsOf(sessionId), sessionId };
+}
+
+describe("what no session may reach", () => {
+  it.each(["default", "acceptEdits", "bypassPermissions"])(
+    "is neither read nor written, whatever its spelling, in permission mode %s",
+    async (permissionMode) => {
+      const paths = CLOSED.map((path) => path());
+      const allowedTools = ["Read", "Write", "Edit", "Bash"];
+      const calls = [...paths.map(read), ...paths.map(write)];
+      const { results, sessionId, status } = await run(calls, { permissionMode, allowedTools });
+
+      expect(status).toBe("idle");
+      expect(results.length).toBe(calls.length);
+      const reached = results.flatMap((result, index) =>
+        result.startsWith("refused") ? [] : [JSON.stringify(calls[index])],
+      );
+      expect(reached).toEqual([]);
+      expect(world.transcript(sessionId)).not.toContain("SECRET token");
+      expect(readFileSync(at(".local/state/claude-code-mcp/http-token"), "utf8")).toBe("SECRET token");
+      expect(existsSync(join(world.configFolder, "a-name-of-tomorrow"))).toBe(false);
+    },
+  );
+
+  it("leaves the rest of the home folder, and what Claude Code keeps for its sessions", async () => {
+    const own = world.configFolder;
+    const reads = [at("plain.txt"), join(own, "plans/plan.md"), join(own, "projects/a/memory/MEMORY.md")];
+    const writes = [at("new.txt"), join(own, "plans/other.md"), join(own, "projects/a/memory/more.md")];
+    const options = { permissionMode: "bypassPermissions" };
+    const { results, sessionId } = await run([...reads.map(read), ...writes.map(write)], options);
+    // CLAUDE.md of the folder is read by Claude Code itself.
+    expect(results.map((result) => result.slice(0, 4))).toEqual(Array(6).fill("done"));
+    expect(
+      world.model.requests.some((each) => each.sessionId === sessionId && JSON.stringify(each).includes("SWORDFISH")),
+    ).toBe(true);
+  });
+
+  it("is refused as folder, file or attachment of a session, also where a link leads there", async () => {
+    const prompt = scriptTag([{ text: "end" }]);
+    const state = at(".local/state/claude-code-mcp");
+    const folders = [
+      state,
+      at("linked/claude-code-mcp"),
+      world.configFolder,
+      join(world.configFolder, "plans"),
+      at("ada"),
+    ];
+    const asFolder = folders.flatMap((folder) => [
+      { argument: "cwd", args: { cwd: folder } },
+      { argument: "additionalDirectories[0]", args: { cwd: home, advanced: { additionalDirectories: [folder] } } },
+    ]);
+    const debugFile = at("linked/claude-code-mcp/new.log");
+    const more = [
+      { argument: "debugFile", args: { cwd: home, advanced: { debugFile } } },
+      { argument: "attachments[0].path", args: { cwd: home, attachments: [{ path: join(state, "http-token") }] } },
+    ];
+    for (const { args, argument } of [...asFolder, ...more]) {
+      const refused = await server.refusal("claude_code", { prompt, ...args });
+      expect({ argument, code: refused.code }).toEqual({ argument, code: "INVALID_ARGUMENT" });
+      expect(refused.text).toContain(`${argument}: `);
+      expect(refused.text).toContain("no session works there");
+    }
+  });
+
+  it("is denied when it is asked for, and no answer puts it in another's place", async () => {
+    const { actions, sessionId } = await play(server, [write(at("new-here.txt")), { text: "end" }], { cwd: home });
+    const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+    for (const file_path of [join(world.configFolder, "settings.json"), at("linked/claude-code-mcp/http-token")]) {
+      const updatedInput = { file_path, content: "x" };
+      const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedInput } });
+      expect(refused).toMatchObject({
+        code: "PERMISSION_DENIED",
+        text: expect.stringContaining("updatedInput: No session may reach "),
+      });
+    }
+    const updatedPermissions = [{ type: "addDirectories", directories: [at(".local/state/claude-code-mcp")] }];
+    const opened = { ...answer, permissionOptions: { updatedPermissions } };
+    expect(await server.refusal("claude_code_check", opened)).toMatchObject({ code: "INVALID_ARGUMENT" });
+    await server.call("claude_code_session", { action: "cancel", sessionId });
+  });
+});

@@ -1,0 +1,100 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { play } from "./one-turn.ts";
+import type { Server } from "./server.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** What the real bubblewrap holds back is shown in test/attacks/sandbox.test.ts; here stand-ins take its place. */
+
+let world: World;
+let server: Server;
+let log: string;
+beforeAll(async () => {
+  world = await createWorld();
+  const folder = world.folder();
+  log = join(folder, "bwrap.log");
+  program(folder, "bwrap", [
+    `echo "called $@" >> ${log}`,
+    'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',
+    '[ $# -gt 0 ] && shift && exec "$@"',
+  ]);
+  // Outside the sandbox it is waited for; inside, a real one would end with the sandbox, which this one does not have.
+  program(folder, "socat", [
+    'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
+  ]);
+  const PATH = [folder, process.env["PATH"]].join(delimiter);
+  server = await world.server({
+    args: ["--sandbox", "required", "--allow-rules", "WebFetch(domain:a.example)"],
+    env: { PATH },
+  });
+});
+afterAll(async () => world.close());
+
+function program(folder: string, name: string, lines: string[]): void {
+  const file = join(folder, name);
+  writeFileSync(file, ["#!/bin/sh", ...lines, ""].join("\n"));
+  chmodSync(file, 0o755);
+}
+
+const ok = [{ text: "ok" }];
+
+describe("a server with --sandbox required", () => {
+  it("does not start where there is no sandbox, and says what to install", () => {
+    const args = ["dist/cli/main.js", "serve", "--sandbox", "required"];
+    const { status, stderr } = spawnSync(process.execPath, args, {
+      env: { PATH: "/does/not/exist" },
+      encoding: "utf8",
+    });
+    expect({ status, lines: stderr.trim().split("\n").length }).toEqual({ status: 2, lines: 1 });
+    expect(stderr).toContain("--sandbox required: there is no sandbox here. bwrap and socat cannot be found in PATH");
+    expect(stderr).toContain("apt-get install bubblewrap socat");
+  });
+
+  it("says so in its log, and puts every command into the sandbox, whoever approved it", async () => {
+    await expect.poll(() => server.stderr()).toContain("every session runs in Claude Code's sandbox");
+    const script = [{ tools: [{ name: "Bash", input: { command: "node -e 'console.log(6 * 7)'" } }] }, ...ok];
+    const done = await play(server, script, { cwd: world.folder(), allowedTools: ["Bash"] });
+    expect(done).toMatchObject({ actions: [], result: { result: "ok" } });
+    const wrapped = readFileSync(log, "utf8")
+      .split("called ")
+      .find((line) => line.includes("console.log(6 * 7)"));
+    expect(wrapped).toContain("--unshare-net");
+    expect(wrapped).toContain("--unshare-pid");
+  });
+
+  it("does not take the sandbox for an approval: a command that nothing allows is asked", async () => {
+    const script = [{ tools: [{ name: "Bash", input: { command: "node -e 'console.log(6 * 7)'" } }] }, ...ok];
+    const asked = await play(server, script, { cwd: world.folder() });
+    expect(asked.actions).toHaveLength(1);
+    await server.call("claude_code_session", { action: "cancel", sessionId: asked.sessionId });
+  });
+
+  it.each<[string, object]>([
+    ["env", { env: { PATH: "/mine" } }],
+    ["pathToClaudeCodeExecutable", { pathToClaudeCodeExecutable: process.execPath }],
+    ["mcpServers", { mcpServers: { x: { type: "stdio", command: "touch", args: ["outside"] } } }],
+    ["debugFile", { debugFile: "debug.log" }],
+    ["sandbox.enabled", { sandbox: { enabled: false } }],
+    ["sandbox.allowUnsandboxedCommands", { sandbox: { allowUnsandboxedCommands: true } }],
+    ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
+    ["sandbox.filesystem.allowWrite", { sandbox: { filesystem: { allowWrite: ["/"] } } }],
+  ])("takes no `%s` that leads around it, from whomever", async (name, advanced) => {
+    const refusal = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
+    expect(refusal.code).toBe("PERMISSION_DENIED");
+    expect(refusal.text).toContain(`${name}: `);
+    expect(refusal.text).toContain("--sandbox required");
+  });
+
+  it("starts no session whose user settings lead out of it", async () => {
+    const settings = join(world.configFolder, "settings.json");
+    writeFileSync(settings, JSON.stringify({ sandbox: { excludedCommands: ["git *"] } }));
+    const { result } = await play(server, ok, { cwd: world.folder() });
+    rmSync(settings);
+    expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
+    expect(result?.result).toContain("sandbox.excludedCommands");
+  });
+});

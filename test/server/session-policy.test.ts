@@ -1,0 +1,103 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { namedUsers } from "./named-users.ts";
+import { told } from "./one-turn.ts";
+import { calling } from "./somebody.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** Two servers with other settings on one store: a session goes on under what it began with, and under what the next one allows. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+const deed = (cwd: string, name: string) => ({ name: "Bash", input: { command: `touch ${join(cwd, name)}` } });
+const reads = { name: "Bash", input: { command: "cat never" } };
+
+it("the rules, the chain of approvals, the gate and the folders that a session began under hold at a server that has none of them", async () => {
+  const cwd = world.folder();
+  const outside = world.folder();
+  const strict = [
+    "--deny-rules",
+    "Bash(touch *),Read(secret.txt)",
+    "--ask-rules",
+    "Bash(cat *)",
+    "--caller-approves",
+    "reads",
+  ];
+  const first = await world.server({ args: [...strict, "--approvals", "user,caller", "--allow-dir", cwd] });
+  const { sessionId } = await first.call("claude_code", { prompt: scriptTag([{ text: "hi" }]), cwd, waitMs: 40_000 });
+  process.kill(first.pid, "SIGKILL");
+  await first.gone;
+
+  const loose = ["--allow-bypass", "--allow-rules", "Bash(touch *),Bash(cat *)", "--approvals", "caller"];
+  const second = await world.server({ args: loose, env: { IS_SANDBOX: "1" } });
+  const set = { action: "set_permission_mode", sessionId };
+  for (const permissionMode of ["bypassPermissions", "acceptEdits"]) {
+    const refused = await second.refusal("claude_code_session", { ...set, permissionMode });
+    expect(refused.code).toBe("PERMISSION_DENIED");
+  }
+  // Of what runs, `touch` is denied by the rule, and `cat` by nobody being left who may allow it.
+  writeFileSync(join(cwd, "secret.txt"), "open sesame");
+  const look = { name: "Read", input: { file_path: join(cwd, "secret.txt") } };
+  const prompt = calling([deed(cwd, "by-rule"), look, reads]);
+  await second.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+  expect(existsSync(join(cwd, "by-rule"))).toBe(false);
+  const { events } = await told(second, sessionId);
+  const answers = events.filter(({ type }) => type === "permission_result").map(({ data }) => data["decision"]);
+  expect(answers).not.toContain("allow");
+  expect(JSON.stringify(events)).toContain("reads, --caller-approves");
+  // Its rules are Claude Code's as well: of what is read in its folder the server is not even asked.
+  expect(JSON.stringify(world.model.requests)).not.toContain("open sesame");
+  const attachments = [{ path: join(outside, "image.png") }];
+  const refused = await second.refusal("claude_code_reply", { sessionId, prompt: "look", attachments });
+  expect(refused.text).toContain("outside the folders");
+
+  // A copy has what it is a copy of.
+  const copied = calling([deed(cwd, "by-the-copy")]);
+  const fork = { sessionId, prompt: copied, forkSession: true, waitMs: 40_000 };
+  const copy = await second.call("claude_code_reply", fork);
+  expect(copy.sessionId).not.toBe(sessionId);
+  expect(existsSync(join(cwd, "by-the-copy"))).toBe(false);
+
+  // A session of its own is the second server's alone.
+  const own = calling([deed(outside, "own")]);
+  await second.call("claude_code", { prompt: own, cwd: outside, waitMs: 40_000 });
+  expect(existsSync(join(outside, "own"))).toBe(true);
+});
+
+it("a caller who may only read takes over nothing of a server that died: no process, no event; a server that looks by itself does", async () => {
+  const store = ["--store", join(world.folder(), "store.db"), "--cleanup-interval-ms", "3600000"];
+  const may = namedUsers({ eve: { scopes: ["read", "run", "approve"] } });
+  const mayRead = namedUsers({ eve: { scopes: ["read", "approve"] } });
+  const first = await world.http({ args: [...store, ...may.args] });
+  const second = await world.http({ args: [...store, ...mayRead.args] });
+  const working = await first.connect("modern", may.tokens.eve);
+  const prompt = scriptTag([{ gateBefore: "never of these", text: "x" }]);
+  const { sessionId } = await working.call("claude_code", { prompt, cwd: world.folder(), onLost: "resume" });
+  await world.model.waitForRequest((request) => request.sessionId === sessionId);
+  first.signal("SIGKILL");
+  await first.exited;
+  const asked = world.model.requests.length;
+
+  const reading = await second.connect("modern", mayRead.tokens.eve);
+  const poll = { action: "poll", sessionId, cursor: 1, waitMs: 2_500 };
+  const before = (await reading.call("claude_code_check", { ...poll, waitMs: 0 })).events.at(-1)?.id;
+  await reading.call("claude_code_session", { action: "get", sessionId });
+  await reading.call("claude_code_session", { action: "list" });
+  await reading.call("claude_code_check", { ...poll, until: "end", cursor: (before ?? 0) + 1 });
+  const answer = { action: "respond_permission", sessionId, requestId: "r", decision: "deny", waitMs: 0 };
+  expect((await reading.refusal("claude_code_check", answer)).code).toBe("SESSION_BUSY");
+  expect((await reading.call("claude_code_check", { ...poll, waitMs: 0 })).events.at(-1)?.id).toBe(before);
+  expect(world.model.requests).toHaveLength(asked);
+
+  // It looks once when it starts.
+  const third = await world.http({ args: [...store, ...may.args] });
+  await world.model.waitForRequest((request) => request.sessionId === sessionId && world.model.requests.length > asked);
+  const whole = await told(await third.connect("modern", may.tokens.eve), sessionId);
+  expect(JSON.stringify(whole.events)).toContain("lost");
+});

@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { play, told } from "./one-turn.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** In acceptEdits Claude Code carries out some shell commands as edits: what they write is judged as a file tool's is. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterAll(async () => world.close());
+
+describe("acceptEdits of `permissionMode` in `claude_code`", () => {
+  it("asks for a shell command that would write a file that runs commands", async () => {
+    const bounded = await world.server({ args: ["--caller-approves", "edits"] });
+    const cwd = world.folder();
+    mkdirSync(join(cwd, "x"));
+    writeFileSync(join(cwd, "x", "envrc"), "x");
+    const asked = [
+      ["cp x/envrc .envrc", ".envrc"],
+      ["cp x/envrc .v''imrc", ".vimrc"],
+      ["cp x/envrc .gdbini\\t", ".gdbinit"],
+      ["cp x/* .tmux.conf", ".tmux.conf"],
+      ["cd x && cp envrc .lldbinit", "x/.lldbinit"],
+      ["touch .mcp.json", ".mcp.json"],
+      ["mkdir -p .github/workflows", ".github"],
+      ["/bin/cp x/envrc .kshrc", ".kshrc"],
+      ["sed -n 'w .psqlrc' x/envrc", ".psqlrc"],
+      ["echo x > .pdbrc", ".pdbrc"],
+      ["cat x/envrc | tee .irbrc", ".irbrc"],
+    ] as const;
+    const edits = [
+      ["cp x/envrc a.txt", "a.txt"],
+      ["mkdir -p src/deep", "src/deep"],
+    ] as const;
+    const script = [...asked, ...edits].map(([command]) => ({ tools: [{ name: "Bash", input: { command } }] }));
+    const given = { cwd, permissionMode: "acceptEdits", permissionRequestTimeoutMs: 1000 };
+    const { sessionId } = await play(bounded, [...script, { text: "end" }], given);
+    await bounded.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
+    const { events, status } = await told(bounded, sessionId);
+    expect(status).toBe("idle");
+    const written = [...asked, ...edits].filter(([, file]) => existsSync(join(cwd, file)));
+    expect(written).toEqual(edits);
+    const requests = events.flatMap(({ data, type }) => (type === "permission_request" ? [data] : []));
+    expect(requests.length).toBeGreaterThanOrEqual(asked.length);
+  });
+});

@@ -1,0 +1,78 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readdirSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PROCESS_VARIABLE } from "../../src/domain/environment.ts";
+import { descriptorLimit } from "../../src/security/descriptors.ts";
+import { endMarked, findMarked } from "../../src/claude/supervise/marked.ts";
+import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
+
+/** Sets the limit of descriptors of this process from outside: once it is reached, this process starts no other. */
+const SETTER = `while read most; do prlimit --pid ${String(process.pid)} --nofile="$most": && echo "$most"; done`;
+
+const before = descriptorLimit() ?? 1024;
+
+describe.skipIf(process.platform !== "linux")("with few file descriptors", () => {
+  let setter: ChildProcessByStdio<Writable, Readable, null>;
+  let lines: AsyncIterator<string>;
+  let family: { readonly root: number; readonly sleepers: readonly number[] };
+
+  const limit = async (most: number) => {
+    setter.stdin.write(`${String(most)}\n`);
+    expect((await lines.next()).value).toBe(String(most));
+  };
+  /** The highest that is in use, the one that the listing itself takes among them. */
+  const inUse = () => Math.max(...readdirSync("/proc/self/fd").map(Number)) + 1;
+
+  const takeAll = () => {
+    const taken: number[] = [];
+    try {
+      for (;;) taken.push(openSync("/dev/null", "r"));
+    } catch {
+      return taken;
+    }
+  };
+
+  beforeEach(async () => {
+    setter = spawn("sh", ["-c", SETTER], { stdio: ["pipe", "pipe", "inherit"] });
+    lines = createInterface({ input: setter.stdout })[Symbol.asyncIterator]();
+    const script = "for each in $(seq 40); do sleep 300 & echo $!; done; echo end; wait";
+    const env = { PATH: process.env["PATH"], [PROCESS_VARIABLE]: "few" };
+    const root = spawn("sh", ["-c", script], { stdio: ["ignore", "pipe", "inherit"], env });
+    const sleepers: number[] = [];
+    for await (const line of createInterface({ input: root.stdout })) {
+      if (line === "end") break;
+      sleepers.push(Number(line));
+    }
+    family = { root: root.pid!, sleepers };
+  });
+
+  afterEach(async () => {
+    await limit(before);
+    setter.stdin.end();
+    for (const pid of [family.root, ...family.sleepers]) signal(pid, "SIGKILL");
+    await once(setter, "close");
+  });
+
+  it("all processes are listed", async () => {
+    await limit(inUse() + 2);
+    const taken = takeAll();
+    closeSync(taken.pop()!);
+    const listed = await listProcesses();
+    for (const each of taken) closeSync(each);
+    expect(listed.map(({ pid }) => pid)).toEqual(expect.arrayContaining([...family.sleepers]));
+  });
+
+  it("nobody is taken for gone where nobody can be looked at", async () => {
+    await limit(3);
+    await expect(startTime(process.pid)).rejects.toThrow("EMFILE");
+    await expect(listProcesses()).rejects.toThrow("EMFILE");
+    await expect(findMarked()).rejects.toThrow("EMFILE");
+    await expect(killTree(family.root)).resolves.toBeUndefined();
+    const ended = endMarked(({ value }) => value === "few", 10_000);
+    await limit(before);
+    expect(await ended).toBeGreaterThanOrEqual(family.sleepers.length);
+  });
+});

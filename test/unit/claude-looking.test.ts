@@ -1,0 +1,81 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hooksOf, lookingWith } from "../../src/claude/process/looking.ts";
+import { protectedPaths } from "../../src/security/protected-paths.ts";
+
+let root = "";
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "looking-")));
+  for (const folder of ["work/src", "state"]) mkdirSync(join(root, folder), { recursive: true });
+  symlinkSync(join(root, "state"), join(root, "work/linked"), "junction");
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+async function decided(tool_name: string, tool_input: object, about: { mode?: string; allowsCommands?: boolean } = {}) {
+  const { allowsCommands = false, mode: permission_mode = "acceptEdits" } = about;
+  const closed = await protectedPaths([{ path: join(root, "state"), extent: "tree", why: "the server" }]);
+  const places = { cwd: join(root, "work"), additionalDirectories: [], home: join(root, "home"), programs: [] };
+  const hook = { hook_event_name: "PreToolUse" as const, tool_name, tool_input, tool_use_id: "t", permission_mode };
+  const input = { ...hook, session_id: "s", transcript_path: "", cwd: places.cwd };
+  const look = lookingWith({ folders: { ...places, closed }, allowsCommands });
+  const answer = await look(input, "t", { signal: new AbortController().signal });
+  const said = "hookSpecificOutput" in answer ? answer.hookSpecificOutput : undefined;
+  return said?.hookEventName === "PreToolUse" ? said.permissionDecision : undefined;
+}
+
+describe("a shell command in acceptEdits", () => {
+  it.each([
+    "mv x/envrc .envrc",
+    "cp a .v''imrc",
+    "cp a .vim\\rc",
+    "/bin/cp a bin/git",
+    "mkdir -p .github/workflows",
+    "echo x > .pdbrc",
+    "echo x >.pdbrc",
+    "true; touch HEAD",
+    "sed -n 'w .psqlrc' a",
+    "cp a $X",
+    "cd src && cp a b",
+    "cat a >| head",
+  ])("is asked for where it may write what runs commands: %s", async (command) => {
+    expect(await decided("Bash", { command })).toBe("ask");
+    expect(await decided("Bash", { command }, { mode: "default" })).toBeUndefined();
+    expect(await decided("Bash", { command }, { allowsCommands: true })).toBeUndefined();
+  });
+
+  it.each(["cp a b", "mkdir -p src/deep", "cat a | head -3 > b", "npm test 2>&1", "ls .git", "echo $HOME"])(
+    "is left to Claude Code where it does not: %s",
+    async (command) => {
+      expect(await decided("Bash", { command })).toBeUndefined();
+    },
+  );
+
+  it("is denied where it would write what no session may reach", async () => {
+    for (const path of ["../state/store.db", "linked/store.db", join(root, "state")]) {
+      expect(await decided("Bash", { command: `cp a ${path}` }, { allowsCommands: true })).toBe("deny");
+    }
+  });
+});
+
+describe("a tool of which nobody knows what it does with a path", () => {
+  it("is denied what no session may reach, in every mode", async () => {
+    const file = join(root, "state", "http-token");
+    const inputs = [
+      { file_path: file },
+      { files: ["a", `file://${file}`] },
+      { deep: [{ path: "linked/http-token" }] },
+      { path: "../state" },
+    ];
+    for (const tool of ["Artifact", "SendUserFile", "LSP", "mcp__files__read"]) {
+      for (const input of inputs) expect(await decided(tool, input, { mode: "bypassPermissions" })).toBe("deny");
+    }
+    expect(await decided("SendUserFile", { files: ["src/a.ts"], text: `see ${file}` })).toBeUndefined();
+    expect(await decided("TodoWrite", { todos: [{ content: file }] })).toBeUndefined();
+  });
+
+  it("is looked at like every other tool", () => {
+    expect(hooksOf(async () => Promise.resolve({})).PreToolUse).toEqual([{ hooks: [expect.any(Function)] }]);
+  });
+});

@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { checkUserSettings } from "../../src/claude/fence/user-settings.ts";
+import { findSession, openIn } from "../../src/claude/folder/find.ts";
+import { lastFolder, promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
+import { isTrusted } from "../../src/claude/folder/trust.ts";
+import { recipeOf } from "../../src/claude/spares/recipe.ts";
+import { readSmall } from "../../src/security/files/plain-file.ts";
+import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
+
+const ID = "01234567-89ab-4cde-8f01-23456789abcd";
+
+let root = "";
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "odd-files-")));
+  for (const folder of ["projects/one", "sessions"]) mkdirSync(join(root, folder), { recursive: true });
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const transcript = () => join(root, "projects/one", `${ID}.jsonl`);
+const MESSAGE = `{"type":"user","cwd":"/here","uuid":"a-prompt"}\n`;
+
+describe.skipIf(process.platform === "win32")("a pipe that nobody writes to keeps nobody waiting in place of", () => {
+  const pipe = (path: string) => {
+    execFileSync("sh", ["-c", `mkfifo "$1"`, "sh", join(root, path)]);
+  };
+
+  it("a transcript", async () => {
+    pipe(`projects/one/${ID}.jsonl`);
+    expect(await findSession(ID, root)).toBeUndefined();
+    await expect(promptsIn(transcript(), ["a-prompt"])).rejects.toThrow("is no regular file");
+  });
+
+  it("the record of an open session", async () => {
+    pipe("sessions/1.json");
+    expect(await openIn(ID, root)).toBeUndefined();
+  });
+
+  it("the record of trust", async () => {
+    pipe(".claude.json");
+    const environment = { CLAUDE_CONFIG_DIR: root };
+    expect(await isTrusted(root, { trustDirs: [], trustsRecord: true }, environment)).toBe(false);
+    const split = await recipeOf({ principal: "local", wrapper: [] }, { cwd: root, env: environment });
+    expect(split?.claim.cwd).toBe(root);
+  });
+
+  it("the user's settings, which a sandbox then refuses", async () => {
+    await expect(checkUserSettings(root)).resolves.toBeUndefined();
+    pipe("settings.json");
+    await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
+  it("what a repository borrows objects from", async () => {
+    execFileSync("git", ["init", "-q"], { cwd: root });
+    pipe(".git/objects/info/alternates");
+    const environment = { PATH: process.env["PATH"] ?? "" };
+    expect(await readOnlyGit({ cwd: root, environment, wrapper: [], allowed: [] })).toMatch(/is no regular file/);
+  });
+});
+
+describe("a file that is too large", () => {
+  it("is not read", async () => {
+    const file = join(root, "settings.json");
+    writeFileSync(file, "12345678");
+    expect(await readSmall(file, 8)).toBe("12345678");
+    await expect(readSmall(file, 7)).rejects.toThrow("holds more than 7 bytes");
+    truncateSync(file, 2 ** 30);
+    await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
+  it("for a line of its transcript is refused, and does not end the server", async () => {
+    writeFileSync(transcript(), MESSAGE);
+    expect(await transcriptOf(ID, root)).toBe(transcript());
+    expect(await promptsIn(transcript(), ["a-prompt", "another"])).toEqual(new Set(["a-prompt"]));
+    expect(await lastFolder(transcript())).toBe("/here");
+    truncateSync(transcript(), 2 ** 30);
+    expect(await transcriptOf(ID, root)).toBe(transcript());
+    await expect(promptsIn(transcript(), ["a-prompt"])).rejects.toThrow("without a line break");
+    await expect(findSession(ID, root)).rejects.toThrow("without a line break");
+    truncateSync(transcript(), 0);
+    truncateSync(transcript(), 2 ** 30);
+    expect(await transcriptOf(ID, root)).toBeUndefined();
+  });
+});

@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+import { checkTokens } from "../../src/config/principals/known-words.ts";
+import { confinements } from "../../src/config/principals/confinement.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import type { Config } from "../../src/config/schema.ts";
+
+/** What a server does not start with: principals whose sessions have no folders, and tokens that anybody would try. */
+
+const FILE = resolve("/settings/server.json");
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+const tokenSha256 = sha256("ccm_nobody-would-try-this");
+
+function load(file: object, argv: string[] = ["--http", "127.0.0.1:0"]): Config {
+  return loadConfig({ argv, env: { CLAUDE_CODE_MCP_CONFIG: FILE }, readFile: () => JSON.stringify(file) });
+}
+
+const ISSUER = { oauthIssuer: "https://login.example.com" };
+const ADA = { principals: { ada: { tokenSha256 } } };
+const ada = (allowDirs: unknown) => ({ principals: { ada: { tokenSha256, allowDirs } } });
+
+describe("over HTTP, sessions of others than the operator", () => {
+  it.each<[string, object, string]>([
+    ["a named principal", ADA, "principals: sessions of ada could start in any folder of this machine."],
+    ["one of two", { principals: { ...ada(["/a"]).principals, bob: {} } }, "principals: sessions of bob could start"],
+    ["subjects of an authorization server", ISSUER, "--oauth-issuer: sessions of all its subjects could start"],
+    ["subjects beside a principal with folders", { ...ISSUER, ...ada("any") }, "--oauth-issuer: sessions of all its"],
+    ["a principal, with an empty list for all", { ...ADA, allowDirs: [] }, "principals: sessions of ada could start"],
+  ])("have folders, or it is said that they have all: %s is refused without", (_, file, message) => {
+    expect(() => load(file)).toThrow(message);
+    expect(() => load(file)).toThrow('"allowDirs": "any"');
+  });
+
+  it.each<[string, object, string[] | undefined]>([
+    ["folders of a principal", ada(["/a"]), ["/a"]],
+    ["any folder for a principal", ada("any"), []],
+    ["folders for all", { ...ADA, allowDirs: [resolve("/b")] }, [resolve("/b")]],
+    ["any folder for all", { ...ADA, allowDirs: "any" }, []],
+    ["any folder for a principal among folders for all", { ...ada("any"), allowDirs: [resolve("/b")] }, []],
+    ["folders for subjects", { ...ISSUER, allowDirs: [resolve("/b")] }, [resolve("/b")]],
+    ["any folder for subjects", { ...ISSUER, allowDirs: "any" }, []],
+  ])("may use what is said: %s", (_, file, folders) => {
+    expect(confinements(load(file))("ada")?.allowDirs).toEqual(folders);
+  });
+
+  it("may use a folder that is called any where a flag names it", () => {
+    expect(load({}, ["--allow-dir", "any"]).allowDirs).toEqual([resolve("any")]);
+  });
+
+  it.each<[string, object, string[]]>([
+    ["on stdio", ADA, []],
+    ["without tokens, where everybody is the operator", ADA, ["--http", "127.0.0.1:0", "--no-auth"]],
+    ["for the operator alone", {}, ["--http", "127.0.0.1:0"]],
+  ])("are not spoken of %s", (_, file, argv) => {
+    expect(() => load(file, argv)).not.toThrow();
+  });
+});
+
+describe("a token that anybody would try", () => {
+  it.each(["test", "secret", "changeme", "PASSWORD", "Admin", "", "123456", "test\n", "ccm_..."])(
+    "is refused as its digest: %j",
+    (word) => {
+      const principals = { ada: { tokenSha256: [tokenSha256, sha256(word)], allowDirs: "any" } };
+      expect(() => load({ principals })).toThrow(
+        /^principals: tokenSha256 of ada is the digest of ".*", which anybody/,
+      );
+    },
+  );
+
+  it("stands in no document or example: every digest there is of something that is not among the words", () => {
+    const files = ["docs", "examples"].flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
+    );
+    const texts = [
+      ...files.filter((name) => /\.(?:json|md|mjs|sh|toml|ts|ya?ml)$/.test(name)),
+      "README.md",
+      "SECURITY.md",
+    ];
+    for (const file of texts) {
+      for (const [digest] of readFileSync(file, "utf8").matchAll(/\b[\da-f]{64}\b/g)) {
+        const principals = { ada: { tokenSha256: digest, scopes: [], attended: false, operatorOptions: false } };
+        expect(() => checkTokens(principals), `${file}: ${digest}`).not.toThrow();
+      }
+    }
+  });
+});

@@ -1,0 +1,104 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { AwakeClock } from "../../src/engine/clock.ts";
+import { Ages } from "../../src/engine/housekeeping.ts";
+import { ManualClock } from "./step-clock.ts";
+import { twoNodes } from "./step-two-nodes.ts";
+import { POLICY, SECOND } from "./step-walk.ts";
+
+const HOUR = 3600 * SECOND;
+const DAY = 24 * HOUR;
+const JUMPS = [40 * SECOND, -40 * SECOND, HOUR, -HOUR, 5 * HOUR, 400 * DAY, -400 * DAY];
+
+describe("the time awake", () => {
+  let at: number;
+  let clock: AwakeClock;
+  beforeEach(() => {
+    vi.useFakeTimers();
+    at = 0;
+    clock = new AwakeClock({ now: () => 0, monotonic: () => at });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const pass = (ms: number): void => {
+    for (let passed = 0; passed < ms; passed += SECOND) {
+      at += SECOND;
+      vi.advanceTimersByTime(SECOND);
+    }
+  };
+  /** The system's clock goes on, and no timer of a program runs. */
+  const sleep = (ms: number): void => void (at += ms);
+
+  it("is what has passed, for whoever waits and whoever asks", () => {
+    const done = vi.fn<() => void>();
+    clock.after(60 * SECOND, done);
+    pass(59 * SECOND);
+    expect([clock.tick(), done.mock.calls.length]).toEqual([59 * SECOND, 0]);
+    pass(SECOND);
+    expect(done).toHaveBeenCalledTimes(1);
+  });
+
+  it("does not go on while the machine sleeps, where the system's clock does", () => {
+    const done = vi.fn<() => void>();
+    clock.after(60 * SECOND, done);
+    pass(30 * SECOND);
+    sleep(8 * HOUR);
+    pass(20 * SECOND);
+    expect(done).not.toHaveBeenCalled();
+    expect(clock.tick()).toBeLessThan(60 * SECOND);
+    pass(10 * SECOND);
+    expect(done).toHaveBeenCalledTimes(1);
+  });
+
+  it("goes on where nobody waits, and nobody is called who has called it off", () => {
+    const done = vi.fn<() => void>();
+    clock.after(SECOND, done)();
+    sleep(HOUR);
+    expect(clock.tick()).toBe(HOUR);
+    pass(HOUR);
+    expect(done).not.toHaveBeenCalled();
+  });
+});
+
+describe.each(JUMPS)("the clock is set by %i ms", (jump) => {
+  it("and no turn, request or idle process ends, but in its time", async () => {
+    const world = twoNodes();
+    const { a, b, clock } = world;
+    const [running, asking] = [await a.open(), await a.asked()];
+    const idle = await a.open();
+    a.runtime.of(idle).finish();
+    await a.seen(idle, "turn.ended");
+    const left = (await a.engine.get("local", asking)).state.asks[0]!.expiresAt - clock.now();
+    clock.set(jump);
+    await clock.pass(60 * SECOND);
+    for (const { engine } of [a, b]) {
+      expect((await engine.get("local", running)).state.turn).not.toBeNull();
+      expect((await engine.get("local", idle)).state.process.phase).toBe("live");
+      const { asks } = (await engine.get("local", asking)).state;
+      expect(asks).toHaveLength(1);
+      // What people are shown is put right.
+      expect(asks[0]!.expiresAt - clock.now()).toBe(left - 60 * SECOND);
+    }
+    await b.engine.answer(LOCAL_CALLER, asking, { requestId: "r1", decision: "allow", by: "caller" });
+    for (const id of [running, asking]) {
+      a.runtime.of(id).finish();
+      expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "done" } });
+    }
+    await clock.pass(POLICY.idleProcessMs);
+    expect(a.runtime.of(idle).gone).toBe(true);
+    await world.close();
+  });
+
+  it("and nothing is deleted for an age that it makes up", () => {
+    const clock = new ManualClock();
+    const ages = new Ages(clock);
+    expect(ages.areTrue()).toBe(true);
+    clock.set(jump);
+    expect(ages.areTrue()).toBe(Math.abs(jump) <= DAY);
+    clock.advance(HOUR - 1);
+    expect(ages.areTrue()).toBe(Math.abs(jump) <= DAY);
+    clock.advance(1);
+    expect(ages.areTrue()).toBe(true);
+  });
+});

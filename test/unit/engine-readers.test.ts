@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import type { Engine } from "../../src/engine/api.ts";
+import { type TestNode, twoNodes, type World } from "./step-two-nodes.ts";
+
+/** What a caller without the scope run may bring about. */
+
+let world: World;
+let [a, b] = [] as unknown as [TestNode, TestNode];
+let reader: Engine;
+beforeEach(() => {
+  world = twoNodes();
+  ({ a, b } = world);
+  reader = b.engine.forCaller({ scopes: ["read"] });
+});
+afterEach(() => world.close());
+
+it("takes over nothing of a dead server to ask Claude Code something", async () => {
+  const id = await a.asked();
+  a.die();
+  world.clock.advance(30_000);
+  const refused = { code: "SESSION_BUSY", sessionId: id };
+  await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).rejects.toMatchObject(refused);
+  const output = reader.control(LOCAL_CALLER, id, { do: "task-output", taskId: "1" }, "x");
+  await expect(output).rejects.toMatchObject(refused);
+  expect(b.runtime.leftovers).toEqual([]);
+  expect(await a.story(id)).not.toContain("turn.ended");
+});
+
+it("starts no Claude Code in a session at rest", async () => {
+  const id = await a.open();
+  a.runtime.of(id).finish();
+  await a.seen(id, "turn.ended");
+  await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).resolves.toEqual({ did: "usage" });
+  await a.engine.drain();
+  const refused = { code: "PERMISSION_DENIED" };
+  await expect(reader.control(LOCAL_CALLER, id, { do: "usage" }, "x")).rejects.toMatchObject(refused);
+  expect(b.runtime.processes).toEqual([]);
+});
+
+it("changes nothing by any other verb", async () => {
+  const id = await a.open();
+  const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("scope run") as string };
+  const calls = [
+    reader.control(LOCAL_CALLER, id, { do: "rewind", promptId: "p", dryRun: true }, "x"),
+    reader.prompt("local", id, { text: "x" }),
+    reader.cancel("local", id, { by: "x" }),
+    reader.rename("local", id, "x"),
+    reader.delete("local", id, "x"),
+    reader.drain(),
+  ];
+  for (const call of calls) await expect(call).rejects.toMatchObject(refused);
+});

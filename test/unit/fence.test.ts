@@ -1,0 +1,285 @@
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { fencedIn, isNamedByAll, type Fence } from "../../src/claude/fence/fence.ts";
+import { loosened } from "../../src/claude/fence/options.ts";
+import { waysOut } from "../../src/claude/fence/user-settings.ts";
+import { withoutFolders } from "../../src/claude/process/permissions.ts";
+import { hostsOf } from "../../src/config/fence.ts";
+import { parseRule, type Rule } from "../../src/domain/approvals/rule.ts";
+import type { SessionOptions } from "../../src/domain/options.ts";
+import { findProgram } from "../../src/security/programs.ts";
+import { sandboxProblem } from "../../src/security/sandbox.ts";
+
+let root: string;
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-fence-")));
+  for (const folder of ["work/bin", "more", "config", "trusted/sub", "programs"])
+    mkdirSync(join(root, folder), { recursive: true });
+  symlinkSync(join(root, "work"), join(root, "link"));
+});
+afterAll(() => rmSync(root, { recursive: true }));
+
+function rules(texts: string[], behavior: "allow" | "ask" | "deny"): Rule[] {
+  return texts.map((text) => {
+    const read = parseRule(text, behavior);
+    if (!read.ok) throw new Error(read.problem);
+    return read.rule;
+  });
+}
+
+interface Setup {
+  readonly session?: Partial<SessionOptions>;
+  readonly fence?: Partial<Fence>;
+  readonly path?: string;
+  readonly ask?: string[];
+  readonly deny?: string[];
+}
+
+async function fenced({ ask = [], deny = [], fence = {}, path = "/usr/bin", session = {} }: Setup) {
+  return fencedIn({
+    options: { cwd: join(root, "work"), ...session },
+    environment: { PATH: path, CLAUDE_CONFIG_DIR: join(root, "config"), HOME: root },
+    fence: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...fence },
+    rules: { ask: rules(ask, "ask"), deny: rules(deny, "deny") },
+  });
+}
+
+describe("the fence of a session", () => {
+  it("is strict in every switch, whatever its own sandbox leaves open", async () => {
+    const { permissions, sandbox } = await fenced({});
+    expect(sandbox).toMatchObject({
+      enabled: true,
+      failIfUnavailable: true,
+      autoAllowBashIfSandboxed: false,
+      allowUnsandboxedCommands: false,
+      enableWeakerNestedSandbox: false,
+      allowNestedUserNamespaces: false,
+      network: { allowedDomains: [], strictAllowlist: true, allowAllUnixSockets: false, allowLocalBinding: false },
+      filesystem: { disabled: false },
+    });
+    expect(permissions.blockWritesOutsideWorkingDirectories).toBe(true);
+  });
+
+  it("keeps what makes it stricter: closed files, hosts and variables", async () => {
+    const own = {
+      filesystem: { denyRead: ["/closed"], denyWrite: ["/kept"] },
+      network: { deniedDomains: ["evil.example"] },
+      credentials: { envVars: [{ name: "TOKEN", mode: "deny" as const }] },
+    };
+    const { sandbox } = await fenced({
+      session: { sandbox: own },
+      fence: { closed: ["/state"], domains: ["a.example"] },
+    });
+    expect(sandbox.filesystem?.denyRead).toEqual(expect.arrayContaining(["/state", "/closed"]));
+    expect(sandbox.filesystem?.denyWrite).toEqual(expect.arrayContaining(["/state", "/kept", join(root, "config")]));
+    expect(sandbox.network).toMatchObject({ allowedDomains: ["a.example"], deniedDomains: ["evil.example"] });
+    expect(sandbox.credentials).toEqual(own.credentials);
+  });
+
+  it.each<[string, Setup, boolean]>([
+    ["where nobody has asked for it", {}, false],
+    ["where the session has", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
+    [
+      "not beside a rule that asks",
+      { session: { sandbox: { autoAllowBashIfSandboxed: true } }, ask: ["Bash(git *)"] },
+      false,
+    ],
+    [
+      "not beside one that denies",
+      { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Bash(git push:*)"] },
+      false,
+    ],
+    [
+      "not beside one of the session",
+      { session: { sandbox: { autoAllowBashIfSandboxed: true }, disallowedTools: ["Bash(rm *)"] } },
+      false,
+    ],
+    ["beside one for files", { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] }, true],
+  ])("lets commands run unasked: %s", async (_, setup, expected) => {
+    expect((await fenced(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
+  });
+
+  it("closes to the shell what rules close to file tools, the session's own too", async () => {
+    const { permissions, sandbox } = await fenced({
+      deny: ["Read(.env)", "Edit(//etc/**)", "Bash(git push:*)", "Edit"],
+      session: { disallowedTools: ["Read(~/keys/**)", "Write"] },
+    });
+    expect(permissions.deny).toEqual(["Read(~/keys/**)", `Read(/${root}/work/**/.env)`, "Edit(//etc/**)"]);
+    expect(sandbox.filesystem?.denyWrite).toContain(join(root, "work"));
+  });
+
+  it("closes the logins of other principals, and keeps the code of the server as it is", async () => {
+    const { sandbox } = await fenced({ fence: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] } });
+    expect(sandbox.filesystem?.denyRead).toContain("/home/bob/.claude/.credentials.json");
+    expect(sandbox.filesystem?.denyWrite).toEqual(
+      expect.arrayContaining(["/home/bob/.claude/projects", "/opt/server", join(root, "config")]),
+    );
+    expect(sandbox.filesystem?.denyRead).not.toContain("/opt/server");
+  });
+
+  it("keeps from it what runs outside: programs in PATH, settings of trusted projects; by real path", async () => {
+    const { deny, environment, sandbox } = await fenced({
+      path: `bin:${root}/link/bin::${root}/programs:./x:/usr/bin`,
+      fence: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
+      session: { additionalDirectories: ["../more", join(root, "trusted")] },
+    });
+    // What lies in its folders may be a bwrap of the repository.
+    expect(environment["PATH"]).toBe(`${root}/programs:/usr/bin`);
+    const kept = ["work/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map((way) =>
+      join(root, way),
+    );
+    expect(sandbox.filesystem?.denyWrite).toEqual(expect.arrayContaining(kept));
+    expect(sandbox.filesystem?.denyWrite).not.toContain(join(root, "programs"));
+    expect(deny).toEqual(expect.arrayContaining(kept.map((path) => `Edit(/${path}/**)`)));
+    expect(deny).toEqual(
+      expect.arrayContaining([`Edit(/${root}/work/.git/hooks/**)`, `Edit(/${root}/more/.mcp.json)`, "LSP"]),
+    );
+  });
+
+  it("counts a trusted folder by its name, not what lies in it", async () => {
+    const trusted = [join(root, "trusted")];
+    const isNamed = async (cwd: string, trustDirs: string[]) => isNamedByAll(cwd, [{ trustDirs }]);
+    expect(await isNamed(join(root, "trusted"), trusted)).toBe(true);
+    expect(await isNamed(join(root, "trusted", "sub"), trusted)).toBe(false);
+    expect(await isNamed(join(root, "link"), [join(root, "work")])).toBe(true);
+  });
+
+  const stdio = { type: "stdio" as const, command: "touch" };
+  const agent = { description: "d", prompt: "p" };
+  it.each<[string, Partial<SessionOptions>]>([
+    ["env", { env: { PATH: "/mine" } }],
+    ["pathToClaudeCodeExecutable", { pathToClaudeCodeExecutable: "/bin/sh" }],
+    ["mcpServers", { mcpServers: { x: stdio } }],
+    ["agents.a.mcpServers", { agents: { a: { ...agent, mcpServers: [{ x: stdio }] } } }],
+    ["debugFile", { debugFile: "/root/.bashrc" }],
+    ["sandbox.enabled", { sandbox: { enabled: false } }],
+    ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
+  ])("refuses %s", async (name, session) => {
+    const refusal = expect.objectContaining({
+      code: "PERMISSION_DENIED",
+      message: expect.stringMatching(`^${name}: `) as string,
+    });
+    await expect(fenced({ session })).rejects.toEqual(refusal);
+  });
+
+  it("takes servers and agents that it knows by name", async () => {
+    await expect(fenced({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } })).resolves.toBeDefined();
+  });
+
+  it("drops folders that somebody approves later, and nothing else", () => {
+    const rule = {
+      type: "addRules" as const,
+      behavior: "allow" as const,
+      rules: [{ toolName: "Bash" }],
+      destination: "session" as const,
+    };
+    const folders = { type: "addDirectories" as const, directories: ["/"], destination: "session" as const };
+    const result = { behavior: "allow" as const, updatedPermissions: [folders, rule] };
+    expect(withoutFolders(result)).toEqual({ behavior: "allow", updatedPermissions: [rule] });
+    expect(withoutFolders({ behavior: "allow" })).toEqual({ behavior: "allow" });
+  });
+});
+
+describe("a sandbox that is looser than the required one", () => {
+  it.each<[NonNullable<SessionOptions["sandbox"]>, string[]]>([
+    [{}, []],
+    [{ enabled: true, failIfUnavailable: true, allowUnsandboxedCommands: false, excludedCommands: [] }, []],
+    [{ failIfUnavailable: false, allowUnsandboxedCommands: true }, ["failIfUnavailable", "allowUnsandboxedCommands"]],
+    [
+      { enableWeakerNestedSandbox: true, allowNestedUserNamespaces: true },
+      ["enableWeakerNestedSandbox", "allowNestedUserNamespaces"],
+    ],
+    [
+      { enableWeakerNetworkIsolation: true, allowAppleEvents: true },
+      ["enableWeakerNetworkIsolation", "allowAppleEvents"],
+    ],
+    [{ ripgrep: { command: "touch" }, bwrapPath: "/x", socatPath: "/x" }, ["ripgrep", "bwrapPath", "socatPath"]],
+    [
+      { network: { allowedDomains: ["x"], allowUnixSockets: ["/x"] } },
+      ["network.allowedDomains", "network.allowUnixSockets"],
+    ],
+    [
+      { network: { allowAllUnixSockets: true, allowLocalBinding: true } },
+      ["network.allowAllUnixSockets", "network.allowLocalBinding"],
+    ],
+    [{ network: { httpProxyPort: 1, socksProxyPort: 1 } }, ["network.httpProxyPort", "network.socksProxyPort"]],
+    [
+      { network: { strictAllowlist: false, allowMachLookup: ["x"], tlsTerminate: {} } },
+      ["network.strictAllowlist", "network.allowMachLookup", "network.tlsTerminate"],
+    ],
+    [
+      { filesystem: { allowWrite: ["/"], allowRead: ["/"], disabled: true } },
+      ["filesystem.allowWrite", "filesystem.allowRead", "filesystem.disabled"],
+    ],
+    [{ filesystem: { denyRead: ["/x"], denyWrite: ["/x"], disabled: false } }, []],
+    [{ credentials: { envVars: [{ name: "X", mode: "mask" }] } }, ["credentials.envVars"]],
+    [
+      { credentials: { files: [{ path: "/x", mode: "deny" }], allowPlaintextInject: true } },
+      ["credentials.allowPlaintextInject"],
+    ],
+  ])("%j", (sandbox, names) => {
+    expect(loosened(sandbox)).toEqual(names);
+  });
+});
+
+describe("user settings that lead out of the sandbox", () => {
+  it.each<[string, string[]]>([
+    ["{}", []],
+    ["no JSON", []],
+    ['{"sandbox":{"enabled":true,"filesystem":{"allowWrite":["~/notes"]},"network":{"allowedDomains":["x"]}}}', []],
+    ['{"sandbox":{"excludedCommands":[]}}', []],
+    ['\uFEFF{"sandbox":{"excludedCommands":["git *"]}}', ["sandbox.excludedCommands"]],
+    [
+      '{"sandbox":{"ripgrep":{"command":"x"},"network":{"httpProxyPort":1}}}',
+      ["sandbox.ripgrep", "sandbox.network.httpProxyPort"],
+    ],
+    ['{"sandbox":{"filesystem":{"allowRead":["/"]}}}', ["sandbox.filesystem.allowRead"]],
+  ])("%s", (text, names) => {
+    expect(waysOut(text)).toEqual(names);
+  });
+
+  it("let no session start that would read them", async () => {
+    const file = join(root, "config", "settings.json");
+    writeFileSync(file, '{"sandbox":{"excludedCommands":["git *"]}}');
+    await expect(fenced({})).rejects.toThrow("sandbox.excludedCommands");
+    await expect(fenced({ session: { settingSources: ["project"] } })).resolves.toBeDefined();
+    rmSync(file);
+  });
+});
+
+describe("whether there is a sandbox", () => {
+  it("is told with what to install", async () => {
+    expect(await sandboxProblem({ PATH: join(root, "programs") }, "linux")).toContain(
+      "apt-get install bubblewrap socat",
+    );
+    expect(await sandboxProblem({}, "win32")).toContain("WSL 2");
+  });
+
+  it("is what bwrap can do, not that it is there", async () => {
+    const folder = join(root, "programs");
+    const program = (name: string, text: string) => {
+      writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
+      chmodSync(join(folder, name), 0o755);
+    };
+    program("socat", "exit 0");
+    program("bwrap", "echo 'bwrap: No permissions to create new namespace' >&2; exit 1");
+    const problem = await sandboxProblem({ PATH: folder }, "linux");
+    expect(problem).toContain("No permissions to create new namespace");
+    expect(problem).toContain("user namespaces");
+    program("bwrap", "exit 0");
+    expect(await sandboxProblem({ PATH: folder }, "linux")).toBeUndefined();
+    expect(findProgram("bwrap", { PATH: `relative:${folder}` })).toBe(join(folder, "bwrap"));
+    const ofRepository = join(folder, "node_modules", ".bin");
+    mkdirSync(ofRepository, { recursive: true });
+    writeFileSync(join(ofRepository, "socat"), "", { mode: 0o755 });
+    expect(findProgram("socat", { PATH: `${ofRepository}:${ofRepository}/` })).toBeUndefined();
+  });
+
+  it("hosts are those of rules for WebFetch", () => {
+    expect(hostsOf(rules(["WebFetch(domain:a.example)", "WebFetch", "Read"], "allow"))).toEqual(["a.example"]);
+  });
+});

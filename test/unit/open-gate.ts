@@ -1,0 +1,14 @@
+import type { Gate } from "../../src/engine/gate.ts";
+
+/** What an operator allows who has restricted nothing but the bypass of permissions. */
+export const OPEN_GATE: Gate = {
+  callerApproves: "all",
+  callersAnswer: true,
+  sandbox: "off",
+  sandboxDomains: [],
+  allowsBypass: () => false,
+  depth: 0,
+  maxDepth: 1,
+  grantsOperatorOptions: () => false,
+  placesOf: () => undefined,
+};

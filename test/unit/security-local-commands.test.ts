@@ -1,0 +1,27 @@
+import { describe, expect, it } from "vitest";
+
+import { checkLocalCommand } from "../../src/security/local-commands.ts";
+
+describe("a prompt that Claude Code would carry out itself", () => {
+  it.each([
+    "/config permissionMode=acceptEdits",
+    "/config\ttheme=dark",
+    "/config\nx",
+    " /config",
+    "/Config theme=dark",
+    "/settings theme=light",
+    "/output-style Explanatory",
+    "/heapdump",
+    "/mcp disable all",
+    "/insights",
+  ])("is refused: %j", (text) => {
+    expect(() => checkLocalCommand("prompt", text)).toThrow(/^prompt: \/[a-z-]+ is a command of Claude Code that /);
+  });
+
+  it.each(["/compact", "/model opus", "/review", "/configure it", "/mcp__server__prompt", "See /config", "/", ""])(
+    "is none, or touches the session alone: %j",
+    (text) => {
+      expect(() => checkLocalCommand("prompt", text)).not.toThrow();
+    },
+  );
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { foldedPath, foldedSpellings, hasUnseen, isNormal, normalPath } from "../../src/security/normal-path.ts";
+
+const BASES = { cwd: "/work", home: "/home/ann" };
+
+describe("the form in which Claude Code will use a path", () => {
+  it.each([
+    ["/etc/hostname", "/etc/hostname"],
+    [" /etc/hostname", "/etc/hostname"],
+    ["/etc/hostname ", "/etc/hostname"],
+    ["/etc/hostname\t", "/etc/hostname"],
+    ["/etc/hostname\r\n", "/etc/hostname"],
+    ["/etc/hostname\v", "/etc/hostname"],
+    ["/etc/hostname\u00A0", "/etc/hostname"],
+    ["/etc/hostname\u202F", "/etc/hostname"],
+    ["/etc/hostname\u3000", "/etc/hostname"],
+    ["/etc/hostname\uFEFF", "/etc/hostname"],
+    ["/etc/hostname\u2028", "/etc/hostname"],
+    // Claude Code leaves these as they are.
+    ["/etc/hostname\u200B", "/etc/hostname\u200B"],
+    ["/etc/hostname\u0085", "/etc/hostname\u0085"],
+    ["/etc/hostname\u180E", "/etc/hostname\u180E"],
+    ["/work/cafe\u0301", "/work/cafe\u0301"],
+    ["/etc/./x/../hostname", "/etc/hostname"],
+    ["/etc/", "/etc"],
+    ["/", "/"],
+    ["a/b", "/work/a/b"],
+    [" ../a", "/a"],
+    [".", "/work"],
+    ["~", "/home/ann"],
+    [" ~/.ssh/config", "/home/ann/.ssh/config"],
+    ["~//etc/hostname", "/home/ann/etc/hostname"],
+    ["~/../bob", "/home/bob"],
+    ["~bob/x", "/work/~bob/x"],
+    ["$HOME/x", "/work/$HOME/x"],
+  ])("%j is %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
+
+  it.each(["", " ", "\u00A0\t", "/etc/x\0", "/etc/hostname /.", "/etc/hostname /x/..", "/etc/a\u00A0/"])(
+    "%j is refused",
+    (named) => expect(normalPath(named, BASES)).toBeUndefined(),
+  );
+
+  it("is what it is when it is normalised again", () => {
+    expect(["/a", "/a ", "/a\uFEFF", "\t/a", "/a\u200B", "/a\0"].map(isNormal)).toEqual([
+      true,
+      false,
+      false,
+      false,
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("what a file system could take for the same path", () => {
+  it.each([
+    ["/p/.GIT/Config", "/p/.git/config"],
+    ["/p/.g\u200Cit", "/p/.git"],
+    ["/p/.\u202Egit", "/p/.git"],
+    ["/p/.git\u2028", "/p/.git"],
+    ["/p/.\u017F\u017Fh", "/p/.ssh"],
+    ["/p/\u212Aey", "/p/key"],
+    ["/p/cafe\u0301", "/p/caf\u00E9"],
+    ["/p/a\u202Fb", "/p/a b"],
+  ])("%j folds to %j", (path, folded) => expect(foldedPath(path)).toBe(folded));
+
+  it.each([
+    ["/p/.git./x", "/p/.git/x"],
+    ["/p/.git /x", "/p/.git/x"],
+    ["C:\\p\\.bashrc::$DATA", "c:\\p\\.bashrc"],
+    ["/p/.git::$INDEX_ALLOCATION/config", "/p/.git/config"],
+  ])("%j is %j too", (path, bare) => expect(foldedSpellings(path)).toContain(bare));
+
+  it.each([
+    ["/p/a b.txt", false],
+    ["/p/\u00FCber.txt", false],
+    ["/p/a\u200Bb", true],
+    ["/p/a\u202Ecod.exe", true],
+    ["/p/a\u00A0b", true],
+    ["/p/a\tb", true],
+    ["/p/a\uFE0F", true],
+    ["/p/a\u3164", true],
+  ])("%j has characters that cannot be seen: %s", (path, has) => expect(hasUnseen(path)).toBe(has));
+});

@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { parseRule } from "../../src/domain/approvals/rule.ts";
+import type { Bound } from "../../src/domain/approvals/risk.ts";
+import type { AnsweredBy, Ask } from "../../src/domain/permission.ts";
+import type { JsonObject } from "../../src/domain/json.ts";
+import type { Policy } from "../../src/engine/policy.ts";
+import type { Judgement } from "../../src/engine/ports.ts";
+import { askOf, commandInput, POLICY, Walk } from "./step-walk.ts";
+
+/** An answer that lets something else run than was asked: whoever gives it, all that judges a request judges that too. */
+
+interface Case {
+  readonly ask?: Partial<Ask>;
+  readonly input: JsonObject;
+  readonly judgement?: Judgement | undefined;
+  readonly policy?: Partial<Policy>;
+  readonly by?: AnsweredBy;
+  readonly bound?: Bound;
+}
+
+/** The refusal, or undefined where Claude Code is given the answer. */
+function answered({ ask, bound, by = "caller", input, judgement, policy = {} }: Case): string | undefined {
+  const walk = new Walk({ ...policy, ladder: ["user", "console", "webhook", "caller"] }).promptWith("p1", {});
+  walk.hear({ type: "asked", ask: askOf("a1", ask) });
+  const whole = { requestId: "a1", whole: true, rung: "caller" } as const;
+  walk.command("pass", { requestId: "a1", from: "user", why: "unreachable" });
+  walk.command("pass", { requestId: "a1", from: "console", why: "unreachable" });
+  walk.command("pass", { requestId: "a1", from: "webhook", why: "unreachable" });
+  walk.command("delivered", { asks: [whole] });
+  const decision = { behavior: "allow" as const, updatedInput: input };
+  const data = { requestId: "a1", decision, by, forSession: false, ...(bound && { bound }) };
+  const { judgement: _, ...command } = commandInput(walk.at, "answer", data, "x");
+  walk.take({ ...command, ...(judgement && { judgement }) });
+  const isOpen = walk.state.asks.length > 0;
+  const [reply] = walk.last.effects.flatMap((effect) => (effect.type === "reply" ? [effect.reply] : []));
+  expect(reply?.ok).toBe(!isOpen);
+  return reply?.ok === false ? reply.refusal.message : undefined;
+}
+
+const touch = { command: "touch sneaked" };
+const NOTHING: Judgement = { denying: [] };
+const deny = (...texts: string[]) => {
+  const rules = texts.map((text) => {
+    const parsed = parseRule(text, "deny");
+    if (!parsed.ok) throw new Error(parsed.problem);
+    return parsed.rule;
+  });
+  return { rules: { ...POLICY.rules, deny: rules } };
+};
+
+const ANSWERERS = ["caller", "user", "console", "webhook"] as const;
+
+describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
+  it("is taken where nothing is against it", () => {
+    expect(answered({ by, input: touch, judgement: NOTHING })).toBeUndefined();
+  });
+
+  it.each([
+    ["cannot be judged", { judgement: undefined }, "cannot be told"],
+    ["names a path that nobody may allow", { judgement: { ...NOTHING, refused: "No." } }, "No."],
+    [
+      "meets a rule of the operator",
+      { judgement: NOTHING, policy: deny("Bash(touch:*)") },
+      "rule of the operator denies it: Bash(touch:*)",
+    ],
+    [
+      "meets a rule of the session",
+      { judgement: { denying: ["Bash(touch *)"] } },
+      "session or of its settings denies it",
+    ],
+    ["meets a rule that cannot be read", { judgement: { denying: ["bash(touch *)"] } }, "denies it: bash(touch *)"],
+    [
+      "mentions a file that a rule denies",
+      { judgement: { denying: ["Read(secret/**)"], mentions: ["/work/secret/a"] } },
+      "may touch what a rule denies: Read(secret/**)",
+    ],
+    ["hides what it mentions", { judgement: { denying: ["Edit(secret/**)"] } }, "may touch what a rule denies"],
+    ["is more than whoever answers may approve", { judgement: NOTHING, bound: "edits" as const }, "(edits)"],
+  ])("is refused, and the request stays open, where it %s", (_, about, problem) => {
+    expect(answered({ by, input: touch, ...about })).toContain(problem);
+  });
+
+  it.each([
+    ["Read(./secret/**)", "/work/secret/a", "/work/secret/a"],
+    ["Read(./secret/**)", "/work/SECRET/A", "/work/SECRET/A"],
+    ["Read(./secret/**)", "/work/x", "/work/secret/a"],
+    ["Write(src/**)", "/work/other", "/work/other"],
+  ])("is refused where a path meets %s: %s, really %s", (rule, named, real) => {
+    const paths = [named, real];
+    const toolName = rule.startsWith("Read") ? "Read" : "Write";
+    const judgement = { denying: [rule], paths, risk: { level: "reads" as const, why: [] } };
+    expect(answered({ by, ask: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
+  });
+});
+
+it("rules for another tool, another command and another file are not met", () => {
+  const judgement = {
+    denying: ["Bash(rm *)", "WebFetch", "Read(secret/**)", "mcp__git"],
+    mentions: ["/work/touch", "/work/sneaked"],
+  };
+  expect(answered({ input: touch, judgement })).toBeUndefined();
+});
+
+it("of a caller, is within the bound of the session's owner too", () => {
+  const judgement: Judgement = { denying: [], risk: { level: "all", why: [] } };
+  const ask = { toolName: "Write", risk: { level: "edits" as const, why: [] } };
+  const about = { ask, input: { file_path: "/etc/x" }, judgement, policy: { callerApproves: "edits" as const } };
+  expect(answered({ ...about, by: "caller", bound: "all" })).toContain("more than a caller may approve here (edits)");
+  expect(answered({ ...about, by: "user", bound: "all" })).toBeUndefined();
+});

@@ -1,0 +1,108 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Lease, SessionBackend } from "../../src/engine/ports.ts";
+import { WATCH_MS } from "../../src/store/sqlite/census.ts";
+import { StoreFile } from "./store-files.ts";
+import { claimed, notice, session, T0, TTL, write } from "./store-world.ts";
+
+const SECOND = 1000;
+const HOUR = 3600 * SECOND;
+const DAY = 24 * HOUR;
+/** As the engine renews its lease. */
+const RENEW_MS = TTL / 6;
+
+/** By how much the clock of the whole machine is set: suspend, NTP, a person. */
+const JUMPS = [40 * SECOND, -40 * SECOND, HOUR, -HOUR, 5 * HOUR, 3 * DAY, -3 * DAY];
+
+describe("store: sqlite, when the clock is set", () => {
+  let store: StoreFile;
+  let owner: SessionBackend;
+  let other: SessionBackend;
+  let id: string;
+  let lease: Lease;
+
+  beforeEach(async () => {
+    store = await StoreFile.make();
+    [owner, other] = [store.connect("owner"), store.connect("other")];
+    await Promise.all([owner, other].map(async (node) => node.heartbeat(TTL)));
+    id = (await owner.create(session())).record.id;
+    lease = await claimed(owner, id);
+  });
+  afterEach(async () => store.close());
+
+  const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> => (await node.get(id))?.owner?.alive;
+  /** Time goes by, and all of them renew their leases in it. */
+  const live = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += RENEW_MS) {
+      store.advance(RENEW_MS);
+      for (const node of nodes) await node.heartbeat(TTL);
+    }
+  };
+
+  it.each(JUMPS)("a living owner stays one, for those who look on and for a new node: %i ms", async (jump) => {
+    store.setBy = jump;
+    const late = store.connect("late");
+    await late.heartbeat(TTL);
+    expect(await Promise.all([owner, other, late].map(aliveFor))).toEqual([true, true, true]);
+    expect([await other.claim(id), await late.claim(id)]).toEqual([undefined, undefined]);
+    for (let n = 0; n < 12; n += 1) {
+      store.advance(RENEW_MS);
+      // Those who look are before it with their renewals: theirs does not help.
+      for (const node of [other, late, owner]) await node.heartbeat(TTL);
+      expect(await Promise.all([other, late].map(aliveFor))).toEqual([true, true]);
+      expect(await other.claim(id)).toBeUndefined();
+    }
+    await write(owner, lease, [notice("mine still")]);
+    expect(await other.abandoned(9)).toEqual([]);
+  });
+
+  it.each(JUMPS)("an owner that hangs is found dead a third of a lease later, and not before: %i ms", async (jump) => {
+    store.setBy = jump;
+    await live(WATCH_MS - RENEW_MS, other);
+    expect(await aliveFor(other)).toBe(true);
+    await live(3 * TTL, other);
+    expect(await aliveFor(other)).toBe(false);
+    expect(await other.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
+    await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
+  });
+
+  it("a lease that has run out counts only when that was seen for a third of its length", async () => {
+    await live(TTL + RENEW_MS, other);
+    expect([await aliveFor(other), await other.claim(id)]).toEqual([true, undefined]);
+    // Nobody has looked from here so far.
+    const late = store.connect("late");
+    await late.heartbeat(TTL);
+    await live(WATCH_MS, other);
+    expect([await aliveFor(other), await aliveFor(late)]).toEqual([false, true]);
+    store.advance(RENEW_MS);
+    expect(await aliveFor(late)).toBe(false);
+  });
+
+  it("an owner whose clock differs from that of others for good is alive as long as it renews its lease", async () => {
+    const clock = { now: () => store.now - HOUR, tick: () => store.now };
+    const slow = store.connect("slow", { clock });
+    await slow.heartbeat(TTL);
+    const its = await claimed(slow, (await slow.create(session())).record.id);
+    await live(3 * TTL, slow, other);
+    expect((await other.get(its.sessionId))?.owner?.alive).toBe(true);
+    expect((await slow.get(id))?.owner?.nodeId).toBe("owner");
+  });
+
+  it("an owner that renews its lease at the last moment keeps its session", async () => {
+    store.setBy = HOUR;
+    await other.heartbeat(TTL);
+    store.advance(WATCH_MS + 1);
+    expect(await aliveFor(other)).toBe(false);
+    await owner.heartbeat(TTL);
+    expect([await aliveFor(other), await other.claim(id)]).toEqual([true, undefined]);
+  });
+
+  it("a node that others have forgotten, because the clock says that days have passed, is alive with its next claim", async () => {
+    const idle = store.connect("idle");
+    await idle.heartbeat(TTL);
+    store.setBy = 3 * DAY;
+    await other.heartbeat(TTL);
+    const mine = (await idle.create(session({ at: T0 }))).record.id;
+    await claimed(idle, mine);
+    expect((await other.get(mine))?.owner).toEqual({ nodeId: "idle", alive: true });
+  });
+});

@@ -1,0 +1,155 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BOUNDS, isWithin } from "../../src/domain/approvals/risk.ts";
+import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
+import { RUNGS } from "../../src/domain/approvals/rung.ts";
+import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
+import { limitsUnder } from "../../src/engine/operator.ts";
+import { judge } from "../../src/engine/rules/judge.ts";
+import { tighterPolicy } from "../../src/security/tighter-policy.ts";
+import { askOf } from "./step-walk.ts";
+
+/** What two servers allow, as one policy: it is never looser than either of them. */
+
+const RULES = [
+  "Bash",
+  "Bash(touch *)",
+  "Bash(npm test:*)",
+  "Read(~/secret/**)",
+  "Edit(src/**)",
+  "WebFetch",
+  "mcp__github",
+];
+const FOLDERS = ["/srv", "/srv/ours", "/home/ann"];
+const HOMES = ["/home/ann", "/home/bob"];
+
+const ms = fc.integer({ min: 0, max: 5_000 });
+const some = <T>(all: readonly T[]) => fc.subarray([...all]);
+const policies: fc.Arbitrary<SessionPolicy> = fc.record({
+  rules: fc.record({ allow: some(RULES), ask: some(RULES), deny: some(RULES) }),
+  home: fc.constantFrom(...HOMES),
+  callerApproves: fc.constantFrom(...BOUNDS),
+  allowsBypass: fc.boolean(),
+  sandbox: fc.constantFrom("off", "required"),
+  sandboxDomains: some(["a.example", "b.example"]),
+  mayNest: fc.boolean(),
+  ladder: fc.shuffledSubarray([...RUNGS]),
+  rungMs: fc.record({ user: ms, console: ms, webhook: ms }),
+  limits: fc.record({
+    askDeliveredMs: ms,
+    askMaxMs: ms,
+    askUnseenMs: ms,
+    turnMaxMs: ms,
+    inactivityMs: ms,
+    idleProcessMs: ms,
+    stopGraceMs: ms,
+  }),
+  places: fc.array(
+    fc.record({
+      allowDirs: some(FOLDERS),
+      trustDirs: some(FOLDERS),
+      trustsRecord: fc.boolean(),
+      spawnWrapper: some(["setpriv"]),
+    }),
+    { maxLength: 2 },
+  ),
+});
+
+const ASKS = [
+  askOf("r", { toolName: "Bash", input: { command: "touch x" } }),
+  askOf("r", { toolName: "Bash", input: { command: "npm test" } }),
+  askOf("r", { toolName: "Read", input: {}, paths: ["/home/ann/secret/key"] }),
+  askOf("r", { toolName: "Read", input: {}, paths: ["/home/bob/secret/key"] }),
+  askOf("r", { toolName: "Edit", input: {}, paths: ["/repo/src/a.ts"] }),
+  askOf("r", { toolName: "WebFetch", input: { url: "https://example.com" } }),
+];
+
+/** How strict a verdict is: allowed unasked, somebody asked as it is, asked whatever else says, denied. */
+const STRICTNESS: readonly (RuleBehavior | undefined)[] = ["allow", undefined, "ask", "deny"];
+const verdicts = (policy: SessionPolicy) =>
+  ASKS.map((ask) => STRICTNESS.indexOf(judge(ask, limitsUnder(policy).rules, "/repo")?.behavior));
+
+const beforeCaller = ({ ladder }: SessionPolicy) => ladder.slice(0, Math.max(0, ladder.indexOf("caller")));
+
+/** What of `policy` is looser than in `other`. */
+function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
+  const found: string[] = [];
+  const say = (what: string, isLooser: boolean) => void (isLooser && found.push(what));
+  const strict = verdicts(other);
+  say(
+    "rules",
+    verdicts(policy).some((strictness, index) => strictness < (strict[index] ?? 0)),
+  );
+  say("callerApproves", !isWithin(policy.callerApproves, other.callerApproves));
+  say("allowsBypass", policy.allowsBypass && !other.allowsBypass);
+  const isBound = other.sandbox === "required";
+  say("hosts", isBound && policy.sandboxDomains.some((domain) => !other.sandboxDomains.includes(domain)));
+  say("sandbox", policy.sandbox === "off" && other.sandbox === "required");
+  say("mayNest", policy.mayNest && !other.mayNest);
+  say(
+    "ladder",
+    policy.ladder.some((rung) => !other.ladder.includes(rung)),
+  );
+  const asked = beforeCaller(policy);
+  const isPassedOver = beforeCaller(other).some((rung) => policy.ladder.includes(rung) && !asked.includes(rung));
+  say("the caller's place", policy.ladder.includes("caller") && isPassedOver);
+  for (const rung of ["user", "console", "webhook"] as const) say(rung, policy.rungMs[rung] > other.rungMs[rung]);
+  for (const [name, value] of Object.entries(policy.limits)) {
+    say(name, value > other.limits[name as keyof SessionPolicy["limits"]]);
+  }
+  const kept = policy.places.map((each) => JSON.stringify(each));
+  say(
+    "places",
+    other.places.some((each) => !kept.includes(JSON.stringify(each))),
+  );
+  return found;
+}
+
+describe("the tighter of two policies", () => {
+  it("is looser in nothing than either, whichever of the two servers has the session now", () => {
+    fc.assert(
+      fc.property(policies, policies, (one, other) => {
+        for (const [stored, present] of [
+          [one, other],
+          [other, one],
+        ] as const) {
+          const both = tighterPolicy(stored, present);
+          expect(looser(both, stored)).toEqual([]);
+          expect(looser(both, present)).toEqual([]);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("of a policy and itself is that policy, so that a server goes on as it began", () => {
+    fc.assert(
+      fc.property(policies, (policy) => {
+        const places = [...new Map(policy.places.map((each) => [JSON.stringify(each), each])).values()];
+        expect(tighterPolicy(policy, policy)).toEqual({ ...policy, places });
+      }),
+    );
+  });
+
+  it("is the present one for a session that began before policies were stored", () => {
+    fc.assert(
+      fc.property(policies, (policy) => {
+        expect(tighterPolicy(undefined, policy)).toBe(policy);
+      }),
+    );
+  });
+
+  it("keeps rules about the home folder of the server that began the session, where that is another", () => {
+    const [ann, bob] = HOMES as [string, string];
+    const [policy] = fc.sample(policies, 1) as [SessionPolicy];
+    const rules = { allow: ["Read(~/a)"], ask: ["Edit(~)"], deny: ["Read(~/secret/**)", "Bash"] };
+    const stored = { ...policy, home: ann, rules };
+    const both = tighterPolicy(stored, { ...policy, home: bob, rules });
+    expect(both.rules).toEqual({
+      allow: [],
+      ask: ["Edit(//home/ann)", "Edit(~)"],
+      deny: ["Read(//home/ann/secret/**)", "Bash", "Read(~/secret/**)"],
+    });
+    for (const text of both.rules.deny) expect(parseRule(text, "deny").ok).toBe(true);
+  });
+});
