@@ -1,0 +1,111 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { leaveDaemons, type Kind } from "../server/daemons.ts";
+import type { Server } from "../server/server.ts";
+import { createWorld, type World } from "../server/world.ts";
+
+/** What a server that was killed could not end, and whose it is. */
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld();
+});
+afterEach(async () => world.closeServers());
+afterAll(async () => world.close());
+
+const LASTING: readonly Kind[] = ["setsid", "env -i setsid"];
+const WITH_SPARE = { CLAUDE_CODE_MCP_SPARES: "1" };
+
+function childrenOf(server: Server): string[] {
+  const path = `/proc/${String(server.pid)}/task/${String(server.pid)}/children`;
+  return readFileSync(path, "utf8").trim().split(" ");
+}
+
+function commandOf(pid: string): string {
+  const path = `/proc/${pid}/cmdline`;
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
+}
+
+/** Nobody outlives the server then who could end what is left. */
+async function killWithReaper(server: Server): Promise<void> {
+  const reapers = childrenOf(server).filter((pid) => commandOf(pid).includes("reaper-process.js"));
+  expect(reapers).toHaveLength(1);
+  for (const pid of reapers) process.kill(Number(pid), "SIGKILL");
+  process.kill(server.pid, "SIGKILL");
+  await server.gone;
+}
+
+/** The Claude Codes of a server, its spare among them, by their process ids. */
+function agentsOf(server: Server): string[] {
+  return childrenOf(server).filter((pid) => commandOf(pid).includes("stream-json"));
+}
+
+async function withSpare(server: Server): Promise<void> {
+  await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
+  await expect.poll(() => server.stderr()).toContain("a spare waits");
+}
+
+it.each([15, 18, 21, 24])(
+  "stdin ends and SIGKILL follows %d ms later, while a session and a spare are ended: nothing is left, stopped or not",
+  async (ms) => {
+    const server = await world.server({ env: WITH_SPARE });
+    await withSpare(server);
+    expect(world.processes().length).toBeGreaterThan(1);
+    const closed = server.close();
+    await sleep(ms);
+    process.kill(server.pid, "SIGKILL");
+    await closed;
+    await world.quiet(10_000);
+  },
+);
+
+it("a Claude Code that was stopped, and hears nothing of the server's death, is ended by the next server", async () => {
+  const server = await world.server({ env: WITH_SPARE });
+  await withSpare(server);
+  const stopped = world.processes().filter(({ command }) => !command.includes("reaper-process"));
+  for (const { pid } of stopped) process.kill(pid, "SIGSTOP");
+  await killWithReaper(server);
+  await sleep(500);
+  expect(world.processes().map(({ pid }) => pid)).toEqual(expect.arrayContaining(stopped.map(({ pid }) => pid)));
+  const next = await world.server();
+  await next.call("claude_code_session", { action: "list" });
+  await world.quiet(10_000);
+});
+
+it("a server ends what a dead one of its store has left, and nothing that is anybody else's", async () => {
+  const elsewhere = ["--store", join(world.folder(), "store.db")];
+  const [dead, foreign, neighbour, inMemory] = await Promise.all([
+    world.server(),
+    world.server({ args: elsewhere }),
+    world.server({ env: WITH_SPARE }),
+    world.server({ args: ["--store", "memory:"] }),
+  ]);
+  const leave = async (server: Server, advanced?: Record<string, unknown>) =>
+    leaveDaemons(server, { cwd: world.folder(), kinds: LASTING, ...(advanced && { advanced }) });
+  const left = await leave(dead);
+  const theirs = {
+    "a dead server of another store": await leave(foreign),
+    "a neighbour": await leave(neighbour),
+    "a session that is not kept": await leave(neighbour, { persistSession: false }),
+    "a server with its store in memory": await leave(inMemory),
+  };
+  await expect.poll(() => neighbour.stderr()).toContain("a spare waits");
+  await killWithReaper(dead);
+  await killWithReaper(foreign);
+  await expect.poll(() => world.processes().length).toBeGreaterThan(0);
+  // By kind: for an instant between fork and exec, a process that a daemon starts looks like that daemon.
+  const living = () => Object.entries(theirs).map(([whose, daemons]) => [whose, daemons.kinds()]);
+  const before = living();
+  const agents = agentsOf(neighbour);
+  expect(agents.length).toBeGreaterThan(0);
+
+  const next = await world.server();
+  await next.call("claude_code_session", { action: "list" });
+  expect(await left.leftAfter(10_000)).toEqual([]);
+  expect(living()).toEqual(before);
+  expect(agentsOf(neighbour)).toEqual(expect.arrayContaining(agents));
+  for (const each of Object.values(theirs)) each.kill();
+});
