@@ -73,8 +73,9 @@ describe("Claude Code is wedged", () => {
       cwd: world.folder(),
       allowedTools: ["Bash"],
     });
-    while (!world.processes().some((process) => process.command.startsWith("node -e")))
-      await new Promise((r) => setTimeout(r, 20));
+    await expect
+      .poll(() => world.processes().some((process) => process.command.startsWith("node -e")), { timeout: 30_000 })
+      .toBe(true);
     const claude = world.processes().find((process) => process.command.includes(sessionId));
     process.kill(claude?.pid ?? Number.NaN, "SIGSTOP");
     const ended = await server.end(sessionId);

@@ -92,7 +92,8 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         });
         const watcher = new Watcher(server);
         const watching = watcher.follow(sessionId);
-        while (!world.processes().some(({ command }) => command.includes(sessionId))) await sleep(10);
+        const isRunning = () => world.processes().some(({ command }) => command.includes(sessionId));
+        await expect.poll(isRunning, { timeout: 30_000, interval: 10 }).toBe(true);
         await sleep(random() * LONGEST_MS);
         const claude = world.processes().find(({ command }) => command.includes(sessionId));
         if (claude) process.kill(claude.pid, "SIGKILL");
@@ -100,7 +101,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         // One that was killed after its turn had ended is noticed a moment later; a prompt in that moment would be lost with it.
         const get = { action: "get", sessionId };
         const isLive = async () => (await server.call("claude_code_session", get)).sessions[0]?.["processLive"];
-        while (claude && (await isLive()) === true) await sleep(20);
+        if (claude) await expect.poll(isLive, { timeout: 30_000, interval: 20 }).not.toBe(true);
         const after = await server.end(sessionId);
         found[after.status] = (found[after.status] ?? 0) + 1;
         expect(`${after.status} ${after.result?.errorSubtype ?? ""}`).toMatch(/^(idle $|error (lost|start_failed)$)/);

@@ -52,7 +52,7 @@ describe("a permission that is open while the server dies", () => {
     });
     await waitForAsk(server, sessionId);
     // Claude Code writes down what happened some moments after it.
-    while (!world.transcript(sessionId).includes('"type":"tool_result"')) await new Promise((r) => setTimeout(r, 20));
+    await expect.poll(() => world.transcript(sessionId), { timeout: 30_000 }).toContain('"type":"tool_result"');
     await killAll(server, world);
 
     const next = await world.server();
@@ -92,7 +92,7 @@ describe("a server that dies before Claude Code has written the prompt down", ()
     for (const { pid } of world.processes()) process.kill(pid, "SIGKILL");
     const isLive = async () =>
       (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["processLive"];
-    while ((await isLive()) === true) await new Promise((r) => setTimeout(r, 20));
+    await expect.poll(isLive, { timeout: 30_000 }).not.toBe(true);
 
     const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
     const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;

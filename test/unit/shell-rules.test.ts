@@ -47,6 +47,10 @@ const EVERYDAY: readonly string[] = [
   "n=$(git rev-parse HEAD); echo $n",
   "tsc --noEmit",
   "command -v node",
+  "install -m 644 -D x y/x",
+  "g++ -O2 -o a a.cc",
+  "gcc-12 -c a.c",
+  "ssh-keygen -l -f key.pub",
 ];
 
 const SIGNS = "$(){}[]`'\"\\<>|&;! \n#*?~=:@,-+";

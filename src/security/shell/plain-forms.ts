@@ -117,6 +117,8 @@ const counts: Form = (args) => !args.some((word) => word !== undefined && /\$|`|
 /** Names of tasks alone. */
 const tasks: Form = (args) => isWritten(args) && args.every((word) => /^[\w.][\w.-]*$/.test(word));
 
+const compiler = without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs");
+
 const docker = only("build images info inspect logs port ps pull rm rmi stats stop top version volume", without(NONE));
 
 export const PLAIN_FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
@@ -146,6 +148,7 @@ export const PLAIN_FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
   ["gawk", ofAwk],
   ["mawk", ofAwk],
   ["nawk", ofAwk],
+  ["original-awk", ofAwk],
   ["python", ofPython],
   ["pypy", ofPython],
   ["node", (args) => aFile(args) || aVersion(args)],
@@ -200,9 +203,13 @@ export const PLAIN_FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
   ["ag", without(NONE, "pager")],
   ["ack", without(NONE, "pager", "ackrc")],
   ["openssl", without(/^-?(?:engine|provider|config)/)],
-  ["cc", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
-  ["gcc", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
-  ["g++", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
-  ["clang", without(/^-(?:wrapper|B|fplugin|specs|Xclang|load)|^@/, "specs")],
+  ["cc", compiler],
+  ["c++", compiler],
+  ["cpp", compiler],
+  ["gcc", compiler],
+  ["g++", compiler],
+  ["clang", compiler],
+  ["clang++", compiler],
+  ["install", without(/^-[A-Za-z]*s/, "strip", "strip-program")],
   ["ld", without(/^-+plugin|^@/)],
 ]);
