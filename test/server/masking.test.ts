@@ -9,6 +9,7 @@ import type { SessionEvent } from "../../src/domain/event.ts";
 import { createMasker } from "../../src/log/mask.ts";
 import type { Answer } from "./connection.ts";
 import type { Server } from "./server.ts";
+import { run } from "./sessions-run.ts";
 import { createWorld, type World } from "./world.ts";
 
 const TOKEN = "tok-12345-very-secret";
@@ -61,17 +62,37 @@ describe("secrets", () => {
       ];
     });
     writeFileSync(join(cwd, "keys.txt"), ALL);
+    // Of what a hook says 4,000 characters are kept: that cut falls into the token.
+    const hook = {
+      type: "command",
+      command: `printf "%03992d" 0; printenv MY_API_TOKEN; cat ${join(cwd, "keys.txt")}`,
+    };
+    const settings = { hooks: { PreToolUse: [{ matcher: "Bash", hooks: [hook] }] } };
+    writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
     const allowedTools = ["Bash", "Write", "Edit"];
-    const { sessionId } = await server.call("claude_code", { prompt: "Look around.", cwd, allowedTools });
+    const start = { prompt: "Look around.", cwd, allowedTools, advanced: { includeHookEvents: true } };
+    const { sessionId } = await server.call("claude_code", start);
     const done = await server.end(sessionId);
     expect(done).toMatchObject({ status: "idle", result: { isError: false } });
     expect(done.result?.result).toBe("I have found token [masked], key [masked], and\n[masked]\nthat is all");
+
+    writeFileSync(join(world.configFolder, "settings.json"), "{}");
 
     const { events } = await everything(server, sessionId);
     const outputs = events.map(({ data }) => data["output"]);
     expect(outputs).toContainEqual(expect.stringMatching(/^\[masked\]\ntoken \[masked\], key \[masked\], and\n/));
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe(`a\n${ALL}\nb\n`);
     expect(found(world.transcript(sessionId))).toEqual(SECRETS);
+
+    const store = ["--store", join(cwd, "sessions.db")];
+    const printed = await Promise.all([
+      run(["show", sessionId, "--json", ...store]),
+      run(["export", sessionId, ...store]),
+    ]);
+    expect(printed.map(({ status }) => status)).toEqual([0, 0]);
+    expect(printed.map(({ stdout }) => found(stdout))).toEqual([[], []]);
+    // Nor the part of the token that stands in front of the cut.
+    expect(printed[1]?.stdout).toMatch(/0{3992}\[masked\]?"/);
 
     expect(stored()).toContain("I have found token [masked]");
     expect(stored()).toMatch(/"structuredPatch".*"\+\[masked\]"/);
