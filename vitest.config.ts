@@ -9,7 +9,11 @@ export default defineConfig({
     // Far above what is ever waited for: a slow machine is no failure.
     expect: { poll: { timeout: 15_000 } },
     projects: [
-      { extends: true, test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
+      {
+        extends: true,
+        // What is imported serves all files of a worker: no test changes a module.
+        test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000, isolate: false },
+      },
       {
         extends: true,
         test: {

@@ -256,7 +256,8 @@ describe.skipIf(process.platform === "win32")("a wrapper before the command", ()
       const { signal } = new AbortController();
       let spawned: Spawned | undefined;
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
-      const server = { store: "a store", pid: process.pid, startedAt: "1" };
+      // A mark of its own: what the other run's kill still sweeps would be this one's.
+      const server = { store: `reaper: ${String(forceReaper)}`, pid: process.pid, startedAt: "1" };
       const child = new Spawner({ forceReaper, server }).spawn(
         { ...request, env, signal },
         (each) => (spawned = each),
