@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
+import { Registry } from "prom-client";
 import { describe, expect, it, vi } from "vitest";
 
 import { sessions } from "../../src/cli/sessions.ts";
@@ -9,6 +10,7 @@ import { loadConfig, unknownVariables } from "../../src/config/load.ts";
 import { PrincipalTerms } from "../../src/config/principals/terms.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import { readPackage } from "../../src/config/version.ts";
+import { instruments } from "../../src/http/metrics/instruments.ts";
 import { defaultStorePath } from "../../src/store/open.ts";
 import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../documents.ts";
 
@@ -105,6 +107,26 @@ describe("a command in a document", () => {
 it("a variable of ours that a document names is one that has an effect", () => {
   const ofAll = DOCUMENTS.flatMap(({ text }) => text.match(/\bCLAUDE_CODE_MCP_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []);
   expect(unknownVariables(Object.fromEntries(ofAll.map((variable) => [variable, ""])))).toEqual([]);
+});
+
+it("a flag that a document names by itself is one of ours, or of a program that is named with it", () => {
+  const OF_COMMANDS = "cwd flag force format json keep limit live older-than output port since status text version yes";
+  const OF_OTHERS = "allow-http cpu-prof max-semi-space-size notify- omit preserve-env project rm rounds";
+  const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);
+  const named = DOCUMENTS.flatMap(({ text }) =>
+    [...text.matchAll(/`--([a-z-]+)[^`\n]*`/g)].map(([, flag = ""]) => flag),
+  );
+  const others = new Set(OF_OTHERS.split(" "));
+  expect([...new Set(named)].filter((flag) => !ours.has(flag) && !others.has(flag))).toEqual([]);
+});
+
+it("a metric that a document names is one that is measured", async () => {
+  const registry = new Registry();
+  instruments(registry);
+  const measured = (await registry.getMetricsAsJSON()).map((metric) => metric.name);
+  const named = DOCUMENTS.flatMap(({ text }) => text.match(/\bclaude_code_mcp_[a-z_]+/g) ?? []);
+  const bare = named.map((metric) => metric.replace(/_(?:bucket|count|sum)$/, ""));
+  expect([...new Set(bare)].filter((metric) => !measured.includes(metric))).toEqual([]);
 });
 
 describe("docs/installation.md", () => {
