@@ -75,7 +75,9 @@ function settingsTable() {
 }
 
 function parameterTable(name) {
-  const tool = toolsOf(["all"], { query: querySettings(Config.parse({})) }).find((each) => each.name === name);
+  const tool = toolsOf(["all"], { query: querySettings(Config.parse({})), gate: () => ({}) }).find(
+    (each) => each.name === name,
+  );
   return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
 }
 

@@ -138,7 +138,7 @@ export function createApp(settings: AppSettings): App {
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
     return { ...toolSettings(settings, callersAnswer), engine, bypass, audit, mask, reported, log };
   };
-  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, deps: onceReady(deps) });
+  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps: onceReady(deps) });
   const serveHttp = async (given?: ServerFactory): Promise<HttpServing> => {
     const { serveOverHttp } = await import("./app-http.ts");
     const start: HttpParts["start"] = async (over) => {
@@ -175,9 +175,9 @@ export function createApp(settings: AppSettings): App {
 /** What every client is served with. */
 function serverOptionsOf(
   { config, info }: AppSettings,
-  given: Pick<ServerOptions, "deps" | "log" | "reported" | "toolNames">,
+  { bypass, ...given }: Pick<ServerOptions, "deps" | "log" | "reported" | "toolNames"> & Pick<ToolDeps, "bypass">,
 ): ServerOptions {
-  const offer = onceReady(async () => offerOf(config));
+  const offer = onceReady(async () => offerOf(config, bypass));
   return {
     ...given,
     offer,
@@ -248,7 +248,7 @@ function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "t
   };
 }
 
-async function offerOf(config: Config): Promise<Offer> {
+async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
   const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
     import("./tools/toolsets.ts"),
     import("./tools/resources/library.ts"),
@@ -256,7 +256,8 @@ async function offerOf(config: Config): Promise<Offer> {
   ]);
   const query = querySettings(config);
   const prompts = promptsOf(namesOf(config.toolsets, query));
-  return { tools: toolsOf(config.toolsets, { query }), library: LIBRARY, prompts };
+  const gate = () => ({ allowsBypass: bypass.isAllowed(), bound: callerApprovesOf(config) });
+  return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
 }
 
 /** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */

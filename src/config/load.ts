@@ -90,7 +90,9 @@ function fromVariables(env: Environment): GivenByKey {
     // Clients hand on unset variables as empty ones. An empty list of directories is refused: it would allow everything.
     if (text === "" && setting.reading !== "directories") continue;
     const value =
-      setting.reading === "directories" ? absolute(text.split(delimiter), process.cwd()) : fromText(setting, text);
+      setting.reading === "directories"
+        ? absolute(directoriesIn(text), process.cwd())
+        : switched(setting, fromText(setting, text));
     given.set(setting.key, { value, from: setting.variable });
   }
   return given;
@@ -110,7 +112,8 @@ function fromFile(path: Given | undefined, readFile: (path: string) => string): 
     }
     const isList = setting.reading === "directories" && value !== ANYWHERE;
     const isPath = isList || (setting.reading === "path" && !isNoPath(setting, value));
-    given.set(key, { value: isPath ? absolute(value, dirname(name)) : value, from: `"${key}" in ${name}` });
+    const read = isPath ? absolute(value, dirname(name)) : switched(setting, value);
+    given.set(key, { value: read, from: `"${key}" in ${name}` });
   }
   return given;
 }
@@ -134,7 +137,22 @@ function parseFile(name: string, from: string, readFile: (path: string) => strin
 }
 
 /** A rule for a tool, Bash(echo a, b), is one word. */
-const BETWEEN_WORDS = /,(?![^(]*\))/;
+const COMMA = /,(?![^(]*\))/;
+
+/** The comma, and what separates directories on any system. */
+const ANY_SEPARATOR = /[,:;]/;
+
+/** As in PATH; a comma separates too where an absolute path follows it. A folder whose name ends in one takes the flag. */
+function directoriesIn(text: string): string[] {
+  return text.split(delimiter).flatMap((part) => part.split(/,(?=[~/\\]|[a-z]:[/\\])/i));
+}
+
+/** A flag that may stand alone is in a variable and in the file a switch as well. */
+function switched({ alone }: Setting, value: unknown): unknown {
+  if (alone === undefined) return value;
+  if (value === true || value === "true" || value === "1") return alone;
+  return value === false || value === "false" || value === "0" ? undefined : value;
+}
 
 /** The value that a file would hold; text that cannot be read so stays as it is, and the schema refuses it. */
 function fromText(setting: Setting, text: string): unknown {
@@ -149,7 +167,7 @@ function fromText(setting: Setting, text: string): unknown {
     case "directories":
       return absolute([text], process.cwd());
     case "words":
-      return text.split(BETWEEN_WORDS).map((word) => word.trim());
+      return text.split(setting.plainWords === true ? ANY_SEPARATOR : COMMA).map((word) => word.trim());
     case "json":
       return fromJson(text);
     case "text":

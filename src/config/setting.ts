@@ -34,6 +34,8 @@ export interface Setting extends About {
   readonly fallback: string;
   /** The value of a flag that stands alone, where it may. */
   readonly alone?: string | undefined;
+  /** No word of the list has a colon or a semicolon: they separate as well as a comma does. */
+  readonly plainWords?: boolean | undefined;
 }
 
 type Details = Omit<Setting, "key" | "inFile">;
@@ -90,7 +92,8 @@ export function text(fallback: string, about: About) {
 
 /** `alone` is the value of the flag without one; undefined where it needs one. */
 export function optionalText(fallback: string, alone: string | undefined, about: About) {
-  const allowed = "a text, not empty";
+  const switched = `; in a variable or the file also true or 1 for ${alone ?? ""}, and false or 0 for ${fallback}`;
+  const allowed = `a text, not empty${alone === undefined ? "" : switched}`;
   const placeholder = alone === undefined ? "<text>" : "[<text>]";
   return z
     .string()
@@ -172,8 +175,9 @@ export function choices<const T extends readonly [string, ...string[]]>(
       ...about,
       reading: "words",
       placeholder: "<a,b>",
-      allowed: `some of ${values.join(", ")} ${LISTED}`,
+      allowed: `some of ${values.join(", ")} (a list in a file; elsewhere separated by commas, colons or semicolons)`,
       fallback,
+      plainWords: true,
     });
 }
 
@@ -213,7 +217,7 @@ export const ANYWHERE = "any";
 
 /** With `orAnywhere` a file may say so; it reads as the empty list. */
 export function directories(fallback: string, about: About, orAnywhere = false) {
-  const list = "directories, none of them empty (a list in a file, separated as in PATH in a variable)";
+  const list = "directories, none of them empty (a list in a file; in a variable separated as in PATH, or by commas)";
   const allowed = orAnywhere ? `${list}, or "${ANYWHERE}" in a file` : list;
   const paths = z.array(z.string().min(1));
   return (orAnywhere ? z.union([z.literal(ANYWHERE).transform((): string[] => []), paths]) : paths)

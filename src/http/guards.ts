@@ -31,11 +31,14 @@ export function guardsFor(names: Names): readonly Guard[] {
   ];
 }
 
+/** Asked by the address of a pod or a container, which nobody knows beforehand; they tell a stranger nothing to act on. */
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
+
 /** A name that leads here without our knowing it is one that somebody else has pointed here. */
 function knownHost({ hosts }: Names): Guard["refusal"] {
-  return ({ headers }) => {
+  return ({ headers, url }) => {
     const host = headers.get("host") ?? "";
-    if (hosts.has(hostOf(host))) return undefined;
+    if (hosts.has(hostOf(host)) || PROBES.has(new URL(url).pathname)) return undefined;
     return refuse(403, "unknown_host", "This server is not known by that host name. Name it with --allow-host.");
   };
 }

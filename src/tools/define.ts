@@ -103,7 +103,8 @@ export interface Answered {
 interface ToolDefinition<I extends z.ZodObject> {
   readonly name: string;
   readonly title: string;
-  readonly description: string;
+  /** A function where it says how something stands that can change. */
+  readonly description: string | (() => string);
   readonly input: I;
   /** Names of `input` that are accepted but not offered. */
   readonly unlisted?: readonly string[];
@@ -138,7 +139,9 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
   return {
     name,
     title,
-    description,
+    get description() {
+      return typeof description === "function" ? description() : description;
+    },
     annotations,
     scope,
     meta,

@@ -13,12 +13,14 @@ import { claudeCodeConfigure } from "./configure/claude-code-configure.ts";
 import type { Tool } from "./define.ts";
 import { namesOf, type ToolName, type Toolset } from "./listed.ts";
 import { claudeCodeQuery } from "./query/claude-code-query.ts";
-import type { QuerySettings } from "./query/settings.ts";
+import type { ModeGate, QuerySettings } from "./query/settings.ts";
 
 /** The tools behind the names. What a tool does is its own matter; that it is listed is decided in listed.ts. */
 
 export interface ToolsetSettings {
   readonly query: QuerySettings;
+  /** How the gate to the modes stands, for callers who may approve as much as the operator lets any. */
+  readonly gate: () => ModeGate;
 }
 
 const TOOLS: Readonly<Record<ToolName, Tool | ((settings: ToolsetSettings) => Tool)>> = {
@@ -26,7 +28,7 @@ const TOOLS: Readonly<Record<ToolName, Tool | ((settings: ToolsetSettings) => To
   claude_code_reply: claudeCodeReply,
   claude_code_check: claudeCodeCheck,
   claude_code_session: claudeCodeSession,
-  claude_code_query: ({ query }) => claudeCodeQuery(query),
+  claude_code_query: ({ gate, query }) => claudeCodeQuery(query, gate),
   claude_session_create: claudeSessionCreate,
   claude_session_close: claudeSessionClose,
   claude_chat_query: claudeChatQuery,

@@ -24,7 +24,7 @@ let cwd: string;
 let sessionId = SESSION;
 beforeAll(async () => {
   world = await createWorld();
-  server = await world.server({ args: ["--toolsets", "all"] });
+  server = await world.server({ args: ["--toolsets", "all", "--allow-rules", "Bash(touch a.txt)"] });
   cwd = world.folder();
   writeFileSync(join(cwd, "note.txt"), "The tide is low.\n");
 });
@@ -64,15 +64,17 @@ function isLike(example: unknown, found: unknown): boolean {
   if (typeof example !== "object" || example === null) return typeof example === typeof found;
   if (typeof found !== "object" || found === null) return false;
   const isSame = (name: string) =>
-    !["type", "subtype"].includes(name) || Reflect.get(example, name) === Reflect.get(found, name);
+    !["type", "subtype", "decision", "by"].includes(name) || Reflect.get(example, name) === Reflect.get(found, name);
   return Object.entries(example).every(([name, value]) => isSame(name) && isLike(value, Reflect.get(found, name)));
 }
 
+function shapesOf(text: string, name: string): { type: string; data?: unknown }[] {
+  const shapes = new RegExp(`<!-- shapes: ${name} -->\n\n\`\`\`json\n([^\`]+)\`\`\``).exec(text)?.[1];
+  return JSON.parse(shapes ?? "") as { type: string; data?: unknown }[];
+}
+
 describe("the events and messages of the page are like real ones", () => {
-  const shapes = (name: string) => {
-    const text = new RegExp(`<!-- shapes: ${name} -->\n\n\`\`\`json\n([^\`]+)\`\`\``).exec(page)?.[1];
-    return JSON.parse(text ?? "") as { type: string; data?: unknown }[];
-  };
+  const shapes = (name: string) => shapesOf(page, name);
   const script = [
     { tools: [{ name: "Bash", input: { command: "exit 3" } }] },
     { tools: [{ name: "Write", input: { file_path: "out.txt", content: "x" } }] },
@@ -88,7 +90,9 @@ describe("the events and messages of the page are like real ones", () => {
     const done = await server.call("claude_code_check", { ...answer, cursor: 1 });
     const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
     const { sessionId: failed } = await server.call("claude_code", refused);
-    const events = [...asked.events, ...done.events, ...(await server.end(failed)).events];
+    const { events: ofFailed, result } = await server.end(failed);
+    const events = [...asked.events, ...done.events, ...ofFailed];
+    expect(isLike(shapesOf(page, "failure"), [result])).toBe(true);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
@@ -97,6 +101,71 @@ describe("the events and messages of the page are like real ones", () => {
     const { data } = await stream(server, "claude_code_query", args);
     const messages = data["messages"] as object[];
     expect(shapes("messages").filter((shape) => !messages.some((each) => isLike(shape, each)))).toEqual([]);
+  });
+});
+
+describe("other pages say what is so", () => {
+  const textOf = (file: string) => readFileSync(file, "utf8");
+  const start = async (...commands: string[]) => {
+    const turns = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
+    return server.call("claude_code", { prompt: scriptTag([...turns, { text: "Fixed." }]), cwd, waitMs: 40_000 });
+  };
+
+  it("README's run, call by call", async () => {
+    const lines = [...textOf("README.md").matchAll(/^(claude_code\w*) +(\{.*\})\n +\/\/ (\{.*\})$/gm)];
+    const [first, poll, answer] = lines.map(([, tool = "", call = "", said = ""]) => ({ tool, call, said }));
+    expect(lines.map(([, tool]) => tool)).toEqual(["claude_code", "claude_code_check", "claude_code_check"]);
+    const prompt = `Fix the failing test ${scriptTag([{ tools: [{ name: "Bash", input: { command: "npm test" } }] }, { text: "Fixed: it passes." }])}`;
+    const args = JSON.parse(first?.call ?? "") as Record<string, unknown>;
+    const begun = await server.call(first?.tool ?? "", { ...args, prompt, cwd });
+    const ids = (call = "", requestId = "") =>
+      JSON.parse(call.replace("4b07…", begun.sessionId).replace("8c25…", requestId)) as Record<string, unknown>;
+    const asked = await server.call(poll?.tool ?? "", ids(poll?.call));
+    expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ summary: "Bash: npm test" }] });
+    const done = await server.call(answer?.tool ?? "", ids(answer?.call, asked.actions[0]?.requestId));
+    expect(done).toMatchObject({ status: "idle", result: { result: "Fixed: it passes." } });
+    const shown = [begun, asked, done].map((each) => JSON.stringify(each));
+    for (const [at, { said } = { said: "" }] of [first, poll, answer].entries()) {
+      const names = [...said.matchAll(/"(\w+)":/g)].map(([name]) => name);
+      expect(names.filter((name) => shown[at]?.includes(name) !== true)).toEqual([]);
+    }
+  });
+
+  it("how requests end, what a busy session is answered with, and what is taken back", async () => {
+    const { sessionId: id } = await start("touch a.txt", "npm test", "npm run lint");
+    const [{ requestId } = { requestId: "" }] = (await server.news(id)).actions;
+    const tools = textOf("docs/tools.md");
+    const [, example = ""] = /"error": "(Error \[SESSION_BUSY\][^"]*)"/.exec(tools) ?? [];
+    expect(await server.refusal("claude_code_reply", { sessionId: id, prompt: "x" })).toMatchObject({ text: example });
+    const answer = { action: "respond_permission", decision: "allow_for_session", sessionId: id, requestId };
+    const next = await server.call("claude_code_check", { ...answer, waitMs: 20_000 });
+    expect(next.actions).toMatchObject([{ summary: "Bash: npm run lint" }]);
+    const revoke = /\{ "action": "revoke".*\}/.exec(textOf("docs/approvals.md"))?.[0] ?? "";
+    const taken = { ...(JSON.parse(revoke) as object), sessionId: id };
+    const { message } = (await stream(server, "claude_code_session", taken)).data;
+    expect(message).toContain("Asked again from now on: Bash(npm test)");
+    await server.call("claude_code_session", { action: "interrupt", sessionId: id });
+    const { events } = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId: id,
+      until: "end",
+      cursor: 1,
+    });
+    const decisions = shapesOf(tools, "decisions");
+    const real = events.filter(({ type }) => type === "permission_result");
+    expect(decisions.filter((shape) => !real.some((each) => isLike(shape, each)))).toEqual([]);
+    // Told in mode full can be read alone, and nothing else: 1 is the prompt, 2 the start of the turn.
+    const whole = { action: "poll", sessionId: id, cursor: 1, waitMs: 0, responseMode: "full", maxBytes: 200_000 };
+    const { events: all } = await server.call("claude_code_check", whole);
+    const told = new Set(all.map((event) => event.id));
+    const last = Math.max(...told);
+    for (let eventId = 1; eventId <= last; eventId += 1) {
+      const read = server.client.callTool({
+        name: "claude_code_check",
+        arguments: { action: "poll", sessionId: id, eventId },
+      });
+      expect([eventId, (await read).isError !== true]).toEqual([eventId, told.has(eventId)]);
+    }
   });
 });
 

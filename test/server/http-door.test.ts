@@ -19,13 +19,18 @@ afterEach(async () => world.closeServers());
 afterAll(async () => world.close());
 
 /** As curl does it: `fetch` lets nobody choose the Host header. */
-async function raw(server: HttpServer, headers: Record<string, string>, body = JSON.stringify(INITIALIZE)) {
+async function raw(
+  server: HttpServer,
+  headers: Record<string, string>,
+  body: string | undefined = JSON.stringify(INITIALIZE),
+  path?: string,
+) {
   const own = { authorization: `Bearer ${server.token}`, accept: "application/json, text/event-stream" };
-  const sent = request(server.url, {
-    method: "POST",
+  const sent = request(path === undefined ? server.url : new URL(path, server.url), {
+    method: path === undefined ? "POST" : "GET",
     headers: { ...own, "content-type": "application/json", ...headers },
   });
-  sent.end(body);
+  sent.end(path === undefined ? body : undefined);
   const [answer] = (await once(sent, "response")) as [IncomingMessage];
   let text = "";
   for await (const chunk of answer.setEncoding("utf8")) {
@@ -74,6 +79,18 @@ describe("at the door", () => {
       expect(await raw(server, { host })).toMatchObject({ status: 403 });
     }
     expect((await raw(server, { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
+  });
+
+  it("probes are answered by any address, as a kubelet asks them by that of a pod; metrics take --allow-host", async () => {
+    server = await world.http({ args: ["--allow-host", "10.42.0.8"] });
+    const by = async (host: string, path: string) => raw(server, { host }, "", path);
+    for (const path of ["/healthz", "/readyz"]) expect((await by("10.42.0.7:7465", path)).status).toBe(200);
+    for (const path of ["/metrics", "/healthz/x", "/console/"])
+      expect(await by("10.42.0.7:7465", path)).toMatchObject({
+        status: 403,
+        text: expect.stringContaining("unknown_host") as string,
+      });
+    expect((await by("10.42.0.8:7465", "/metrics")).status).toBe(200);
   });
 
   it("a page of another site gets nothing done, with any type of body", async () => {

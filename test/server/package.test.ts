@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -26,9 +26,10 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 it("npm pack ships the built program, the documents and nothing else", () => {
-  const shipped = files.filter((path) => !path.startsWith("dist/")).toSorted();
+  const shipped = files.filter((path) => !/^(?:dist|examples)\//.test(path)).toSorted();
   expect(shipped).toMatchInlineSnapshot(`
     [
+      "AGENTS.md",
       "CHANGELOG.md",
       "CODE_OF_CONDUCT.md",
       "CONTRIBUTING.md",
@@ -45,6 +46,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/console.png",
       "docs/decisions.md",
       "docs/http.md",
+      "docs/installation.md",
       "docs/observability.md",
       "docs/reliability.md",
       "docs/scripted-model.md",
@@ -53,9 +55,12 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/states.md",
       "docs/tools.md",
       "docs/toolsets.md",
+      "docs/troubleshooting.md",
       "package.json",
     ]
   `);
+  const examples = readdirSync("examples/clients").map((file) => `examples/clients/${file}`);
+  expect(files.filter((path) => path.startsWith("examples/")).toSorted()).toEqual(examples.toSorted());
   const built = files.filter((path) => path.startsWith("dist/"));
   const rest = built.filter((path) => !path.endsWith(".js") && !/^dist\/console\/assets\/[\w-]+\.css$/.test(path));
   expect(rest.toSorted()).toEqual(["dist/THIRD-PARTY-NOTICES.txt", "dist/console/icon.svg", "dist/console/index.html"]);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { requestsOf } from "./one-turn.ts";
+import type { Server } from "./server.ts";
 import { stream } from "./streaming.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -24,6 +25,11 @@ async function querying(args: string[] = [], env: Record<string, string> = {}) {
   return world.server({ args: ["--toolsets", "query", ...args], env });
 }
 
+async function describedOf(server: Server): Promise<string> {
+  const { tools } = await server.client.listTools();
+  return tools.find(({ name }) => name === QUERY)?.description ?? "";
+}
+
 describe("what a query may do", () => {
   it("by `permissionMode` of `claude_code_query` is only what is allowed beforehand, unless the operator's gate is open; and the answer says so", async () => {
     const cwd = world.folder();
@@ -31,6 +37,7 @@ describe("what a query may do", () => {
     const denied = await stream(closed, QUERY, { prompt: writing(join(cwd, "a.txt")), cwd });
     expect(denied.data).toMatchObject({ permissionMode: "dontAsk", result: { success: true, summary: "Done." } });
     expect(denied.data["note"]).toContain("--allow-bypass");
+    expect(await describedOf(closed)).toContain("Defaults: permissionMode dontAsk (what no rule allows is denied),");
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
     expect(await closed.refusal(QUERY, { prompt: ok, cwd, permissionMode: "bypassPermissions" })).toMatchObject({
       code: "PERMISSION_DENIED",
@@ -41,6 +48,7 @@ describe("what a query may do", () => {
     expect(done.data).toMatchObject({ permissionMode: "bypassPermissions", result: { success: true } });
     expect(done.data).not.toHaveProperty("note");
     expect(existsSync(join(cwd, "b.txt"))).toBe(true);
+    expect(await describedOf(open)).toContain("Defaults: permissionMode bypassPermissions,");
   });
 
   it("is denied at once where nobody can answer, with a reason that Claude Code can act upon", async () => {

@@ -10,6 +10,7 @@ import type {
   WaitRequest,
 } from "../../src/engine/api.ts";
 import { querySettings } from "../../src/config/query.ts";
+import type { ToolsetSettings } from "../../src/tools/toolsets.ts";
 import { Config } from "../../src/config/schema.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { statusOf } from "../../src/domain/session.ts";
@@ -206,7 +207,10 @@ export class FakeEngine implements Engine {
 }
 
 /** What a server has whose operator has set nothing. */
-export const TOOLSET_SETTINGS = { query: querySettings(Config.parse({})) };
+export const TOOLSET_SETTINGS: ToolsetSettings = {
+  query: querySettings(Config.parse({})),
+  gate: () => ({ allowsBypass: false, bound: "all" }),
+};
 
 const NEWS = new Set(["turn.ended", "permission.asked", "question.asked"]);
 

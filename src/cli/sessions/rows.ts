@@ -39,9 +39,9 @@ export function summary(record: SessionRecord) {
   };
 }
 
-const HEAD = ["ID", "STATUS", "AGE", "TURNS", "COST", "FOLDER", "PROMPT"];
+const HEAD = ["ID", "STATUS", "AGE", "CALLS", "COST", "FOLDER", "PROMPT"];
 /** Columns of numbers, which stand to the right. */
-const RIGHT: ReadonlySet<string> = new Set(["AGE", "TURNS", "COST"]);
+const RIGHT: ReadonlySet<string> = new Set(["AGE", "CALLS", "COST"]);
 const [ID_LEAST, FOLDER_MOST, PROMPT_MOST, PROMPT_LEAST] = [8, 32, 60, 20];
 
 /** For people: as wide as the terminal, where it is one. */

@@ -14,7 +14,7 @@ import { formsOf, Prompt } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { answerQuery, errorOf, REST_SHARE } from "./answer.ts";
 import { Bundle } from "./bundle.ts";
-import type { QuerySettings } from "./settings.ts";
+import { modeInForce, type ModeGate, type QuerySettings } from "./settings.ts";
 import { MessageStream } from "./stream.ts";
 
 const NAME = "claude_code_query";
@@ -35,11 +35,12 @@ const Input = z.strictObject({
 type Input = z.infer<typeof Input>;
 
 /** Runs one prompt to its end: every message is sent while it comes, and the last of them are the answer (seed 003). */
-export function claudeCodeQuery(settings: QuerySettings): Tool {
+export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): Tool {
   return defineTool({
     name: NAME,
     title: "Query Claude Code",
-    description: `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings)}`,
+    description: () =>
+      `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings, gate())}`,
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     scope: "run",
@@ -123,7 +124,6 @@ async function rest(sessionId: string, call: ToolCall, { engine }: ToolDeps): Pr
   });
 }
 
-/** Seed 003 runs without asking where that may be, and elsewhere with what is allowed beforehand. */
 function modeOf(
   args: Input,
   settings: QuerySettings,
@@ -131,15 +131,12 @@ function modeOf(
   { bypass, callerApproves }: ToolDeps,
 ): { mode: PermissionMode; note?: string } {
   if (args.permissionMode !== undefined) return { mode: args.permissionMode };
-  const { permissionMode: mode } = settings;
-  const isClosed = mode === "bypassPermissions" && !bypass.isAllowed();
-  const bound = boundOf(callerApproves, call);
-  if (!isClosed && mayUseMode(mode, bound)) return { mode };
-  const why = isClosed
-    ? "The default, bypassPermissions, takes an operator who allows it (--allow-bypass)."
-    : `The default, ${mode}, lets more run unasked than this caller may approve (${bound}).`;
-  return { mode: "dontAsk", note: `permissionMode is dontAsk: what no rule allows is denied. ${why}` };
+  const gate = { allowsBypass: bypass.isAllowed(), bound: boundOf(callerApproves, call) };
+  const { mode, why } = modeInForce(settings.permissionMode, gate);
+  return why === undefined ? { mode } : { mode, note: `permissionMode is ${mode}: ${DENIES}. ${why}` };
 }
+
+const DENIES = "what no rule allows is denied";
 
 function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): SessionOptions {
   const { appendSystemPrompt: append, disallowedTools: denied } = args;
@@ -155,11 +152,12 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   };
 }
 
-/** The defaults of this server, for whoever decides what to give. */
-function inForce(settings: QuerySettings): string {
+/** The defaults of this server as they are now, for whoever decides what to give. */
+function inForce(settings: QuerySettings, gate: ModeGate): string {
+  const { mode, why } = modeInForce(settings.permissionMode, gate);
   const { allowedTools: allowed, cwd: folder, maxExecutionMs, maxMessages, maxTurns: turns } = settings;
   const known = [
-    `permissionMode ${settings.permissionMode}`,
+    `permissionMode ${mode}${why === undefined ? "" : ` (${DENIES})`}`,
     `maxMessages ${String(maxMessages)}`,
     `includeSystemMessages ${String(settings.includeSystemMessages)}`,
     ...(settings.model === undefined ? [] : [`model ${settings.model}`]),

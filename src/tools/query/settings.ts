@@ -1,4 +1,6 @@
+import type { Bound } from "../../domain/approvals/risk.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
+import { mayUseMode } from "../../engine/bounds/bound.ts";
 
 /** What the operator has set for claude_code_query, and for nothing else (seed 003's variables). */
 export interface QuerySettings {
@@ -14,4 +16,24 @@ export interface QuerySettings {
   readonly maxExecutionMs: number;
   /** The size of an answer, bytes of JSON. */
   readonly maxBytes: number;
+}
+
+/** What decides whether the operator's default mode may be used. */
+export interface ModeGate {
+  readonly allowsBypass: boolean;
+  /** The most that the caller may approve. */
+  readonly bound: Bound;
+}
+
+/** The mode of a query that names none, and why it is not the operator's default. Seed 003 runs without asking where it may. */
+export function modeInForce(
+  mode: PermissionMode,
+  { allowsBypass, bound }: ModeGate,
+): { mode: PermissionMode; why?: string } {
+  const isClosed = mode === "bypassPermissions" && !allowsBypass;
+  if (!isClosed && mayUseMode(mode, bound)) return { mode };
+  const why = isClosed
+    ? "The default, bypassPermissions, takes an operator who allows it (--allow-bypass)."
+    : `The default, ${mode}, lets more run unasked than this caller may approve (${bound}).`;
+  return { mode: "dontAsk", why };
 }

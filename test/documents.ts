@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** The documents of this project, for tests of what they say. */
+
+export interface Document {
+  readonly file: string;
+  readonly text: string;
+}
+
+export const DOCUMENTS: readonly Document[] = [
+  ...readdirSync("docs")
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join("docs", name)),
+  "README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "AGENTS.md",
+].map((file) => ({ file, text: readFileSync(file, "utf8") }));
+
+/** The fenced blocks of a language, with the documents that they stand in. */
+export function blocksOf(language: string): Document[] {
+  const fence = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``, "g");
+  return DOCUMENTS.flatMap(({ file, text }) =>
+    [...text.matchAll(fence)].map(([, block = ""]) => ({ file, text: block })),
+  );
+}
+
+/** Commands in blocks of a shell and in the text, each as it would be typed. */
+export function commandsOf(program: string): Document[] {
+  const inBlocks = blocksOf("sh").flatMap(({ file, text }) =>
+    text
+      .replaceAll(/\\\n\s*/g, "")
+      .split(/\n|&&|\|(?!\|)/)
+      .map((line) => ({ file, text: line.replace(/\s+#\s.*$/, "").trim() })),
+  );
+  const inText = DOCUMENTS.flatMap(({ file, text }) =>
+    [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => ({ file, text: code })),
+  );
+  return [...inBlocks, ...inText].filter(({ text }) => text.startsWith(`${program} `));
+}
+
+/** The words of a command, as a shell cuts it where nothing in it is expanded. */
+export function wordsOf(command: string): string[] {
+  return [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    ([, single, double, bare = ""]) => single ?? double ?? bare,
+  );
+}

@@ -1,0 +1,54 @@
+import { homedir } from "node:os";
+import { delimiter, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { loadConfig } from "../../src/config/load.ts";
+import type { Config } from "../../src/config/schema.ts";
+
+interface Sources {
+  argv?: string[];
+  env?: Record<string, string>;
+  file?: unknown;
+}
+
+function load({ argv = [], env = {}, file = {} }: Sources): Config {
+  const named = { CLAUDE_CODE_MCP_CONFIG: "/settings.json", ...env };
+  return loadConfig({ argv, env: named, readFile: () => JSON.stringify(file) });
+}
+
+describe("values", () => {
+  it("of a list take the separator of PATH and the comma alike, where no value can hold them", () => {
+    for (const text of ["agent,query", "agent:query", "agent;query"]) {
+      expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: text } }).toolsets).toEqual(["agent", "query"]);
+    }
+    const dirs = [resolve("/a"), resolve("/b, c"), join(homedir(), "d")];
+    const paths = ["/a", "/b, c", "~/d"];
+    expect(load({ env: { CLAUDE_CODE_MCP_ALLOW_DIRS: paths.join(",") } }).allowDirs).toEqual(dirs);
+    expect(load({ env: { CLAUDE_CODE_MCP_ALLOW_DIRS: paths.join(delimiter) } }).allowDirs).toEqual(dirs);
+    expect(load({ argv: ["--allow-dir", "/a,/b"] }).allowDirs).toEqual([resolve("/a,/b")]);
+    const rules = "Bash(git push:*),Skill(a:b)";
+    expect(load({ env: { CLAUDE_CODE_MCP_DENY_RULES: rules } }).denyRules).toEqual(rules.split(","));
+  });
+
+  it.each<[unknown, string | undefined]>([
+    ["1", "127.0.0.1:7465"],
+    ["true", "127.0.0.1:7465"],
+    ["0", undefined],
+    ["false", undefined],
+    ["7466", "7466"],
+    ["", "file:1"],
+  ])("of --http are a switch as well in a variable: %j", (text, http) => {
+    const file = { http: "file:1" };
+    expect(load({ env: { CLAUDE_CODE_MCP_HTTP: String(text) }, file }).http).toBe(http);
+  });
+
+  it("of --http are a switch as well in the file", () => {
+    expect(load({ file: { http: true } }).http).toBe("127.0.0.1:7465");
+    expect(load({ file: { http: false } }).http).toBeUndefined();
+    expect(() => load({ file: { http: 7465 } })).toThrow(
+      "is 7465: must be a text, not empty; in a variable or the file also true or 1 for 127.0.0.1:7465",
+    );
+    // A flag is taken as it stands: port 0 is a free one.
+    expect(load({ argv: ["--http", "0"] }).http).toBe("0");
+  });
+});
