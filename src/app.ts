@@ -17,6 +17,7 @@ import { createMcpServer } from "./mcp/server.ts";
 import { createStates } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import { realPathOf } from "./security/paths.ts";
+import { waitLimits } from "./tools/arguments/wait-limits.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { namesOf, tells, type ToolName } from "./tools/listed.ts";
@@ -183,7 +184,7 @@ function serverOptionsOf(
     offer,
     following: followingOf({ ...given, offer }),
     info,
-    limits: config,
+    limits: { maxWaitMs: config.maxWaitMs },
     states: createStates(),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
     logs: given.toolNames.some((name) => tells(name)),
@@ -215,7 +216,7 @@ function toolSettings(
     ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
     defaults: { cwd: startFolder },
-    limits: { maxWaitMs: config.maxWaitMs },
+    limits: waitLimits(config.maxWaitMs),
     callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },

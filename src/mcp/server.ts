@@ -60,14 +60,16 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
       return {};
     });
   }
+  /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
+  const said = () => ({ capabilities: server.getClientCapabilities(), client: server.getClientVersion(), logLevel });
+  /* oxlint-enable typescript/no-deprecated */
   const tools = async () => {
     const [{ toolAnswers }, { tools: all }] = await Promise.all([import("./tools.ts"), options.offer()]);
-    // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
-    return toolAnswers(all, () => ({ capabilities: server.getClientCapabilities(), logLevel }), options);
+    return toolAnswers(all, said, options);
   };
   const resources = async () => {
     const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);
-    return resourceAnswers(library, options);
+    return resourceAnswers(library, said, options);
   };
   server.setRequestHandler("tools/list", async (_, context) => (await tools()).list(context));
   server.setRequestHandler("tools/call", async ({ params }, context) => (await tools()).call(params, context));

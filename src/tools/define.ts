@@ -26,6 +26,8 @@ export interface Annotations {
 export interface ToolLimits {
   /** The longest that a call may block, ms. */
   readonly maxWaitMs: number;
+  /** The client bears a call for as long as it may block: one that waits is better than many that look. */
+  readonly prefersOneWait?: boolean;
 }
 
 /** The operator's gate to permission mode bypassPermissions. */
