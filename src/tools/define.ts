@@ -65,7 +65,7 @@ export interface ToolDeps {
   readonly audit: Audit | undefined;
   /** Learns from what is read; undefined where nobody is to be told. */
   readonly reported: ReportedTools | undefined;
-  readonly log: Pick<Logger, "error">;
+  readonly log: Pick<Logger, "error" | "info">;
   /** ms since the epoch. */
   now(): number;
 }
@@ -100,6 +100,10 @@ export interface Answered {
   readonly task?: TaskHead;
   /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
   readonly words?: readonly [string, ...string[]];
+  /** The work did not end well, and the answer says how far it came. */
+  readonly isError?: boolean;
+  /** What came of the work, for the audit log; without it what was asked for was done. */
+  readonly outcome?: string;
 }
 
 interface ToolDefinition<I extends z.ZodObject> {
@@ -114,6 +118,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly annotations: Annotations;
   /** What a caller needs for it; of a tool with actions, for each of them. */
   readonly scope: Scope | (z.output<I> extends { action: infer A extends string } ? Readonly<Record<A, Scope>> : never);
+  /** The call lasts as long as its turn: it is written down when it begins (blocking/record.ts) and when it ends. */
+  readonly isQuery?: true;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
@@ -128,6 +134,7 @@ export interface Tool {
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
   readonly takesAttachments: boolean;
+  readonly isQuery: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -136,7 +143,7 @@ export interface Tool {
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
   const { name, title, description, annotations, scope, meta, input } = definition;
-  const { unlisted = [], advertised = {} } = definition;
+  const { unlisted = [], advertised = {}, isQuery = false } = definition;
   return {
     name,
     title,
@@ -144,6 +151,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     annotations,
     scope,
     meta,
+    isQuery,
     takesAttachments: Object.hasOwn(input.shape, "attachments"),
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
@@ -159,12 +167,15 @@ export async function runTool(
   deps: ToolDeps,
 ): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
   const reply = await replyTo(tool, raw, call, deps);
+  // Its turn goes on behind the form.
+  if (tool.isQuery && "needsInput" in reply) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
   // Once: what it has done, it had done before its first form. A client need not come back with that.
-  const isNews = call.resumeState === undefined || known.isError;
+  const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
   const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
+  if (entry && tool.isQuery) deps.log.info("query ended", entry);
   return reply;
 }
 

@@ -11,6 +11,8 @@ export interface ToolReply {
   readonly more?: readonly string[];
   readonly structured: JsonObject;
   readonly isError: boolean;
+  /** For the audit log. */
+  readonly outcome?: string;
   /** Given where it goes on as a task. */
   readonly task?: TaskHead;
 }
@@ -19,16 +21,21 @@ export interface ToolReply {
 export type ReportFault = (id: string, error: unknown) => void;
 
 export function replyWith({
-  answer,
+  answer: structured,
+  isError = false,
+  outcome,
   task,
   words,
 }: {
   answer: JsonObject;
+  isError?: boolean;
+  outcome?: string;
   task?: TaskHead;
   words?: readonly [string, ...string[]];
 }): ToolReply {
-  const [text, ...more] = words ?? [JSON.stringify(answer)];
-  return { text, ...(more.length > 0 && { more }), structured: answer, isError: false, ...(task && { task }) };
+  const [text, ...more] = words ?? [JSON.stringify(structured)];
+  const about = { ...(outcome !== undefined && { outcome }), ...(task && { task }) };
+  return { text, ...(more.length > 0 && { more }), structured, isError, ...about };
 }
 
 /**

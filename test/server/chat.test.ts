@@ -246,14 +246,42 @@ describe("a query of the chat toolset", () => {
       process.kill(found?.pid ?? Number.NaN, "SIGKILL");
     };
     const prompt = `Use ${secret}. ${scriptTag(hanging)}`;
-    const { blocks, isError, logs } = await stream(server, "claude_chat_query", { sessionId, prompt }, { onLog: kill });
+    const streamed = await stream(server, "claude_chat_query", { sessionId, prompt }, { onLog: kill });
+    const { blocks, data: lost, isError, logs } = streamed;
     expect(isError).toBe(true);
-    expect(blocks[0]).toMatch(/^Error \[INTERNAL\]: .*lost/);
+    expect(blocks[0]).toMatch(/^Error: Claude Code ended with lost/);
+    expect(lost).toMatchObject({ isError: true, sessionId, status: "lost", finalText: "I begin." });
+    expect(lost).toHaveProperty("toolInvocations");
     const error = logs.find(({ level }) => level === "error");
     expect(error?.data).toMatchObject({ sessionId, prompt: expect.stringMatching(/^Use /) as string });
     expect(JSON.stringify(logs)).not.toContain(secret);
     expect(logs.at(-1)?.data).toBe(`${sessionId} completed`);
     expect(await data("claude_chat_query", { sessionId, prompt: say("Back.") })).toMatchObject({ finalText: "Back." });
+  });
+
+  it("that the API refuses is a failure that keeps what was done, and says whether to try again", async () => {
+    const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
+    const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
+    const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);
+    const { blocks, data: failed, isError, logs } = await stream(server, "claude_direct_query", { prompt });
+    expect(isError).toBe(true);
+    const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
+    expect(failed).toMatchObject({ isError: true, status: "failed", ...failure, metadata: { numTurns: 2 } });
+    expect(failed).toMatchObject({ toolInvocations: [{ name: "Read", success: false }] });
+    expect(failed).not.toHaveProperty("code");
+    expect(blocks[0]).toMatch(/^Error: Claude Code ended with access .*opens nothing/);
+    expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(failure);
+    const written = server
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes("claude_direct_query"));
+    const last = JSON.parse(written.at(-1) ?? "") as object;
+    expect(last).toMatchObject({
+      level: "info",
+      msg: "query ended",
+      outcome: "failed",
+      sessionId: failed["sessionId"],
+    });
   });
 
   it("has its text in its progress where a client takes no log notifications", async () => {

@@ -98,15 +98,40 @@ describe("a query that does not come to its own end", () => {
     expect(ended.result?.errorSubtype).toMatch(/interrupted|shutdown/);
   });
 
-  it("is told of as a failure, in a notification and in the result: the API refuses", async () => {
-    server = await world.server({ args: ["--toolsets", "query"] });
-    const prompt = scriptTag([{ error: { status: 401, times: 99 } }]);
-    const { data, logs } = await stream(server, QUERY, { prompt, cwd: world.folder() });
-    expect(data).toMatchObject({ status: "failed", result: { success: false, category: "access", retryable: false } });
+  it("is told of as a failure, in a notification, the result, the audit log and on stderr: the API refuses", async () => {
+    const auditLog = join(world.folder(), "audit.jsonl");
+    server = await world.server({ args: ["--toolsets", "query", "--audit-log", auditLog] });
+    const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
+    const { data, logs } = await stream(server, QUERY, { prompt: scriptTag([{ error }]), cwd: world.folder() });
+    const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
+    expect(data).toMatchObject({ status: "failed", result: { success: false, ...failure } });
     expect(logs.at(-1)?.level).toBe("error");
     const last = JSON.parse(String(logs.at(-1)?.data)) as object;
-    expect(last).toMatchObject({ type: "claude_code_error", sequence: logs.length });
+    expect(last).toMatchObject({ type: "claude_code_error", sequence: logs.length, ...failure });
+    const prompt = scriptTag([{ text: "Well." }]);
+    const { data: done } = await stream(server, QUERY, { prompt, cwd: world.folder() });
     expect(await server.refusal(QUERY, { prompt, cwd: "/nowhere/at/all" })).toMatchObject({ code: "INVALID_ARGUMENT" });
+
+    const entry = { principal: "local", tool: QUERY };
+    const [failed, well] = [data, done].map(({ sessionId }) => ({ ...entry, sessionId }));
+    const told = [
+      { ...failed, permissionMode: "dontAsk", outcome: "begun" },
+      { ...failed, outcome: "failed" },
+      { ...well, permissionMode: "dontAsk", outcome: "begun" },
+      { ...well, outcome: "ok" },
+      { ...entry, outcome: "INVALID_ARGUMENT" },
+    ];
+    const lines = (text: string) =>
+      text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines(readFileSync(auditLog, "utf8")).filter(({ tool }) => tool === QUERY)).toMatchObject(told);
+    const written = lines(server.stderr()).filter(({ msg }) => String(msg).startsWith("query "));
+    const words = ["query begun", "query ended"];
+    expect(written).toMatchObject(
+      told.map((each) => ({ ...each, level: "info", msg: words[each.outcome === "begun" ? 0 : 1] })),
+    );
   });
 
   it("says what it is at as progress where a client takes no log notifications", async () => {

@@ -228,7 +228,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     mask: (fields) => fields,
     reported: undefined,
     now: () => NOW,
-    log: { error: (_, fields) => void faults.push(fields ?? {}) },
+    log: { error: (_, fields) => void faults.push(fields ?? {}), info: () => undefined },
     faults,
   };
 }
