@@ -8,6 +8,7 @@ import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import type { FormAnswer, NeedsInput } from "./asking/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
+import type { ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
@@ -55,7 +56,9 @@ export interface ToolDeps {
   readonly bypass: BypassSwitch;
   /** Who is asked what Claude Code asks, in this order. */
   readonly ladder: readonly Rung[];
-  /** claude_code_check is listed: whoever calls can answer what is asked. */
+  /** The tools that callers have. */
+  readonly listed: readonly ToolName[];
+  /** claude_code_check is among them: whoever calls can answer what is asked. */
   readonly callersAnswer: boolean;
   /** What is begun is a task for clients that know such. */
   readonly offersTasks: boolean;
@@ -191,7 +194,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
     const report = call.signal.aborted
       ? () => undefined
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
-    return replyWithError(error, report, sessionIdOf(raw));
+    return replyWithError(error, report, { sessionId: sessionIdOf(raw), listed: deps.listed });
   }
 }
 

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
+import type { ToolName } from "./listed.ts";
+import { adviceWithin } from "./present/advice.ts";
 import { cutText } from "./present/size.ts";
 import type { TaskHead } from "./tasks/task-id.ts";
 
@@ -42,12 +44,18 @@ export function replyWith({
  * What a caller can act upon is said as it is. Anything else is a fault of ours, whose words may hold anything: the
  * caller gets an id to ask about, the log the rest.
  */
-export function replyWithError(error: unknown, report: ReportFault, sessionId?: string): ToolReply {
-  const known = asAppError(error, report);
-  const text = `Error [${known.code}]: ${known.message}`;
-  const about = known.sessionId ?? sessionId;
-  const structured = { isError: true, error: text, code: known.code, ...(about !== undefined && { sessionId: about }) };
+export function replyWithError(error: unknown, report: ReportFault, call: FailedCall = {}): ToolReply {
+  const { code, message, sessionId } = asAppError(error, report);
+  const text = `Error [${code}]: ${call.listed ? adviceWithin(code, message, call.listed) : message}`;
+  const about = sessionId ?? call.sessionId;
+  const structured = { isError: true, error: text, code, ...(about !== undefined && { sessionId: about }) };
   return { text, structured, isError: true };
+}
+
+interface FailedCall {
+  readonly sessionId?: string | undefined;
+  /** Advice names no other tools. */
+  readonly listed?: readonly ToolName[];
 }
 
 export function asAppError(error: unknown, report: ReportFault): AppError {

@@ -15,6 +15,7 @@ import type { SessionOptions } from "../../src/domain/options.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
+import { namesOf } from "../../src/tools/listed.ts";
 import { FakeSession, NOW } from "./tools-fake-session.ts";
 
 export class FakeEngine implements Engine {
@@ -223,6 +224,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     bypass: { isAllowed: () => false, set: () => undefined },
     ladder: ["caller"],
     callersAnswer: true,
+    listed: namesOf(["all"], { enabled: true }),
     offersTasks: true,
     audit: undefined,
     mask: (fields) => fields,
