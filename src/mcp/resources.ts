@@ -10,6 +10,7 @@ import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps } from "../tools/define.ts";
 import { asAppError, type ReportFault } from "../tools/errors.ts";
 import { requireScope } from "../tools/scope.ts";
+import type { ToolName } from "../tools/listed.ts";
 import { limitsOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { refusal } from "./refusal.ts";
@@ -18,6 +19,7 @@ import { find, type Found, type Library, type Reading } from "../tools/resources
 
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
+  readonly toolNames: readonly ToolName[];
   /** Resolved by the first read that needs what runs sessions. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
@@ -80,14 +82,14 @@ export async function subscribe(
   uri: string,
   context: ServerContext,
   subscriptions: Subscriptions,
-  log: ResourceOptions["log"],
+  { log, toolNames }: Pick<ResourceOptions, "log" | "toolNames">,
 ): Promise<void> {
   try {
     // Asking twice is asking once.
     if (!subscriptions.has(uri)) await subscriptions.add(uri, callerOf(context));
   } catch (error) {
     const report: ReportFault = (fault, cause) => log.error("a resource cannot be followed", { fault, error: cause });
-    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report));
+    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report, toolNames));
   }
 }
 
@@ -116,11 +118,9 @@ async function read(
     const text = await document.read(sessionId, query, reading, await options.deps());
     return { contents: [{ uri, mimeType: document.mimeType, text }] };
   } catch (error) {
-    const { log } = options;
-    throw refusal(
-      uri,
-      asAppError(error, (fault, cause) => log.error("a resource failed", { fault, uri, error: cause })),
-    );
+    const { log, toolNames } = options;
+    const report: ReportFault = (fault, cause) => log.error("a resource failed", { fault, uri, error: cause });
+    throw refusal(uri, asAppError(error, report, toolNames));
   }
 }
 

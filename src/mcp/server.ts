@@ -100,7 +100,7 @@ function promptLater({ server }: McpServer, options: ServerOptions): void {
  * Subscriptions of the 2025 era, which end with their connection; later clients listen instead, and never come here.
  * Returns what ends them.
  */
-function followLater({ server }: McpServer, { following, log }: ServerOptions): () => void {
+function followLater({ server }: McpServer, { following, log, toolNames }: ServerOptions): () => void {
   let opened: Subscriptions | undefined;
   const subscriptions = onceReady(async () => {
     const [made, all] = await Promise.all([import("./watch/subscriptions.ts"), following()]);
@@ -110,7 +110,7 @@ function followLater({ server }: McpServer, { following, log }: ServerOptions): 
   });
   server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, context) => {
     const [{ subscribe }, own] = await Promise.all([import("./resources.ts"), subscriptions()]);
-    await subscribe(uri, context, own, log);
+    await subscribe(uri, context, own, { log, toolNames });
     return {};
   });
   server.setRequestHandler("resources/unsubscribe", async ({ params: { uri } }) => {

@@ -45,8 +45,8 @@ export function replyWith({
  * caller gets an id to ask about, the log the rest.
  */
 export function replyWithError(error: unknown, report: ReportFault, call: FailedCall = {}): ToolReply {
-  const { code, message, sessionId } = asAppError(error, report);
-  const text = `Error [${code}]: ${call.listed ? adviceWithin(code, message, call.listed) : message}`;
+  const { code, message, sessionId } = asAppError(error, report, call.listed);
+  const text = `Error [${code}]: ${message}`;
   const about = sessionId ?? call.sessionId;
   const structured = { isError: true, error: text, code, ...(about !== undefined && { sessionId: about }) };
   return { text, structured, isError: true };
@@ -54,14 +54,14 @@ export function replyWithError(error: unknown, report: ReportFault, call: Failed
 
 interface FailedCall {
   readonly sessionId?: string | undefined;
-  /** Advice names no other tools. */
   readonly listed?: readonly ToolName[];
 }
 
-export function asAppError(error: unknown, report: ReportFault): AppError {
+/** Given what is listed, advice names no other tools. */
+export function asAppError(error: unknown, report: ReportFault, listed?: readonly ToolName[]): AppError {
   if (!(error instanceof AppError)) return fault(error, report);
   const { code, message, sessionId } = error;
-  const told = cutText(message, MESSAGE_BYTES);
+  const told = cutText(listed ? adviceWithin(code, message, listed) : message, MESSAGE_BYTES);
   return told === message ? error : new AppError(code, told, { ...(sessionId !== undefined && { sessionId }) });
 }
 

@@ -164,6 +164,15 @@ describe("a session of the chat toolset", () => {
     expect(answer.logs.at(-1)?.data).toBe(`${sessionId} completed`);
   });
 
+  it("that is not there is nowhere answered with tools that are not there", async () => {
+    const read = server.client.readResource({ uri: "session://00000000-0000-4000-8000-000000000000" });
+    await expect(read).rejects.toThrow(/There is no session .* Open one with claude_session_create\./);
+    const refused = await server.refusal("claude_chat_query", { sessionId: "none", prompt: "x" });
+    expect(refused.text).toBe(
+      "Error [SESSION_NOT_FOUND]: There is no session none. Open one with claude_session_create.",
+    );
+  });
+
   it("is closed with how many are left: `sessionId` of `claude_session_close`", async () => {
     const [first, second] = [await open(), await open()];
     const { activeSessions } = await data("claude_session_close", { sessionId: first });
