@@ -134,6 +134,32 @@ describe("a query that does not come to its own end", () => {
     );
   });
 
+  it("and a chat turn keeps what was done, says whether to try again, and is no INTERNAL", async () => {
+    server = await world.server({ args: ["--toolsets", "chat"] });
+    const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
+    const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
+    const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);
+    const { blocks, data: failed, isError, logs } = await stream(server, "claude_direct_query", { prompt });
+    expect(isError).toBe(true);
+    const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
+    expect(failed).toMatchObject({ isError: true, status: "failed", ...failure, metadata: { numTurns: 2 } });
+    expect(failed).toMatchObject({ toolInvocations: [{ name: "Read", success: false }] });
+    expect(failed).not.toHaveProperty("code");
+    expect(blocks[0]).toMatch(/^Error: Claude Code ended with access .*opens nothing/);
+    expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(failure);
+    const written = server
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes("claude_direct_query"));
+    const last = JSON.parse(written.at(-1) ?? "") as object;
+    expect(last).toMatchObject({
+      level: "info",
+      msg: "query ended",
+      outcome: "failed",
+      sessionId: failed["sessionId"],
+    });
+  });
+
   it("says what it is at as progress where a client takes no log notifications", async () => {
     server = await world.server({ args: ["--toolsets", "query"] });
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
