@@ -27,6 +27,7 @@ import type { Outcome } from "./notify/outbox.ts";
 import type { Notifier } from "./notify/notifier.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch } from "./tools/define.ts";
+import { canAnswer, switchIn, type ToolName } from "./tools/listed.ts";
 
 /** What runs sessions, put together; loaded by the first tool call. */
 
@@ -77,7 +78,7 @@ interface Means {
   readonly log: Logger;
   readonly masker: Masker;
   readonly bypass: BypassSwitch;
-  readonly callersAnswer: boolean;
+  readonly listed: readonly ToolName[];
 }
 
 export async function startEngine(settings: EngineSettings, means: Means): Promise<Running> {
@@ -123,7 +124,8 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     places: placesOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
-      callersAnswer: means.callersAnswer,
+      callersAnswer: canAnswer(means.listed),
+      switchedBy: switchIn(means.listed),
       callerApproves: callerApprovesOf(config),
       sandbox: config.sandbox,
       sandboxDomains: fenceOf(settings)?.domains ?? [],

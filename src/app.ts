@@ -17,9 +17,10 @@ import { createMcpServer } from "./mcp/server.ts";
 import { createStates } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import { realPathOf } from "./security/paths.ts";
+import { waitLimits } from "./tools/arguments/wait-limits.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
-import { namesOf, tells, type ToolName } from "./tools/listed.ts";
+import { canAnswer, namesOf, tells, type ToolName } from "./tools/listed.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { querySettings } from "./config/query.ts";
 
@@ -121,7 +122,6 @@ export function createApp(settings: AppSettings): App {
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   const toolNames = namesOf(config.toolsets, querySettings(config));
-  const callersAnswer = toolNames.includes(ANSWERING);
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   let running: Promise<Running> | undefined;
@@ -132,11 +132,11 @@ export function createApp(settings: AppSettings): App {
     const { startEngine } = await import("./app-engine.ts");
     running = connectStore(settings, log, overHttp?.ownUrls).then(async (backend) => {
       const self = { storeName: await storeNameOf(settings, backend), process: await thisProcess() };
-      return startEngine(settings, { backend, ...self, http: overHttp, audit, log, masker, bypass, callersAnswer });
+      return startEngine(settings, { backend, ...self, http: overHttp, audit, log, masker, bypass, listed: toolNames });
     });
     const { engine } = await running;
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
-    return { ...toolSettings(settings, callersAnswer), engine, bypass, audit, mask, reported, log };
+    return { ...toolSettings(settings, toolNames), engine, bypass, audit, mask, reported, log };
   };
   const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps: onceReady(deps) });
   const serveHttp = async (given?: ServerFactory): Promise<HttpServing> => {
@@ -183,7 +183,7 @@ function serverOptionsOf(
     offer,
     following: followingOf({ ...given, offer }),
     info,
-    limits: config,
+    limits: { maxWaitMs: config.maxWaitMs },
     states: createStates(),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
     logs: given.toolNames.some((name) => tells(name)),
@@ -195,7 +195,7 @@ const DAY_MS = 86_400_000;
 /** What tools learn of the configuration. */
 function toolSettings(
   { config, environment }: AppSettings,
-  callersAnswer: boolean,
+  listed: readonly ToolName[],
 ): Pick<
   ToolDeps,
   | "allows"
@@ -206,16 +206,18 @@ function toolSettings(
   | "folders"
   | "ladder"
   | "limits"
+  | "listed"
   | "now"
   | "offersTasks"
 > {
   return {
-    callersAnswer,
+    listed,
+    callersAnswer: canAnswer(listed),
     offersTasks: config.tasks === "auto",
     ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
     defaults: { cwd: startFolder },
-    limits: { maxWaitMs: config.maxWaitMs },
+    limits: waitLimits(config.maxWaitMs),
     callerApproves: callerApprovesOf(config),
     diskResume: { allowed: config.allowDiskResume, secret: resumeSecret(environment) },
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
@@ -275,9 +277,6 @@ async function end(started: Running | undefined): Promise<void> {
 
 /** What the webhook has not been told when all else has ended has so long, ms. */
 const NOTIFY_GRACE_MS = 2_000;
-
-/** The tool with which callers answer requests. */
-const ANSWERING: ToolName = "claude_code_check";
 
 function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;

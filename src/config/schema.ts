@@ -12,6 +12,7 @@ import {
   LONGEST_MS,
   milliseconds,
   optionalCount,
+  optionalMilliseconds,
   path,
   settingOf,
   storeLocation,
@@ -25,15 +26,12 @@ import type { Setting } from "./setting.ts";
  */
 
 const fields = {
-  maxWaitMs: milliseconds(
-    { least: 1_000, most: 3_600_000, fallback: 45_000 },
-    {
-      flag: "max-wait-ms",
-      variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
-      group: "Time",
-      meaning: "The longest that a waiting tool call may block.",
-    },
-  ),
+  maxWaitMs: optionalMilliseconds({ least: 1_000, most: 3_600_000 }, "45000; 1800000 where the client is Claude Code", {
+    flag: "max-wait-ms",
+    variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
+    group: "Time",
+    meaning: "The longest that a waiting tool call may block. What is given here holds for every client.",
+  }),
   turnMaxMs: milliseconds(
     { least: 1_000, most: LONGEST_MS, fallback: 14_400_000 },
     {

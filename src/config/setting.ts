@@ -48,31 +48,39 @@ interface Range {
   readonly fallback: number;
 }
 
-function whole({ least, most, fallback }: Range, unit: { name: string; placeholder: string }, about: About) {
-  const allowed = `a whole number${unit.name} from ${String(least)} to ${String(most)}`;
-  const { placeholder } = unit;
-  return z
-    .int()
-    .min(least)
-    .max(most)
-    .default(fallback)
-    .register(details, { ...about, reading: "number", placeholder, allowed, fallback: String(fallback) });
+const COUNT = { name: "", placeholder: "<n>" };
+const MILLISECONDS = { name: " of ms", placeholder: "<ms>" };
+type Unit = typeof COUNT;
+
+function whole({ least, most, fallback }: Range, unit: Unit, about: About) {
+  const told = { ...about, ...wordsOf({ least, most }, unit), fallback: String(fallback) };
+  return z.int().min(least).max(most).default(fallback).register(details, told);
 }
 
-export const count = (range: Range, about: About) => whole(range, { name: "", placeholder: "<n>" }, about);
-
-export function optionalCount({ least, most }: Omit<Range, "fallback">, fallback: string, about: About) {
-  const allowed = `a whole number from ${String(least)} to ${String(most)}`;
-  return z
-    .int()
-    .min(least)
-    .max(most)
-    .optional()
-    .register(details, { ...about, reading: "number", placeholder: "<n>", allowed, fallback });
+/** `fallback` says in words what holds where nothing is set. */
+function optionalWhole(
+  { least, most, fallback }: Omit<Range, "fallback"> & { fallback: string },
+  unit: Unit,
+  about: About,
+) {
+  const told = { ...about, ...wordsOf({ least, most }, unit), fallback };
+  return z.int().min(least).max(most).optional().register(details, told);
 }
 
-export const milliseconds = (range: Range, about: About) =>
-  whole(range, { name: " of ms", placeholder: "<ms>" }, about);
+function wordsOf({ least, most }: Omit<Range, "fallback">, { name, placeholder }: Unit) {
+  const allowed = `a whole number${name} from ${String(least)} to ${String(most)}`;
+  return { reading: "number" as const, placeholder, allowed };
+}
+
+export const count = (range: Range, about: About) => whole(range, COUNT, about);
+
+export const optionalCount = (range: Omit<Range, "fallback">, fallback: string, about: About) =>
+  optionalWhole({ ...range, fallback }, COUNT, about);
+
+export const milliseconds = (range: Range, about: About) => whole(range, MILLISECONDS, about);
+
+export const optionalMilliseconds = (range: Omit<Range, "fallback">, fallback: string, about: About) =>
+  optionalWhole({ ...range, fallback }, MILLISECONDS, about);
 
 export function toggle(about: About, fallback = false) {
   const allowed = "true or false (1 or 0 are understood too, except in a file)";

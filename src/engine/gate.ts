@@ -14,6 +14,8 @@ import type { SessionRecord } from "./ports.ts";
 /** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
 export interface Gate {
   allowsBypass(): boolean;
+  /** The tool by which a caller may open it, where there is one. */
+  readonly switchedBy?: string | undefined;
   /** Of the gate of one session: it began where bypassPermissions was not allowed. */
   readonly isBegunWithout?: boolean;
   /** The most that any caller may approve. */
@@ -72,7 +74,8 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
     const problem = "permissionMode bypassPermissions is not allowed in this session: it began where it was not";
     throw new AppError("PERMISSION_DENIED", `${problem}. Start a new session for it.`);
   }
-  const advice = "The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1.";
+  const byTool = gate.switchedBy === undefined ? "" : `, or ${gate.switchedBy} with action enable_bypass`;
+  const advice = `The operator allows it with --allow-bypass or CLAUDE_CODE_MCP_ALLOW_BYPASS=1${byTool}.`;
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
 }
 

@@ -1,13 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   inputResponse,
   PROTOCOL_VERSION_META_KEY,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
-import type { LogLevel, ToolCall } from "../tools/define.ts";
+import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -59,14 +61,22 @@ export function isLegacy({ mcpReq }: ServerContext): boolean {
 /** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
 export interface Said {
   readonly capabilities: unknown;
+  /** As it introduces itself. */
+  readonly client?: unknown;
   /** The least of the levels that it wants; undefined where it has said nothing. */
   readonly logLevel: string | undefined;
+}
+
+/** How long calls of this client may block. */
+export function limitsOf({ mcpReq }: ServerContext, { client }: Pick<Said, "client">, setMs?: number): ToolLimits {
+  const name = at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? client, "name");
+  return waitLimits(setMs, typeof name === "string" ? name : undefined);
 }
 
 /** `told` counts over all rounds of a call. */
 export function openCall(
   context: ServerContext,
-  { capabilities, logLevel }: Said,
+  { capabilities, logLevel }: Pick<Said, "capabilities" | "logLevel">,
   round: Round,
   told: { progress: number },
 ): OpenedCall {

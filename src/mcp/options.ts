@@ -1,5 +1,5 @@
 import type { Logger } from "../engine/ports.ts";
-import type { Tool, ToolDeps, ToolLimits } from "../tools/define.ts";
+import type { Tool, ToolDeps } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Prompt } from "../tools/prompts/define.ts";
@@ -28,7 +28,8 @@ export interface ServerOptions {
   readonly offer: () => Promise<Offer>;
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
-  readonly limits: ToolLimits;
+  /** What the operator has set; where he has not, the client decides (arguments/wait-limits.ts). */
+  readonly limits: { readonly maxWaitMs?: number | undefined };
   /** What calls that end with a form leave with their clients. */
   readonly states: States;
   /** Some tool tells what goes on in log notifications. */

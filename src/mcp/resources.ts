@@ -7,16 +7,19 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Caller, Scope } from "../domain/principal.ts";
 import type { Logger } from "../engine/ports.ts";
-import type { ToolDeps, ToolLimits } from "../tools/define.ts";
+import type { ToolDeps } from "../tools/define.ts";
 import { asAppError, type ReportFault } from "../tools/errors.ts";
 import { requireScope } from "../tools/scope.ts";
+import type { ToolName } from "../tools/listed.ts";
+import { limitsOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { refusal } from "./refusal.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
 
 interface ResourceOptions {
-  readonly limits: ToolLimits;
+  readonly limits: { readonly maxWaitMs?: number | undefined };
+  readonly toolNames: readonly ToolName[];
   /** Resolved by the first read that needs what runs sessions. */
   readonly deps: () => Promise<ToolDeps>;
   readonly log: Pick<Logger, "error">;
@@ -32,7 +35,11 @@ interface ResourceAnswers {
 const SCOPE: Scope = "read";
 
 /** Answers for what can be read. */
-export function resourceAnswers(library: Library, options: ResourceOptions): ResourceAnswers {
+export function resourceAnswers(
+  library: Library,
+  saidByClient: () => Pick<Said, "client">,
+  options: ResourceOptions,
+): ResourceAnswers {
   const { documents, pages } = library;
   const mayRead = (context: ServerContext) => callerOf(context).scopes.includes(SCOPE);
   return {
@@ -61,6 +68,10 @@ export function resourceAnswers(library: Library, options: ResourceOptions): Res
       await requireReading(uri, caller, options);
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), nothingAt(uri, library));
+      if ("page" in found) {
+        const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
+        return { contents: [{ uri, mimeType: found.page.mimeType, text: found.page.text(limits) }] };
+      }
       return read(uri, found, { ...caller, signal: context.mcpReq.signal }, options);
     },
   };
@@ -71,14 +82,14 @@ export async function subscribe(
   uri: string,
   context: ServerContext,
   subscriptions: Subscriptions,
-  log: ResourceOptions["log"],
+  { log, toolNames }: Pick<ResourceOptions, "log" | "toolNames">,
 ): Promise<void> {
   try {
     // Asking twice is asking once.
     if (!subscriptions.has(uri)) await subscriptions.add(uri, callerOf(context));
   } catch (error) {
     const report: ReportFault = (fault, cause) => log.error("a resource cannot be followed", { fault, error: cause });
-    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report));
+    throw refusal(uri.slice(0, URI_SHOWN), asAppError(error, report, toolNames));
   }
 }
 
@@ -98,24 +109,18 @@ async function requireReading(uri: string, caller: Caller, { deps }: ResourceOpt
 
 async function read(
   uri: string,
-  found: Found,
+  found: Exclude<Found, { page: unknown }>,
   reading: Reading,
   options: ResourceOptions,
 ): Promise<ReadResourceResult> {
-  if ("page" in found) {
-    const { mimeType } = found.page;
-    return { contents: [{ uri, mimeType, text: found.page.text(options.limits) }] };
-  }
   const { document, query, sessionId } = found;
   try {
     const text = await document.read(sessionId, query, reading, await options.deps());
     return { contents: [{ uri, mimeType: document.mimeType, text }] };
   } catch (error) {
-    const { log } = options;
-    throw refusal(
-      uri,
-      asAppError(error, (fault, cause) => log.error("a resource failed", { fault, uri, error: cause })),
-    );
+    const { log, toolNames } = options;
+    const report: ReportFault = (fault, cause) => log.error("a resource failed", { fault, uri, error: cause });
+    throw refusal(uri, asAppError(error, report, toolNames));
   }
 }
 

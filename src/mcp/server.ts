@@ -60,14 +60,16 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
       return {};
     });
   }
+  /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
+  const said = () => ({ capabilities: server.getClientCapabilities(), client: server.getClientVersion(), logLevel });
+  /* oxlint-enable typescript/no-deprecated */
   const tools = async () => {
     const [{ toolAnswers }, { tools: all }] = await Promise.all([import("./tools.ts"), options.offer()]);
-    // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
-    return toolAnswers(all, () => ({ capabilities: server.getClientCapabilities(), logLevel }), options);
+    return toolAnswers(all, said, options);
   };
   const resources = async () => {
     const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);
-    return resourceAnswers(library, options);
+    return resourceAnswers(library, said, options);
   };
   server.setRequestHandler("tools/list", async (_, context) => (await tools()).list(context));
   server.setRequestHandler("tools/call", async ({ params }, context) => (await tools()).call(params, context));
@@ -98,7 +100,7 @@ function promptLater({ server }: McpServer, options: ServerOptions): void {
  * Subscriptions of the 2025 era, which end with their connection; later clients listen instead, and never come here.
  * Returns what ends them.
  */
-function followLater({ server }: McpServer, { following, log }: ServerOptions): () => void {
+function followLater({ server }: McpServer, { following, log, toolNames }: ServerOptions): () => void {
   let opened: Subscriptions | undefined;
   const subscriptions = onceReady(async () => {
     const [made, all] = await Promise.all([import("./watch/subscriptions.ts"), following()]);
@@ -108,7 +110,7 @@ function followLater({ server }: McpServer, { following, log }: ServerOptions): 
   });
   server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, context) => {
     const [{ subscribe }, own] = await Promise.all([import("./resources.ts"), subscriptions()]);
-    await subscribe(uri, context, own, log);
+    await subscribe(uri, context, own, { log, toolNames });
     return {};
   });
   server.setRequestHandler("resources/unsubscribe", async ({ params: { uri } }) => {

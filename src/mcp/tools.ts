@@ -10,10 +10,10 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Caller, Scope } from "../domain/principal.ts";
 import type { NeedsInput } from "../tools/asking/needs-input.ts";
-import { runTool, type Tool, type ToolDeps } from "../tools/define.ts";
+import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
 import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";
-import { isLegacy, openCall, roundOf, type Said } from "./call.ts";
+import { isLegacy, limitsOf, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { askDuring, sendAway } from "./forms.ts";
 import type { ServerOptions } from "./options.ts";
@@ -30,16 +30,18 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
     // What a caller cannot use would only take up its context.
     list: (context) => {
       const caller = callerOf(context);
-      return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listed(tool, options)) };
+      const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
+      return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listed(tool, limits, options)) };
     },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
+      const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
       let round = roundOf(context);
       const told = { progress: 0 };
       for (;;) {
         const { call, settled } = openCall(context, saidByClient(), round, told);
-        const reply = await withDeps(options, async (deps) => runTool(tool, args, call, deps));
+        const reply = await withDeps(options, async (deps) => runTool(tool, args, call, { ...deps, limits }));
         await settled();
         if (!("needsInput" in reply)) return { ...resultOf(reply), ...taskOf(reply, options) };
         if (!isLegacy(context)) return sendAway(reply.needsInput, context, options.states);
@@ -59,7 +61,7 @@ export function resultOf({ isError, more = [], structured, text }: ToolReply): C
   return { content, structuredContent: structured, ...(isError && { isError }) };
 }
 
-function listed(tool: Tool, { limits, reported }: ServerOptions): ListToolsResult["tools"][number] {
+function listed(tool: Tool, limits: ToolLimits, { reported }: ServerOptions): ListToolsResult["tools"][number] {
   const { name, title, annotations, meta } = tool;
   return {
     name,

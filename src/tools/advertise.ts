@@ -24,18 +24,28 @@ interface Offer {
   readonly unlisted: readonly string[];
   /** Offered in place of what is derived, by name. */
   readonly advertised: Readonly<Record<string, JsonObject>>;
-  readonly limits: { readonly maxWaitMs: number };
+  readonly limits: { readonly maxWaitMs: number; readonly prefersOneWait?: boolean };
 }
 
 export function advertiseInput(schema: z.ZodObject, { unlisted, advertised, limits }: Offer): JsonObject {
   const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
-    const bound = name === "waitMs" ? { minimum: 0, maximum: limits.maxWaitMs } : {};
-    return [name, advertised[name] ?? { ...lean(property), ...bound }];
+    const own = lean(property);
+    return [name, advertised[name] ?? { ...own, ...(name === "waitMs" && waitOf(own, limits)) }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
+
+/** How long a call may wait differs from client to client. The advice takes the place of what the tool's own text says too. */
+function waitOf({ description }: JsonObject, { maxWaitMs, prefersOneWait }: Offer["limits"]): JsonObject {
+  const bound = { minimum: 0, maximum: maxWaitMs };
+  return prefersOneWait
+    ? { description: String(description).replace(/^.*?(?=Default: )/su, ONE_WAIT), ...bound }
+    : bound;
+}
+
+const ONE_WAIT = "ms; one long wait is best. ";
 
 /** Answers explain themselves: that there is an object is all that a client has to know beforehand. */
 export const ADVERTISED_OUTPUT: JsonObject = { type: "object" };

@@ -6,7 +6,7 @@ import type { Principal, Scope } from "../domain/principal.ts";
 export interface AuditEntry extends JsonObject {
   readonly principal: Principal;
   readonly tool: string;
-  /** "ok", or the code that it was refused with. */
+  /** "ok", the code that it was refused with, or what came of a query: "begun" first, then "ok" or how else it ended. */
   readonly outcome: string;
 }
 
@@ -34,10 +34,10 @@ interface AuditedCall {
 /** The entry of a call of a tool with these arguments; undefined when it has only read, unless that was refused. */
 export function entryOf(
   { principal, raw, scope, tool }: AuditedCall,
-  { isError, structured }: { isError: boolean; structured: JsonObject },
+  { isError, outcome: ended, structured }: { isError: boolean; outcome?: string; structured: JsonObject },
 ): AuditEntry | undefined {
   const about = Call.safeParse(raw).data ?? {};
-  const outcome = isError ? (CODE.safeParse(structured).data?.code ?? "error") : "ok";
+  const outcome = ended ?? (isError ? (CODE.safeParse(structured).data?.code ?? "error") : "ok");
   if (!isError && scope === "read") return undefined;
   return { principal, tool, ...about, ...Answer.safeParse(structured).data, outcome };
 }

@@ -8,6 +8,7 @@ import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
 import type { FormAnswer, NeedsInput } from "./asking/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
+import type { ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
@@ -26,6 +27,8 @@ export interface Annotations {
 export interface ToolLimits {
   /** The longest that a call may block, ms. */
   readonly maxWaitMs: number;
+  /** The client bears a call for as long as it may block: one that waits is better than many that look. */
+  readonly prefersOneWait?: boolean;
 }
 
 /** The operator's gate to permission mode bypassPermissions. */
@@ -53,7 +56,9 @@ export interface ToolDeps {
   readonly bypass: BypassSwitch;
   /** Who is asked what Claude Code asks, in this order. */
   readonly ladder: readonly Rung[];
-  /** claude_code_check is listed: whoever calls can answer what is asked. */
+  /** The tools that callers have. */
+  readonly listed: readonly ToolName[];
+  /** claude_code_check is among them: whoever calls can answer what is asked. */
   readonly callersAnswer: boolean;
   /** What is begun is a task for clients that know such. */
   readonly offersTasks: boolean;
@@ -63,7 +68,7 @@ export interface ToolDeps {
   readonly audit: Audit | undefined;
   /** Learns from what is read; undefined where nobody is to be told. */
   readonly reported: ReportedTools | undefined;
-  readonly log: Pick<Logger, "error">;
+  readonly log: Pick<Logger, "error" | "info">;
   /** ms since the epoch. */
   now(): number;
 }
@@ -98,6 +103,10 @@ export interface Answered {
   readonly task?: TaskHead;
   /** The answer in words, in place of its JSON: a block each. Together they say all that a caller needs of it. */
   readonly words?: readonly [string, ...string[]];
+  /** The work did not end well, and the answer says how far it came. */
+  readonly isError?: boolean;
+  /** What came of the work, for the audit log; without it what was asked for was done. */
+  readonly outcome?: string;
 }
 
 interface ToolDefinition<I extends z.ZodObject> {
@@ -113,6 +122,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly annotations: Annotations;
   /** What a caller needs for it; of a tool with actions, for each of them. */
   readonly scope: Scope | (z.output<I> extends { action: infer A extends string } ? Readonly<Record<A, Scope>> : never);
+  /** The call lasts as long as its turn: it is written down when it begins (blocking/record.ts) and when it ends. */
+  readonly isQuery?: true;
   /** Protocol metadata of the tool itself. */
   readonly meta?: JsonObject;
   handle(args: z.output<I>, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
@@ -127,6 +138,7 @@ export interface Tool {
   readonly scope: ToolScope;
   readonly meta: JsonObject | undefined;
   readonly takesAttachments: boolean;
+  readonly isQuery: boolean;
   inputSchema(limits: ToolLimits): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
@@ -135,7 +147,7 @@ export interface Tool {
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
   const { name, title, description, annotations, scope, meta, input } = definition;
-  const { unlisted = [], advertised = {} } = definition;
+  const { unlisted = [], advertised = {}, isQuery = false } = definition;
   return {
     name,
     title,
@@ -145,6 +157,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     annotations,
     scope,
     meta,
+    isQuery,
     takesAttachments: Object.hasOwn(input.shape, "attachments"),
     inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
     outputSchema: () => ADVERTISED_OUTPUT,
@@ -160,12 +173,15 @@ export async function runTool(
   deps: ToolDeps,
 ): Promise<ToolReply | { readonly needsInput: NeedsInput }> {
   const reply = await replyTo(tool, raw, call, deps);
+  // Its turn goes on behind the form.
+  if (tool.isQuery && "needsInput" in reply) return reply;
   const known =
     "needsInput" in reply ? { isError: false, structured: { sessionId: reply.needsInput.sessionId } } : reply;
   // Once: what it has done, it had done before its first form. A client need not come back with that.
-  const isNews = call.resumeState === undefined || known.isError;
+  const isNews = call.resumeState === undefined || known.isError || tool.isQuery;
   const entry = entryOf({ principal: call.principal, raw, tool: tool.name, scope: scopeOf(tool, raw) }, known);
   if (entry && isNews) deps.audit?.(entry);
+  if (entry && tool.isQuery) deps.log.info("query ended", entry);
   return reply;
 }
 
@@ -181,7 +197,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
     const report = call.signal.aborted
       ? () => undefined
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });
-    return replyWithError(error, report, sessionIdOf(raw));
+    return replyWithError(error, report, { sessionId: sessionIdOf(raw), listed: deps.listed });
   }
 }
 

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { AppError } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
+import type { ToolName } from "./listed.ts";
+import { adviceWithin } from "./present/advice.ts";
 import { cutText } from "./present/size.ts";
 import type { TaskHead } from "./tasks/task-id.ts";
 
@@ -11,6 +13,8 @@ export interface ToolReply {
   readonly more?: readonly string[];
   readonly structured: JsonObject;
   readonly isError: boolean;
+  /** For the audit log. */
+  readonly outcome?: string;
   /** Given where it goes on as a task. */
   readonly task?: TaskHead;
 }
@@ -19,34 +23,45 @@ export interface ToolReply {
 export type ReportFault = (id: string, error: unknown) => void;
 
 export function replyWith({
-  answer,
+  answer: structured,
+  isError = false,
+  outcome,
   task,
   words,
 }: {
   answer: JsonObject;
+  isError?: boolean;
+  outcome?: string;
   task?: TaskHead;
   words?: readonly [string, ...string[]];
 }): ToolReply {
-  const [text, ...more] = words ?? [JSON.stringify(answer)];
-  return { text, ...(more.length > 0 && { more }), structured: answer, isError: false, ...(task && { task }) };
+  const [text, ...more] = words ?? [JSON.stringify(structured)];
+  const about = { ...(outcome !== undefined && { outcome }), ...(task && { task }) };
+  return { text, ...(more.length > 0 && { more }), structured, isError, ...about };
 }
 
 /**
  * What a caller can act upon is said as it is. Anything else is a fault of ours, whose words may hold anything: the
  * caller gets an id to ask about, the log the rest.
  */
-export function replyWithError(error: unknown, report: ReportFault, sessionId?: string): ToolReply {
-  const known = asAppError(error, report);
-  const text = `Error [${known.code}]: ${known.message}`;
-  const about = known.sessionId ?? sessionId;
-  const structured = { isError: true, error: text, code: known.code, ...(about !== undefined && { sessionId: about }) };
+export function replyWithError(error: unknown, report: ReportFault, call: FailedCall = {}): ToolReply {
+  const { code, message, sessionId } = asAppError(error, report, call.listed);
+  const text = `Error [${code}]: ${message}`;
+  const about = sessionId ?? call.sessionId;
+  const structured = { isError: true, error: text, code, ...(about !== undefined && { sessionId: about }) };
   return { text, structured, isError: true };
 }
 
-export function asAppError(error: unknown, report: ReportFault): AppError {
+interface FailedCall {
+  readonly sessionId?: string | undefined;
+  readonly listed?: readonly ToolName[];
+}
+
+/** Given what is listed, advice names no other tools. */
+export function asAppError(error: unknown, report: ReportFault, listed?: readonly ToolName[]): AppError {
   if (!(error instanceof AppError)) return fault(error, report);
   const { code, message, sessionId } = error;
-  const told = cutText(message, MESSAGE_BYTES);
+  const told = cutText(listed ? adviceWithin(code, message, listed) : message, MESSAGE_BYTES);
   return told === message ? error : new AppError(code, told, { ...(sessionId !== undefined && { sessionId }) });
 }
 

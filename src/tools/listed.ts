@@ -45,6 +45,13 @@ const TELLING: readonly ToolName[] = [
 
 export const tells = (name: ToolName): boolean => TELLING.includes(name);
 
+/** Whoever calls has a tool to answer requests with. */
+export const canAnswer = (listed: readonly ToolName[]): boolean => listed.includes("claude_code_check");
+
+/** The tool by which callers open the gate to bypassPermissions, where they have it. */
+export const switchIn = (listed: readonly ToolName[]): ToolName | undefined =>
+  listed.find((name) => name === "claude_code_configure");
+
 /** What the prompts speak of are the tools of one toolset, which is there whole or not at all. */
 export const hasPrompts = (listed: readonly ToolName[]): boolean =>
   TOOLSETS.agent.every((name) => listed.includes(name));

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { StoredEvent } from "../domain/event.ts";
+import { describeTool } from "../domain/options/known-tools.ts";
 
 const Init = z.object({ type: z.literal("system"), subtype: z.literal("init"), tools: z.array(z.string()) });
 
@@ -13,7 +14,9 @@ export class ReportedTools {
 
   learn(events: readonly StoredEvent[]): void {
     const inits = events.flatMap((event) => (event.type === "message" ? [Init.safeParse(event.data.message)] : []));
-    const names = inits.findLast(({ success }) => success)?.data?.tools.filter((name) => !name.startsWith("mcp__"));
+    const reported = inits.findLast(({ success }) => success)?.data?.tools.filter((name) => !name.startsWith("mcp__"));
+    // Claude Code reports one of them by a name that calls and requests do not have.
+    const names = reported && [...new Set(reported.map((name) => describeTool(name).name))];
     if (!names || names.join() === this.#names.join()) return;
     this.#names = names;
     for (const listener of this.#listeners) listener();

@@ -155,13 +155,22 @@ describe("a session of the chat toolset", () => {
     const busy = await asking.refusal("claude_chat_query", { sessionId, prompt });
     expect(busy).toMatchObject({
       code: "SESSION_BUSY",
-      text: expect.stringContaining("Error [SESSION_BUSY]") as string,
+      text: expect.stringMatching(/^Error \[SESSION_BUSY\]: .* or end it with claude_chat_interrupt\.$/) as string,
     });
     const stopped = await stream(asking, "claude_chat_interrupt", { sessionId });
     const answer = await blocked;
     expect(stopped.data).toEqual({ interrupted: true, sessionId });
     expect(answer.data).toMatchObject({ status: "interrupted" });
     expect(answer.logs.at(-1)?.data).toBe(`${sessionId} completed`);
+  });
+
+  it("that is not there is nowhere answered with tools that are not there", async () => {
+    const read = server.client.readResource({ uri: "session://00000000-0000-4000-8000-000000000000" });
+    await expect(read).rejects.toThrow(/There is no session .* Open one with claude_session_create\./);
+    const refused = await server.refusal("claude_chat_query", { sessionId: "none", prompt: "x" });
+    expect(refused.text).toBe(
+      "Error [SESSION_NOT_FOUND]: There is no session none. Open one with claude_session_create.",
+    );
   });
 
   it("is closed with how many are left: `sessionId` of `claude_session_close`", async () => {
@@ -246,9 +255,12 @@ describe("a query of the chat toolset", () => {
       process.kill(found?.pid ?? Number.NaN, "SIGKILL");
     };
     const prompt = `Use ${secret}. ${scriptTag(hanging)}`;
-    const { blocks, isError, logs } = await stream(server, "claude_chat_query", { sessionId, prompt }, { onLog: kill });
+    const streamed = await stream(server, "claude_chat_query", { sessionId, prompt }, { onLog: kill });
+    const { blocks, data: lost, isError, logs } = streamed;
     expect(isError).toBe(true);
-    expect(blocks[0]).toMatch(/^Error \[INTERNAL\]: .*lost/);
+    expect(blocks[0]).toMatch(/^Error: Claude Code ended with lost/);
+    expect(lost).toMatchObject({ isError: true, sessionId, status: "lost", finalText: "I begin." });
+    expect(lost).toHaveProperty("toolInvocations");
     const error = logs.find(({ level }) => level === "error");
     expect(error?.data).toMatchObject({ sessionId, prompt: expect.stringMatching(/^Use /) as string });
     expect(JSON.stringify(logs)).not.toContain(secret);

@@ -29,7 +29,9 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
     allowBypass: false,
     message: expect.stringContaining("refused") as string,
   });
-  expect(await server.refusal("claude_code", { prompt, ...start })).toMatchObject({ code: "PERMISSION_DENIED" });
+  const refused = await server.refusal("claude_code", { prompt, ...start });
+  expect(refused.code).toBe("PERMISSION_DENIED");
+  expect(refused.text).toContain("or claude_code_configure with action enable_bypass");
   expect(await change("enable_bypass")).toMatchObject({ allowBypass: true });
   const { sessionId } = await server.call("claude_code", { prompt, ...start, waitMs: 0 });
   const off = await change("disable_bypass");

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, ClientKind } from "./connection.ts";
 import type { HttpServer } from "./http-server.ts";
-import { startOuterClaude } from "./outer-claude.ts";
+import { callOnce, startOuterClaude } from "./outer-claude.ts";
 import { connectTo, type Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -70,6 +70,21 @@ describe("the main job over HTTP", () => {
     const own = ["claude_code", "claude_code_check", "claude_code_reply", "claude_code_session"];
     expect(offered.toSorted()).toEqual(own.map((name) => `mcp__agents__${name}`));
     await claude.close();
+  });
+
+  it("through claude -p, one call waits where others would have to poll", async () => {
+    const server = await world.http();
+    const prompt = scriptTag([{ text: "At last.", gateBefore: "waited" }]);
+    const begun = world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("waited"));
+    const start = { prompt, cwd: world.folder(), waitMs: 1_800_000 };
+    const called = callOnce(world.folder(), server, "claude_code", start);
+    await begun;
+    world.model.release("waited");
+    expect(await called).toMatchObject({ status: "idle", result: { result: "At last.", isError: false } });
+    const other = await server.connect("modern");
+    const refused = await other.refusal("claude_code", start);
+    expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining("at most 45000") });
+    await other.client.close();
   });
 
   it.each(["2026-07-28", "2025-11-25"] as const)("through a client held to %s", async (revision) => {

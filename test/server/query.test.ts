@@ -98,15 +98,66 @@ describe("a query that does not come to its own end", () => {
     expect(ended.result?.errorSubtype).toMatch(/interrupted|shutdown/);
   });
 
-  it("is told of as a failure, in a notification and in the result: the API refuses", async () => {
-    server = await world.server({ args: ["--toolsets", "query"] });
-    const prompt = scriptTag([{ error: { status: 401, times: 99 } }]);
-    const { data, logs } = await stream(server, QUERY, { prompt, cwd: world.folder() });
-    expect(data).toMatchObject({ status: "failed", result: { success: false, category: "access", retryable: false } });
+  it("is told of as a failure, in a notification, the result, the audit log and on stderr: the API refuses", async () => {
+    const auditLog = join(world.folder(), "audit.jsonl");
+    server = await world.server({ args: ["--toolsets", "query", "--audit-log", auditLog] });
+    const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
+    const { data, logs } = await stream(server, QUERY, { prompt: scriptTag([{ error }]), cwd: world.folder() });
+    const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
+    expect(data).toMatchObject({ status: "failed", result: { success: false, ...failure } });
     expect(logs.at(-1)?.level).toBe("error");
     const last = JSON.parse(String(logs.at(-1)?.data)) as object;
-    expect(last).toMatchObject({ type: "claude_code_error", sequence: logs.length });
+    expect(last).toMatchObject({ type: "claude_code_error", sequence: logs.length, ...failure });
+    const prompt = scriptTag([{ text: "Well." }]);
+    const { data: done } = await stream(server, QUERY, { prompt, cwd: world.folder() });
     expect(await server.refusal(QUERY, { prompt, cwd: "/nowhere/at/all" })).toMatchObject({ code: "INVALID_ARGUMENT" });
+
+    const entry = { principal: "local", tool: QUERY };
+    const [failed, well] = [data, done].map(({ sessionId }) => ({ ...entry, sessionId }));
+    const told = [
+      { ...failed, permissionMode: "dontAsk", outcome: "begun" },
+      { ...failed, outcome: "failed" },
+      { ...well, permissionMode: "dontAsk", outcome: "begun" },
+      { ...well, outcome: "ok" },
+      { ...entry, outcome: "INVALID_ARGUMENT" },
+    ];
+    const lines = (text: string) =>
+      text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(lines(readFileSync(auditLog, "utf8")).filter(({ tool }) => tool === QUERY)).toMatchObject(told);
+    const written = lines(server.stderr()).filter(({ msg }) => String(msg).startsWith("query "));
+    const words = ["query begun", "query ended"];
+    expect(written).toMatchObject(
+      told.map((each) => ({ ...each, level: "info", msg: words[each.outcome === "begun" ? 0 : 1] })),
+    );
+  });
+
+  it("and a chat turn keeps what was done, says whether to try again, and is no INTERNAL", async () => {
+    server = await world.server({ args: ["--toolsets", "chat"] });
+    const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
+    const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
+    const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);
+    const { blocks, data: failed, isError, logs } = await stream(server, "claude_direct_query", { prompt });
+    expect(isError).toBe(true);
+    const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
+    expect(failed).toMatchObject({ isError: true, status: "failed", ...failure, metadata: { numTurns: 2 } });
+    expect(failed).toMatchObject({ toolInvocations: [{ name: "Read", success: false }] });
+    expect(failed).not.toHaveProperty("code");
+    expect(blocks[0]).toMatch(/^Error: Claude Code ended with access .*opens nothing/);
+    expect(logs.find(({ level }) => level === "error")?.data).toMatchObject(failure);
+    const written = server
+      .stderr()
+      .split("\n")
+      .filter((line) => line.includes("claude_direct_query"));
+    const last = JSON.parse(written.at(-1) ?? "") as object;
+    expect(last).toMatchObject({
+      level: "info",
+      msg: "query ended",
+      outcome: "failed",
+      sessionId: failed["sessionId"],
+    });
   });
 
   it("says what it is at as progress where a client takes no log notifications", async () => {

@@ -17,10 +17,13 @@ const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
 const KEYS: Readonly<Record<string, string>> = {
   "claude-code.json": "mcpServers",
   "claude-desktop.json": "mcpServers",
+  "cline.json": "mcpServers",
   "codex.toml": "mcp_servers",
+  "copilot-cli.json": "mcpServers",
   "copilot.json": "mcpServers",
   "cursor.json": "mcpServers",
   "gemini.json": "mcpServers",
+  "langchain.json": "mcpServers",
   "opencode.json": "mcp",
   "vscode.json": "servers",
 };
@@ -74,6 +77,7 @@ describe("examples/clients", () => {
 
   it.each([
     ["claude-code.json", "stdio"],
+    ["copilot-cli.json", "local"],
     ["copilot.json", "local"],
     ["cursor.json", "stdio"],
     ["opencode.json", "local"],
@@ -95,9 +99,6 @@ describe("docs/clients.md", () => {
 
   it("adds only arguments that the server takes", () => {
     const lists = [...DOCUMENT.matchAll(/`(\["-y".*?\])`/g)].map(([, list = ""]) => Args.parse(JSON.parse(list)));
-    expect(lists.map((args) => accept(["npx", ...args]))).toEqual([
-      ["agent", "query"],
-      ["agent", "query"],
-    ]);
+    expect(lists.map((args) => accept(["npx", ...args]))).toEqual([["agent", "query"], ["agent", "query"], ["agent"]]);
   });
 });

@@ -40,7 +40,6 @@ function refusal(sources: Sources): string {
 describe("the settings", () => {
   it("have defaults", () => {
     expect(load({})).toEqual({
-      maxWaitMs: 45_000,
       turnMaxMs: 14_400_000,
       inactivityMs: 1_800_000,
       idleProcessMs: 1_800_000,

@@ -40,16 +40,17 @@ describe.each([
     expect(before["claude_code"]).not.toContain("Tools of Claude Code");
     const session = engine.add();
     session.run();
-    reports(session, ["Read", "Bash", "mcp__own__tool"]);
+    // By its former name, which calls and requests do not have.
+    reports(session, ["Task", "Read", "Bash", "mcp__own__tool"]);
     await poll();
     await expect.poll(changes).toBe(1);
     const after = await described();
-    expect(after["claude_code"]).toBe(`${before["claude_code"] ?? ""} Tools of Claude Code: Read, Bash.`);
+    expect(after["claude_code"]).toBe(`${before["claude_code"] ?? ""} Tools of Claude Code: Agent, Read, Bash.`);
     expect({ ...after, claude_code: "" }).toEqual({ ...before, claude_code: "" });
 
     // The same again is no news; other tools are.
     await poll();
-    reports(session, ["Read", "Bash", "mcp__other__tool"]);
+    reports(session, ["Agent", "Read", "Bash", "mcp__other__tool"]);
     await poll();
     reports(session, ["Read"]);
     await poll();

@@ -19,12 +19,12 @@ interface Reply {
 const info = { name: "test", version: "1.0.0" };
 
 /** Every kind of client that there is: the old SDK, and the new one in both protocol eras. */
-const clients: [string, string, (wire: Wire) => Promise<Client | OldClient>][] = [
+const clients: [string, string, (wire: Wire, as?: typeof info) => Promise<Client | OldClient>][] = [
   [
     "the v1 SDK",
     "2025-11-25",
-    async (wire) => {
-      const client = new OldClient(info);
+    async (wire, as = info) => {
+      const client = new OldClient(as);
       await client.connect(wire);
       return client;
     },
@@ -32,8 +32,8 @@ const clients: [string, string, (wire: Wire) => Promise<Client | OldClient>][] =
   [
     "the v2 SDK, 2025 era",
     "2025-11-25",
-    async (wire) => {
-      const client = new Client(info);
+    async (wire, as = info) => {
+      const client = new Client(as);
       await client.connect(wire);
       return client;
     },
@@ -41,8 +41,8 @@ const clients: [string, string, (wire: Wire) => Promise<Client | OldClient>][] =
   [
     "the v2 SDK, 2026 era",
     "2026-07-28",
-    async (wire) => {
-      const client = new Client(info, { versionNegotiation: { mode: "auto" } });
+    async (wire, as = info) => {
+      const client = new Client(as, { versionNegotiation: { mode: "auto" } });
       await client.connect(wire);
       return client;
     },
@@ -100,6 +100,31 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
     expect(Buffer.byteLength(line ?? "")).toBeGreaterThan(4_000);
     await client.close();
+  });
+
+  it("offers Claude Code, which bears them, waits of half an hour, unless the operator has set how long", async () => {
+    const waitMs = async (name: string, limits: { maxWaitMs?: number }) => {
+      const wire = new Wire({ limits });
+      const client = await connectTo(wire, { ...info, name });
+      const { tools: listed } = await client.listTools();
+      const line = wire.lines.find((each) => each.includes('"tools":[{'));
+      expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
+      const { contents } = await client.readResource({ uri: "claude-code://quickstart" });
+      await client.close();
+      const waiting = listed.map(({ inputSchema }) => inputSchema.properties?.["waitMs"]).filter(Boolean);
+      return { waiting, page: JSON.stringify(contents) };
+    };
+    const advice = expect.stringContaining("ms; one long wait is best. Default: ") as string;
+    const long = { description: advice, minimum: 0, maximum: 1_800_000, type: "integer" };
+    const inClaude = await waitMs("claude-code", {});
+    expect(inClaude.waiting).toEqual([long, long, long]);
+    expect(inClaude.page).toContain("at most 1800000");
+    const elsewhere = await waitMs("claude-code-like", {});
+    expect(elsewhere.waiting).toMatchObject(Array.from({ length: 3 }, () => ({ maximum: 45_000 })));
+    expect(elsewhere.page).toContain("at most 45000");
+    expect(JSON.stringify(elsewhere.waiting)).not.toContain("long wait");
+    const set = await waitMs("claude-code", { maxWaitMs: 60_000 });
+    expect(set.waiting).toEqual(Array.from({ length: 3 }, () => ({ ...long, maximum: 60_000 })));
   });
 
   it("lists all toolsets within the byte budget, each tool once", async () => {

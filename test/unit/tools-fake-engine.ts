@@ -16,6 +16,7 @@ import type { SessionOptions } from "../../src/domain/options.ts";
 import { statusOf } from "../../src/domain/session.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../src/tools/define.ts";
+import { namesOf } from "../../src/tools/listed.ts";
 import { FakeSession, NOW } from "./tools-fake-session.ts";
 
 export class FakeEngine implements Engine {
@@ -227,12 +228,13 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     bypass: { isAllowed: () => false, set: () => undefined },
     ladder: ["caller"],
     callersAnswer: true,
+    listed: namesOf(["all"], { enabled: true }),
     offersTasks: true,
     audit: undefined,
     mask: (fields) => fields,
     reported: undefined,
     now: () => NOW,
-    log: { error: (_, fields) => void faults.push(fields ?? {}) },
+    log: { error: (_, fields) => void faults.push(fields ?? {}), info: () => undefined },
     faults,
   };
 }

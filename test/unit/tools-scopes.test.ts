@@ -158,7 +158,7 @@ describe("what a caller cannot use", () => {
 
   it("are resources without read: none is listed, none is read, and the refusal is taken down", async () => {
     const { deps, entries } = audited();
-    const answers = resourceAnswers(LIBRARY, options(deps));
+    const answers = resourceAnswers(LIBRARY, () => ({}), options(deps));
     const context = requestOf(without("read"));
     expect(answers.list(context).resources).toEqual([]);
     expect(answers.listTemplates(context).resourceTemplates).toEqual([]);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Dialog } from "../blocking/dialog.ts";
+import { recordBegin } from "../blocking/record.ts";
 import { defineTool } from "../define.ts";
 import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
@@ -23,11 +24,13 @@ export const claudeChatQuery = defineTool({
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: "run",
+  isQuery: true,
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
     const dialog = new Dialog(NAME, { call, deps });
     if (!dialog.work) {
       const prompt = { text, via: NAME, limits: formsOf(call) };
       const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+      recordBegin(NAME, { sessionId }, call, deps);
       dialog.begin({ sessionId, cursor, warnings: [] });
     }
     const { sessionId: id, ...sent } = Sent.parse(dialog.work);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Dialog } from "../blocking/dialog.ts";
+import { recordBegin } from "../blocking/record.ts";
 import { defineTool } from "../define.ts";
 import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
@@ -17,12 +18,14 @@ export const claudeDirectQuery = defineTool({
   input: z.strictObject({ ...saying, ...beginning }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: "run",
+  isQuery: true,
   async handle({ includeThinking = false, prompt: text, ...chosen }, call, deps) {
     const dialog = new Dialog(NAME, { call, deps });
     if (!dialog.work) {
       const options = conversationOptions(chosen, deps);
       const prompt = { text, via: NAME, limits: formsOf(call) };
       const { cursor, sessionId, withheld } = await deps.engine.open(call, { options, prompt });
+      recordBegin(NAME, { sessionId }, call, deps);
       dialog.begin({ sessionId, cursor, warnings: [...withheld] });
     }
     const { sessionId, ...sent } = Sent.parse(dialog.work);

@@ -6,7 +6,7 @@ import { BY, ofSession } from "./fields.ts";
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",
-  description: "Close a session for good and end its Claude Code. activeSessions: how many of yours still run.",
+  description: "Close a session for good and end its Claude Code. activeSessions: how many others of yours are open.",
   input: z.strictObject(ofSession),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: "run",
@@ -17,16 +17,15 @@ export const claudeSessionClose = defineTool({
 });
 
 const PAGE = 200;
-const LIVE: ReadonlySet<string> = new Set(["starting", "live"]);
 
-/** Sessions of the caller that have a Claude Code running. */
+/** Sessions of the caller that take prompts, whether a Claude Code runs for them or the next prompt starts one. */
 async function activeSessions({ principal }: ToolCall, { engine }: ToolDeps): Promise<number> {
   const open = { principal, limit: PAGE, statuses: ["running", "waiting_permission", "idle", "error"] as const };
   let active = 0;
   let before: { updatedAt: number; id: string } | undefined;
   do {
     const page = await engine.list({ ...open, ...(before && { before }) });
-    active += page.filter(({ state }) => LIVE.has(state.process.phase)).length;
+    active += page.length;
     before = page.length < PAGE ? undefined : page.at(-1);
   } while (before);
   return active;

@@ -4,8 +4,9 @@ import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
 import type { Dialog } from "../blocking/dialog.ts";
+import { failureOf } from "../blocking/failure.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
-import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
+import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../present/size.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 import { Conversation } from "./conversation.ts";
@@ -36,7 +37,10 @@ const NO_TEXT = "(no text; what it did stands in the second block)";
 /** An answer before it is put into words. */
 interface Reply {
   readonly finalText: string;
+  readonly status: string;
   readonly about: JsonObject;
+  /** Given where Claude Code broke down. */
+  readonly failure?: { readonly error: string } & JsonObject;
 }
 
 export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
@@ -52,6 +56,10 @@ export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: 
     },
     onSilence: () => conversation.beat(),
   };
+  const tellFailure = async (failure: { readonly error: string } & JsonObject): Promise<void> => {
+    const prompt = oneLine(String(deps.mask({ prompt: said.text })["prompt"]), DIGEST);
+    await conversation.fail({ sessionId: view.id, prompt, ...failure });
+  };
   let reply: Reply;
   try {
     const left = await followTurn(view, following, call, deps);
@@ -59,16 +67,25 @@ export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: 
     if (left.why === "asked") return await waiting(view, left.nextCursor, conversation, { said, call, deps });
     reply = await replyOf(view, left, conversation, said);
   } catch (error) {
-    const prompt = oneLine(String(deps.mask({ prompt: said.text })["prompt"]), DIGEST);
-    await conversation.fail({ sessionId: view.id, prompt, error: error instanceof Error ? error.message : "" });
+    await tellFailure({ error: error instanceof Error ? error.message : "" });
     await conversation.complete();
     await isClosed(said);
     throw error;
   }
+  if (reply.failure) await tellFailure(reply.failure);
   await conversation.complete();
-  const { finalText, about } = reply;
-  const whole = { ...about, ...(!(await isClosed(said)) && { closed: false }) };
-  return { answer: { finalText, ...whole }, words: [finalText === "" ? NO_TEXT : finalText, JSON.stringify(whole)] };
+  return answerWith(reply, await isClosed(said));
+}
+
+function answerWith({ about, failure, finalText, status }: Reply, isDone: boolean): Answered {
+  const whole = { ...about, ...(!isDone && { closed: false }) };
+  const outcome = status === "done" ? {} : { outcome: status };
+  if (!failure) {
+    const words = [finalText === "" ? NO_TEXT : finalText, JSON.stringify(whole)] as const;
+    return { answer: { finalText, ...whole }, words, ...outcome };
+  }
+  const words = [`Error: Claude Code ended with ${failure.error}`, JSON.stringify({ finalText, ...whole })] as const;
+  return { answer: { isError: true, finalText, ...whole }, words, isError: true, ...outcome };
 }
 
 /** The reply was paid for: that the session cannot be closed behind it takes nothing of it away. */
@@ -90,36 +107,40 @@ async function replyOf(
 ): Promise<Reply> {
   const { id: sessionId } = view;
   if (left.why === "cancelled") throw new AppError("CANCELLED", left.because, { sessionId });
-  const { durationMs, numTurns, result, totalCostUsd, usage, advice } = await readEnd(view, left.end);
-  const { errorSubtype, message, outcome } = left.end.data;
-  const isLate = errorSubtype === "timeout" || errorSubtype === "time_limit";
-  if (outcome !== "done" && outcome !== "interrupted" && !isLate) throw failure(view, left.end, [result, advice]);
-  const isWhole = outcome === "done";
-  const text = isWhole && typeof result === "string" ? result : conversation.lastText;
+  const told = await readEnd(view, left.end);
+  const { durationMs, numTurns, result, totalCostUsd, usage } = told;
+  const { failure, status } = endingOf(left.end, told);
+  if (status === "cancelled") throw new AppError("CANCELLED", failureOf(left.end, told).error, { sessionId });
+  const text = status === "done" && typeof result === "string" ? result : conversation.lastText;
   const finalText = cutText(text, TEXT_BYTES);
   const rest = {
     sessionId,
-    status: isLate ? "timeout" : outcome,
-    ...(!isWhole && message !== undefined && { message }),
+    status,
+    ...(failure ?? toldOfEnd(left.end)),
     ...warned(said),
     ...(said.includeThinking && { thinking: conversation.thinking }),
     toolInvocations: conversation.invocations,
     metadata: { usage, durationMs, totalCostUsd, numTurns },
   };
   const { cut, value } = fit(rest, ANSWER_BYTES - jsonBytes(finalText), EXPENDABLE);
-  return { finalText, about: { ...value, ...((cut || finalText !== text) && { truncated: true }) } };
+  const about = { ...value, ...((cut || finalText !== text) && { truncated: true }) };
+  return { finalText, status, about, ...(failure && { failure }) };
+}
+
+/** A turn that broke down is a failure; one that somebody ended, or that took too long, has a reply all the same. */
+function endingOf(end: EndOfTurn, told: JsonObject): Pick<Reply, "failure" | "status"> {
+  const { errorSubtype, outcome } = end.data;
+  if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
+  const isFailure = outcome === "failed" || outcome === "lost";
+  return { status: outcome, ...(isFailure && { failure: failureOf(end, told) }) };
+}
+
+function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: string } {
+  return outcome === "done" || message === undefined ? {} : { message };
 }
 
 function warned({ warnings }: Talk): { warnings?: readonly string[] } {
   return warnings.length > 0 ? { warnings } : {};
-}
-
-/** A turn that broke down has no reply: what Claude Code said of it is the error. */
-function failure({ id: sessionId }: SessionView, { data }: EndOfTurn, said: readonly unknown[]): AppError {
-  const { category, errorSubtype, outcome } = data;
-  const why = said.filter((part) => typeof part === "string" && part !== "").join(" ");
-  const code = outcome === "cancelled" ? "CANCELLED" : "INTERNAL";
-  return new AppError(code, `Claude Code ended with ${category ?? errorSubtype ?? outcome}: ${why}`, { sessionId });
 }
 
 /** Nobody is kept waiting for a decision of their own. */
@@ -133,5 +154,6 @@ async function waiting(
   const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - ASKS_BYTES, EXPENDABLE);
   const about = { sessionId: view.id, ...asks, ...warned(said), ...value, ...(cut && { truncated: true }) };
   const answer = { finalText: "", ...about };
-  return { answer, words: [`Claude Code waits for a decision. ${String(asks["next"])}`, JSON.stringify(about)] };
+  const words = [`Claude Code waits for a decision. ${String(asks["next"])}`, JSON.stringify(about)] as const;
+  return { answer, words, outcome: "waiting_permission" };
 }

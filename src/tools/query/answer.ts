@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
+import { failureOf } from "../blocking/failure.ts";
 import type { Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { fit, jsonBytes } from "../present/size.ts";
@@ -70,9 +71,9 @@ async function tellOutcome(left: Exclude<Left, { why: "asked" }>, view: SessionV
 
 async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: SessionView): Promise<JsonObject> {
   const { isError, result: summary, usage, modelUsage, ...told } = await readEnd(view, end);
-  const { category, errorSubtype, numTurns, retryable, advice, totalCostUsd } = told;
+  const { errorSubtype, numTurns, totalCostUsd } = told;
   const timedOut = errorSubtype === "time_limit" || errorSubtype === "timeout";
-  const failure = isError === true ? { error: errorOf(end), ...given({ category, retryable, advice }) } : {};
+  const failure = isError === true ? failureOf(end, { ...told, result: summary }) : {};
   return {
     status: timedOut ? "timeout" : end.data.outcome,
     ...(timedOut && { timedOut }),
@@ -81,12 +82,6 @@ async function tellEnd(end: Extract<Left, { why: "ended" }>["end"], view: Sessio
     totalCostUsd,
     ...given({ usage, modelUsage }),
   };
-}
-
-/** Why the turn did not end well, in words. */
-export function errorOf({ data }: Extract<Left, { why: "ended" }>["end"]): string {
-  const { errorSubtype = data.outcome, message } = data;
-  return message === undefined ? errorSubtype : `${errorSubtype}: ${message}`;
 }
 
 function given(fields: JsonObject): JsonObject {

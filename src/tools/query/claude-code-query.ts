@@ -6,13 +6,15 @@ import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
 import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
+import { failureOf } from "../blocking/failure.ts";
+import { recordBegin } from "../blocking/record.ts";
 import { Dialog } from "../blocking/dialog.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
 import { formsOf, Prompt } from "../prompt.ts";
-import { viewSession } from "../session-view.ts";
-import { answerQuery, errorOf, REST_SHARE } from "./answer.ts";
+import { readEnd, viewSession } from "../session-view.ts";
+import { answerQuery, REST_SHARE } from "./answer.ts";
 import { Bundle } from "./bundle.ts";
 import { modeInForce, type ModeGate, type QuerySettings } from "./settings.ts";
 import { MessageStream } from "./stream.ts";
@@ -44,6 +46,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     scope: "run",
+    isQuery: true,
     async handle(args, call, deps) {
       const dialog = new Dialog(NAME, { call, deps });
       if (!dialog.work) dialog.begin(await begin(args, settings, call, deps));
@@ -71,13 +74,15 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
       const following = { cursor, dialog, tell, recall, onSilence: () => stream.beat() };
       const left = await followTurn(view, following, call, deps);
       if (left.why === "form") return left;
-      if (left.why === "ended" && left.end.data.isError) await stream.fail(errorOf(left.end), left.end.at);
+      if (left.why === "ended" && left.end.data.isError) {
+        await stream.fail(failureOf(left.end, await readEnd(view, left.end)), left.end.at);
+      }
 
       const head = { ...known, executionTime: Math.round(performance.now() - begun) };
       const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
       await rest(known.sessionId, call, deps);
-      return { answer };
+      return { answer, ...(answer["status"] !== "done" && { outcome: String(answer["status"]) }) };
     },
   });
 }
@@ -105,6 +110,7 @@ async function begin(
   const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
   const { cursor, sessionId, withheld } = await deps.engine.open(call, { ...byWhom(args, options), prompt });
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
+  recordBegin(NAME, { sessionId, permissionMode: inMode }, call, deps);
   const all = [...warnings, ...withheld];
   const told = { ...(note !== undefined && { note }), ...(all.length > 0 && { warnings: all }) };
   return { begun, cursor, sessionId, permissionMode: inMode, ...told };

@@ -31,8 +31,8 @@ export class MessageStream {
     this.#advance();
   }
 
-  async fail(error: string, at: number): Promise<void> {
-    await this.#log("error", { type: "claude_code_error", error }, at);
+  async fail(failure: { readonly error: string } & JsonObject, at: number): Promise<void> {
+    await this.#log("error", { type: "claude_code_error", ...failure }, at);
   }
 
   #keep(message: JsonObject, at: number): void {

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { adviceWithin } from "../../src/tools/present/advice.ts";
+import { namesOf } from "../../src/tools/listed.ts";
+import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
+import { runTool, tools } from "./tools-run.ts";
+
+const CHAT = namesOf(["chat"], { enabled: true });
+const AGENT = namesOf(["agent"], { enabled: true });
+
+describe("activeSessions of claude_session_close", () => {
+  it("counts the other open sessions, and not only those with a Claude Code", async () => {
+    const engine = new FakeEngine();
+    for (const id of ["s1", "s2", "s3", "s4"]) engine.add(id);
+    for (const id of ["s1", "s4"]) await engine.cancel("local", id, { by: "caller" });
+    const reply = await runTool(tools.get("claude_session_close")!, { sessionId: "s1" }, callOf(), depsOf(engine));
+    expect(reply.structured).toEqual({ sessionId: "s1", activeSessions: 2 });
+  });
+});
+
+describe("advice", () => {
+  const nowhere = "There is no session s9. List the sessions with claude_code_session (action: list), or start one.";
+  const busy = "The session is busy. Wait for its end with claude_code_check (until: end), or send it later.";
+
+  it.each([
+    ["SESSION_NOT_FOUND", nowhere, AGENT, nowhere],
+    ["SESSION_NOT_FOUND", nowhere, CHAT, "There is no session s9. Open one with claude_session_create."],
+    ["SESSION_NOT_FOUND", nowhere, ["claude_code_query"], "There is no session s9. Start one with claude_code_query."],
+    ["SESSION_NOT_FOUND", nowhere, ["claude_code_configure"], "There is no session s9."],
+    ["SESSION_BUSY", busy, CHAT, "The session is busy. Wait for its reply, or end it with claude_chat_interrupt."],
+    // What is wrong may be said in the caller's words.
+    ["INVALID_ARGUMENT", "cwd: /claude_code does not exist. Make it.", CHAT, undefined],
+    ["INVALID_ARGUMENT", "cwd: claude_code is a file. Name a folder. Do it now.", CHAT, undefined],
+  ] as const)("of %s names the tools that are listed: %s", (code, message, listed, told) => {
+    expect(adviceWithin(code, message, listed)).toBe(told ?? message);
+  });
+
+  it("of a call names none that is not there", async () => {
+    const deps = { ...depsOf(new FakeEngine()), listed: CHAT };
+    const args = { sessionId: "s9", prompt: "x" };
+    const { text } = await runTool(tools.get("claude_chat_query")!, args, callOf(), deps);
+    expect(text).toBe("Error [SESSION_NOT_FOUND]: There is no session s9. Open one with claude_session_create.");
+  });
+});
