@@ -144,7 +144,7 @@ async function answerThenCheck(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
-  const request = readRequest(args, deps.limits);
+  const { form, ...request } = readRequest(args, deps.limits);
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
@@ -156,7 +156,8 @@ async function answerThenCheck(
   }
   const { cursor, waitFrom, withheld } = Responded.parse(asking.work);
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
-  const checked = { ...request, targets, several: false };
+  const answered = args.requestId === undefined ? {} : { answered: args.requestId };
+  const checked = { ...request, form: { ...form, ...answered }, targets, several: false };
   if (withheld.length === 0) return answerCheck(checked, asking, call, deps);
   const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
   const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
