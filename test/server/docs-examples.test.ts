@@ -88,7 +88,8 @@ describe("the events and messages of the page are like real ones", () => {
     const done = await server.call("claude_code_check", { ...answer, cursor: 1 });
     const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
     const { sessionId: failed } = await server.call("claude_code", refused);
-    const events = [...asked.events, ...done.events, ...(await server.end(failed)).events];
+    const whole = [await server.end(id), await server.end(failed)];
+    const events = [asked, done, ...whole].flatMap((answer) => answer.events);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
