@@ -7,10 +7,17 @@ const RAW = "raw: the messages of the SDK";
 
 export const answers = {
   name: "answers",
-  about: "what a caller sends and reads in a task of 10 tool calls and 2 permission requests",
+  about: "what a caller reads and sends in a task of 10 tool calls and 2 approvals of 2,000 characters",
   rows: [
-    ...MODES.map((mode) => ({ row: `bytes, ${mode}`, of: `bytes ${mode}`, base: RAW, unit: "bytes" })),
+    ...MODES.map((mode) => ({ row: `read, ${mode}`, of: `read ${mode}`, base: RAW, unit: "bytes" })),
+    ...MODES.map((mode) => ({
+      row: `read beside what is approved, ${mode}`,
+      of: `beside ${mode}`,
+      unit: "bytes",
+      ...(mode === "minimal" && { bound: "at most 2,560" }),
+    })),
     ...MODES.map((mode) => ({ row: `calls, ${mode}`, of: `calls ${mode}`, unit: "calls" })),
+    { row: "sent, without the prompt, each mode", of: "sent", unit: "bytes" },
     { row: "the list of tools, once", of: "tools", unit: "bytes" },
   ],
   // Nothing in it depends on how fast the machine is: once is enough.
@@ -19,9 +26,11 @@ export const answers = {
     figures.note("tools", bytesOf((await server.tools()).tools));
     for (const mode of MODES) {
       progress(mode);
-      const { bytes, calls } = await supervise(server, mode, world.folder());
-      figures.note(`bytes ${mode}`, bytes);
+      const { calls, read, sent } = await supervise(server, mode, world.folder());
+      figures.note(`read ${mode}`, read);
+      figures.note(`beside ${mode}`, read - 2 * bytesOf(CONTENT));
       figures.note(`calls ${mode}`, calls);
+      if (mode === MODES[0]) figures.note("sent", sent);
     }
     await server.close();
     const live = new RawLive(world, { allowedTools: ALLOWED });

@@ -86,10 +86,13 @@ async function beAsked(owner, watcher, sessionId, note) {
   }
 }
 
+/** With the time of each event. */
+const SHOWN = { responseMode: "delta_compact" };
+
 /** Tells of the event that woke the call, and of none that was there before it. */
 async function waitFor(watcher, request, tell) {
   const sent = Date.now();
-  const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...request });
+  const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...SHOWN, ...request });
   const at = sharedNow();
   const now = performance.timeOrigin + performance.now();
   const event = answer.events.at(request.until === "event" ? 0 : -1);

@@ -129,7 +129,9 @@ class Teller {
   /** Waits for what matters, answers what is asked with `answer`, until the turn has ended. */
   async follow(sessionId: string, first: Answer, answer: Record<string, unknown>): Promise<Answer> {
     let cursor = first.nextCursor;
-    let news = await this.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: WAIT_MS });
+    // People read along: they want to know more than a model.
+    const request = { sessionId, responseMode: "delta_compact", waitMs: WAIT_MS };
+    let news = await this.call("claude_code_check", { action: "poll", ...request, cursor });
     for (;;) {
       for (const event of news.events ?? []) this.#tell(event.type, event.data);
       cursor = news.nextCursor;
@@ -138,9 +140,9 @@ class Teller {
         const left = `${Math.round(asked.remainingMs / 1000).toString()} s left to answer`;
         this.say("note", `waiting for a decision: ${asked.summary} (${left})`);
         const decision = { requestId: asked.requestId, ...answer };
-        news = await this.call("claude_code_check", { action: "respond_permission", sessionId, cursor, ...decision });
+        news = await this.call("claude_code_check", { action: "respond_permission", ...request, cursor, ...decision });
       } else if (news.status === "running") {
-        news = await this.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: WAIT_MS });
+        news = await this.call("claude_code_check", { action: "poll", ...request, cursor });
       } else {
         this.#tellResult(news);
         return news;

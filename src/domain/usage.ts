@@ -12,15 +12,12 @@ const Usage = z.object({
   cache_creation_input_tokens: amount,
 });
 
+const NONE = { input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
+
 const ResultMessage = z.object({
   type: z.literal("result"),
   num_turns: amount,
-  usage: Usage.catch({
-    input_tokens: 0,
-    output_tokens: 0,
-    cache_read_input_tokens: 0,
-    cache_creation_input_tokens: 0,
-  }),
+  usage: z.unknown(),
   modelUsage: z.record(z.string(), z.object({ costUSD: amount }).catch({ costUSD: 0 })).catch({}),
 });
 
@@ -43,12 +40,18 @@ export function usageOf(event: SessionEvent): ResultUsage | undefined {
   const costs = Object.entries(modelUsage).map(([model, { costUSD }]) => [model, costUSD] as const);
   return {
     modelCalls,
-    tokens: {
-      input: usage.input_tokens,
-      output: usage.output_tokens,
-      cache_read: usage.cache_read_input_tokens,
-      cache_creation: usage.cache_creation_input_tokens,
-    },
+    tokens: tokensOf(usage),
     costByModel: Object.fromEntries(costs),
+  };
+}
+
+/** Of the usage that a result has. */
+export function tokensOf(usage: unknown): Tokens {
+  const used = Usage.catch(NONE).parse(usage);
+  return {
+    input: used.input_tokens,
+    output: used.output_tokens,
+    cache_read: used.cache_read_input_tokens,
+    cache_creation: used.cache_creation_input_tokens,
   };
 }

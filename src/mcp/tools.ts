@@ -17,7 +17,7 @@ import { isLegacy, limitsOf, openCall, roundOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
 import { askDuring, sendAway } from "./forms.ts";
 import type { ServerOptions } from "./options.ts";
-import { timesOf } from "./tasks/extension.ts";
+import { forModel, timesOf } from "./tasks/extension.ts";
 
 interface ToolAnswers {
   list(context: ServerContext): ListToolsResult;
@@ -52,8 +52,8 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
 }
 
 /** What a client is told that goes on by itself, beside what there was when it began. */
-function taskOf({ task }: ToolReply, { tasks }: ServerOptions): object {
-  return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks) } : {};
+function taskOf({ task, text }: ToolReply, { tasks }: ServerOptions): object {
+  return task && tasks ? { resultType: "task", ...task, ...timesOf(tasks), _meta: forModel(text) } : {};
 }
 
 export function resultOf({ isError, more = [], structured, text }: ToolReply): CallToolResult {

@@ -11,8 +11,7 @@ const PROMPT_MAX = 2_097_152;
 export const Prompt = z
   .string()
   .max(PROMPT_MAX)
-  .refine((text) => text.trim() !== "", "must not be empty")
-  .describe("what Claude Code is to do");
+  .refine((text) => text.trim() !== "", "must not be empty");
 
 export const IdempotencyKey = z
   .string()

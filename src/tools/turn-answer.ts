@@ -3,7 +3,7 @@ import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
 import type { Asking } from "./asking/asking.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
-import { EXPENDABLE_OF_RESULT } from "./present/result.ts";
+import { EXPENDABLE_OF_RESULT, inShort } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
 import { resumeToken } from "./resume-token.ts";
 import { readEnd, readResult, type EndOfTurn, type SessionView } from "./session-view.ts";
@@ -43,7 +43,8 @@ export async function answerTurn(
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;
   const result = ended ? await readResult(view, state) : undefined;
   const answer = answerBegun(view, state, begun, { call, deps });
-  return { answer: result ? withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result) : answer };
+  if (!result) return { answer };
+  return { answer: withResult({ ...answer, nextCursor: state.lastEventId + 1 }, result, state.lastTurnEventId) };
 }
 
 interface Answering {
@@ -76,7 +77,7 @@ export async function answerEnd(view: SessionView, end: EndOfTurn, by: Answering
   const { outcome } = end.data;
   const status: SessionStatus = outcome === "failed" || outcome === "lost" ? "error" : "idle";
   const answer = { sessionId: view.id, status, nextCursor: end.id + 1, ...tokenFor(view, by) };
-  return { answer: withResult(answer, await readEnd(view, end)) };
+  return { answer: withResult(answer, await readEnd(view, end), end.id) };
 }
 
 function tokenFor({ id }: SessionView, { call, deps }: Answering): { resumeToken?: string } {
@@ -90,9 +91,10 @@ function placeOf({ queue }: SessionState, cursor: number): { queuePosition?: num
   return index === -1 ? {} : { queuePosition: index + 1 };
 }
 
-function withResult(answer: JsonObject, result: JsonObject): JsonObject {
-  const truncated = { truncated: true, truncatedFields: ["result"] };
+/** `resultEventId` is the event that has the result whole. */
+function withResult(answer: JsonObject, result: JsonObject, resultEventId: number | null): JsonObject {
+  const truncated = { truncated: true, truncatedFields: ["result"], resultEventId };
   const room = ANSWER_BYTES - jsonBytes({ ...answer, ...truncated, result: {} });
-  const { value, cut } = fit(result, room, EXPENDABLE_OF_RESULT);
+  const { value, cut } = fit(inShort(result), room, EXPENDABLE_OF_RESULT);
   return { ...answer, ...(cut && truncated), result: value };
 }

@@ -86,7 +86,12 @@ describe("two servers on one store", () => {
     await expectUsable(other, sessionId, back);
     // Whoever watched is told of the loss, or of what came after it.
     expect((await watching).status).toMatch(/^(error|idle)$/);
-    const all = await other.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    const all = await other.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      waitMs: 0,
+      responseMode: "delta_compact",
+    });
     const ends = all.events.filter(({ type }) => type === "result" || type === "error");
     expect(ends.map(({ type }) => type)).toEqual(["error", "result"]);
     expect(JSON.stringify(ends[0])).toContain("The server that ran it has died.");

@@ -66,8 +66,9 @@ export async function expectUsable(server: Server, sessionId: string, prompt: st
   expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false, numTurns: 1 } });
   const turns = Number(before.sessions[0]?.["totalTurns"]);
   const cost = Number(before.sessions[0]?.["totalCostUsd"]);
-  expect(reply.result?.sessionTotalTurns).toBe(turns + 1);
-  expect(reply.result?.sessionTotalCostUsd).toBeCloseTo(cost + (reply.result?.totalCostUsd ?? 0), 8);
+  const { result } = await server.end(sessionId);
+  expect(result?.sessionTotalTurns).toBe(turns + 1);
+  expect(result?.sessionTotalCostUsd).toBeCloseTo(cost + (result?.totalCostUsd ?? 0), 8);
   // What a killed Claude Code had not saved of its cost it counts again: the next turn can then seem to cost nothing.
-  expect(reply.result?.totalCostUsd).toBeGreaterThanOrEqual(0);
+  expect(result?.totalCostUsd).toBeGreaterThanOrEqual(0);
 }

@@ -72,7 +72,7 @@ describe("work that goes on behind the first result", () => {
     expect(done).toMatchObject({ status: "idle", result: { result: "Everything is finished.", isError: false } });
     expect(done).not.toHaveProperty("background.0");
     expect(existsSync(file)).toBe(true);
-    const all = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    const all = await server.end(sessionId);
     expect(ends(all.events)).toHaveLength(1);
   });
 
@@ -182,12 +182,8 @@ describe("a call that blocks", () => {
     expect(done).toMatchObject({ status: "idle", result: { result: "At last.", isError: false, numTurns: 1 } });
     expect(done.result?.durationMs).toBeGreaterThan(45_000);
     expect(done.result).toMatchObject({
-      sessionId: done.sessionId,
-      durationApiMs: expect.any(Number),
       sessionTotalTurns: 1,
-      stopReason: "end_turn",
-      usage: expect.any(Object),
-      modelUsage: expect.any(Object),
+      usage: { costUsd: expect.any(Number), inputTokens: expect.any(Number), outputTokens: expect.any(Number) },
     });
     await patient.close();
   });
@@ -242,6 +238,7 @@ describe("cancel", () => {
       sessionId,
       cursor: asked.nextCursor,
       waitMs: 20_000,
+      responseMode: "delta_compact",
     });
     expect(after).toMatchObject({
       status: "cancelled",

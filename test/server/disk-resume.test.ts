@@ -29,7 +29,7 @@ async function begun() {
   await expect
     .poll(() => world.processes().some(({ command }) => command.includes(first.sessionId)), { timeout: 10_000 })
     .toBe(false);
-  return { sessionId: first.sessionId, costUsd: first.result?.totalCostUsd ?? 0 };
+  return { sessionId: first.sessionId, costUsd: first.result?.usage?.costUsd ?? 0 };
 }
 
 async function here(env: Record<string, string> = {}) {
@@ -57,8 +57,8 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(request?.told).toContain("one?");
     expect(request?.model).toContain("haiku");
     // What it had cost before was somebody else's.
-    expect(answer.result?.totalCostUsd).toBeGreaterThan(0);
-    expect(answer.result?.totalCostUsd).toBeLessThan(costUsd);
+    expect(answer.result?.usage?.costUsd).toBeGreaterThan(0);
+    expect(answer.result?.usage?.costUsd).toBeLessThan(costUsd);
     const known = await server.call("claude_code_session", { action: "get", sessionId });
     expect(known.sessions).toMatchObject([{ totalTurns: 1 }]);
     const again = await server.call("claude_code_reply", { sessionId, prompt: say("three"), waitMs: 40_000 });

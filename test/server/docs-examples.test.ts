@@ -90,9 +90,10 @@ describe("the events and messages of the page are like real ones", () => {
     const done = await server.call("claude_code_check", { ...answer, cursor: 1 });
     const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
     const { sessionId: failed } = await server.call("claude_code", refused);
-    const { events: ofFailed, result } = await server.end(failed);
-    const events = [...asked.events, ...done.events, ...ofFailed];
-    expect(isLike(shapesOf(page, "failure"), [result])).toBe(true);
+    const ended = await server.end(failed);
+    expect(isLike(shapesOf(page, "failure"), [ended.result])).toBe(true);
+    const whole = [await server.end(id), ended];
+    const events = [asked, done, ...whole].flatMap((answer) => answer.events);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
@@ -121,7 +122,7 @@ describe("other pages say what is so", () => {
     const ids = (call = "", requestId = "") =>
       JSON.parse(call.replace("4b07…", begun.sessionId).replace("8c25…", requestId)) as Record<string, unknown>;
     const asked = await server.call(poll?.tool ?? "", ids(poll?.call));
-    expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ summary: "Bash: npm test" }] });
+    expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ input: { command: "npm test" } }] });
     const done = await server.call(answer?.tool ?? "", ids(answer?.call, asked.actions[0]?.requestId));
     expect(done).toMatchObject({ status: "idle", result: { result: "Fixed: it passes." } });
     const shown = [begun, asked, done].map((each) => JSON.stringify(each));
@@ -139,7 +140,7 @@ describe("other pages say what is so", () => {
     expect(await server.refusal("claude_code_reply", { sessionId: id, prompt: "x" })).toMatchObject({ text: example });
     const answer = { action: "respond_permission", decision: "allow_for_session", sessionId: id, requestId };
     const next = await server.call("claude_code_check", { ...answer, waitMs: 20_000 });
-    expect(next.actions).toMatchObject([{ summary: "Bash: npm run lint" }]);
+    expect(next.actions).toMatchObject([{ input: { command: "npm run lint" } }]);
     const revoke = /\{ "action": "revoke".*\}/.exec(textOf("docs/approvals.md"))?.[0] ?? "";
     const taken = { ...(JSON.parse(revoke) as object), sessionId: id };
     const { message } = (await stream(server, "claude_code_session", taken)).data;
@@ -150,6 +151,7 @@ describe("other pages say what is so", () => {
       sessionId: id,
       until: "end",
       cursor: 1,
+      responseMode: "delta_compact",
     });
     const decisions = shapesOf(tools, "decisions");
     const real = events.filter(({ type }) => type === "permission_result");

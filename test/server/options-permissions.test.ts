@@ -111,6 +111,7 @@ describe("an option of `claude_code` that decides", () => {
       sessionId,
       until: "end",
       waitMs: 40_000,
+      responseMode: "delta_compact",
     });
     expect(result?.result).toBe("end");
     const at = (type: string) => Date.parse(events.find((event) => event.type === type)?.timestamp ?? "");

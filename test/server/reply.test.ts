@@ -45,7 +45,7 @@ async function standing(then = "Done.") {
 const ends = ({ events }: Answer) => events.filter(({ type }) => type === "result" || type === "error");
 
 async function all(sessionId: string) {
-  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, responseMode: "delta_compact" });
 }
 
 describe("`forkSession` of `claude_code_reply`", () => {
@@ -54,14 +54,15 @@ describe("`forkSession` of `claude_code_reply`", () => {
     const fork = await reply(sessionId, say("two"), { forkSession: true });
     expect(fork.sessionId).not.toBe(sessionId);
     expect(fork.result).toMatchObject({ result: "two", sessionTotalTurns: 1 });
-    expect(fork.result?.sessionTotalCostUsd).toBeCloseTo(fork.result?.totalCostUsd ?? 0, 8);
+    const totals = (await all(fork.sessionId)).result;
+    expect(totals?.sessionTotalCostUsd).toBeCloseTo(fork.result?.usage?.costUsd ?? 0, 8);
     expect(saidUpTo("two?")).toContain("one?");
 
     const original = await reply(sessionId, say("three"));
     expect(original.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
     expect(saidUpTo("three?")).not.toContain("two?");
     // Each costs the same: what the fork began with is not counted again.
-    expect(fork.result?.totalCostUsd).toBeCloseTo(original.result?.totalCostUsd ?? 0, 8);
+    expect(fork.result?.usage?.costUsd).toBeCloseTo(original.result?.usage?.costUsd ?? 0, 8);
 
     const again = await reply(fork.sessionId, say("four"));
     expect(again.result).toMatchObject({ result: "four", sessionTotalTurns: 2 });
@@ -264,7 +265,7 @@ describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
       status: "error",
       result: { isError: true, errorSubtype: "error_max_budget_usd", category: "limit" },
     });
-    expect(first.result?.totalCostUsd).toBeGreaterThan(1);
+    expect(first.result?.usage?.costUsd).toBeGreaterThan(1);
     expect((await reply(sessionId, say("cheap"))).result).toMatchObject({ result: "cheap", isError: false });
     const again = await reply(sessionId, spend);
     expect(again.result).toMatchObject({ isError: true, errorSubtype: "error_max_budget_usd" });

@@ -116,7 +116,7 @@ describe("the time of a request", () => {
     const start = { prompt: scriptTag(script), cwd, permissionRequestTimeoutMs: 6_000 };
     const { sessionId } = await server.call("claude_code", start);
     const left = async () => {
-      const { actions } = await check({ action: "poll", sessionId, waitMs: 0 });
+      const { actions } = await check({ action: "poll", sessionId, waitMs: 0, responseMode: "delta_compact" });
       const [action] = z
         .array(z.object({ createdAt: z.string(), expiresAt: z.string(), remainingMs: z.number() }))
         .parse(actions);

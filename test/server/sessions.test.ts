@@ -47,7 +47,12 @@ describe("many sessions, without a server", () => {
 
   it("finds them by status, folder, time and text", async () => {
     expect(await ids("--status", "error")).toEqual([id(7)]);
-    expect(await ids("--status", "error", "--status", "running")).toEqual([id(7), id(0xdead)]);
+    expect(await ids("--status", "error", "--status", "abandoned")).toEqual([id(7), id(0xdead)]);
+    // Its server is gone: it is said in the status itself, and looked for by that.
+    expect(await ids("--status", "running")).toEqual([]);
+    const { sessions } = await listed("--status", "abandoned", ...store);
+    expect(sessions).toEqual([expect.objectContaining({ sessionId: id(0xdead), status: "abandoned", owned: false })]);
+    expect(sessions[0]).not.toHaveProperty("abandoned");
     expect(await ids("--cwd", "/odd/", "--since", "4h")).toEqual([id(1), id(3)]);
     expect(await ids("--since", new Date(NOW - 2 * HOUR).toISOString())).toEqual([id(0), id(1), id(2)]);
     expect(await ids("--text", "NUMBER 42")).toEqual([id(42)]);

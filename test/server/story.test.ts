@@ -46,6 +46,7 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
       cursor: asked.nextCursor,
       requestId: action?.requestId,
       decision: "allow",
+      responseMode: "delta_compact",
     });
     expect(done).toMatchObject({ status: "idle", actions: [] });
     expect(done.result).toMatchObject({ sessionId, result: "That is all.", isError: false, numTurns: 2 });
@@ -70,7 +71,8 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
       result: { result: "Second.", numTurns: 1, sessionTotalTurns: 3 },
     });
     const first = done.result?.totalCostUsd ?? 0;
-    expect(second.result?.sessionTotalCostUsd).toBeCloseTo(first + (second.result?.totalCostUsd ?? 0), 10);
+    const totals = (await server.end(sessionId)).result;
+    expect(totals?.sessionTotalCostUsd).toBeCloseTo(first + (second.result?.usage?.costUsd ?? 0), 10);
 
     const other = join(cwd, "b.txt");
     const third = await server.call("claude_code_reply", {

@@ -22,6 +22,7 @@ const CallResult = z.looseObject({
 const Task = z.looseObject({
   resultType: z.string(),
   taskId: z.string(),
+  sessionId: z.string(),
   status: z.enum(["working", "input_required", "completed", "cancelled"]),
   statusMessage: z.string(),
   createdAt: z.iso.datetime(),

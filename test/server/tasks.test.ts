@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { HttpServer } from "./http-server.ts";
@@ -23,6 +24,9 @@ const WAYS = {
   stdio: async () => overStdio(await world.server({ client: "2026-07-28" })),
 };
 
+/** What Claude Code reads of a task for its model. */
+const AgentTask = z.looseObject({ "com.anthropic/agent-task": z.object({ modelImmediateResponse: z.string() }) });
+
 const accept = (content: object) => ({ action: "accept", content });
 
 describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
@@ -37,7 +41,9 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     const prompt = calling(files.map(writing));
     // Whatever it would wait: the client does that.
     const { sessionId, task } = await client.begin("claude_code", { prompt, cwd, waitMs: 45_000 });
-    expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000 });
+    expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000, sessionId });
+    const { modelImmediateResponse } = AgentTask.parse(task["_meta"])["com.anthropic/agent-task"];
+    expect(JSON.parse(modelImmediateResponse)).toMatchObject({ sessionId, status: "running" });
     expect(task.ttlMs).toBe(30 * 86_400_000);
     const keys: string[] = [];
     for (const content of [{ decision: "allow" }, { decision: "deny", message: "Not there, please." }]) {
@@ -51,7 +57,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
       expect(Object.keys(taken).filter((name) => name !== "_meta")).toEqual(["resultType"]);
     }
     const done = await client.until(task, "completed");
-    expect(done.createdAt).toBe(task.createdAt);
+    expect(done).toMatchObject({ createdAt: task.createdAt, sessionId });
     expect(done.result?.structuredContent).toMatchObject({ sessionId, status: "idle", result: { result: "Over." } });
     expect(JSON.parse(done.result?.content[0]?.text ?? "")).toEqual(done.result?.structuredContent);
     expect(files.map((file) => existsSync(file))).toEqual([true, false]);
@@ -73,6 +79,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     const cancelled = await client.until(begun.task, "cancelled");
     expect(cancelled.statusMessage).toContain("interrupted by caller");
     expect(cancelled.result).toBeUndefined();
+    expect(cancelled.sessionId).toBe(begun.sessionId);
     const reply = { sessionId: begun.sessionId, prompt: scriptTag([{ text: "Back again." }]) };
     const { task } = await client.begin("claude_code_reply", reply);
     const done = await client.until(task, "completed");

@@ -85,7 +85,8 @@ const material = fc
       pollInterval: 1_000,
     };
     const form = { mode, include };
-    return { from, form, lists, head, tail, events: shown, end: id, more: false, asked: asks, result, now: NOW };
+    const rest = { more: false, asked: asks, result, resultEventId: id, now: NOW };
+    return { from, form, lists, head, tail, events: shown, end: id, ...rest };
   });
 
 const budget = fc.oneof(fc.integer({ min: 2_048, max: 4_096 }), fc.constant(32_768));
@@ -164,6 +165,7 @@ describe("what is cut", () => {
     more: false,
     asked: [],
     result: undefined,
+    resultEventId: null,
     now: NOW,
   };
   const output = (id: number, said: string): ShownEvent => ({ id, type: "output", data: { text: said }, timestamp });

@@ -13,7 +13,7 @@ describe("claude_code_check, poll", () => {
     session.says("I look around.");
     session.emit({ type: "notice", data: { kind: "retry", message: "overloaded: retry 1 of 10 in 0.5 s" } });
     session.emit({ type: "session.configured", data: { model: "opus" } });
-    const answer = await check(engine);
+    const answer = await check(engine, { responseMode: "delta_compact" });
     expect(answer).toEqual({
       sessionId: "s1",
       status: "running",
@@ -57,7 +57,7 @@ describe("claude_code_check, poll", () => {
     session.run();
     session.says("The tests pass, all of them.");
     session.ends("The tests pass, all of them.");
-    const answer = await check(engine);
+    const answer = await check(engine, { responseMode: "delta_compact" });
     expect(answer).toMatchObject({
       status: "idle",
       result: { result: "The tests pass, all of them.", stopReason: "end_turn" },
@@ -67,7 +67,7 @@ describe("claude_code_check, poll", () => {
       ["output", "(see result)"],
       ["result", "(see result)"],
     ]);
-    expect(answer.events[1]?.data).toEqual({ result: "(see result)", isError: false });
+    expect(answer.events[1]?.data).toMatchObject({ result: "(see result)", isError: false, numTurns: 2 });
     expect(await check(engine, { cursor: answer.nextCursor })).toMatchObject({
       events: [],
       result: { result: "The tests pass, all of them." },
@@ -83,7 +83,7 @@ describe("claude_code_check, poll", () => {
     const answer = await check(engine);
     expect(answer).not.toHaveProperty("result");
     expect(answer.events).toMatchObject([
-      { type: "result", data: { result: "first", numTurns: 2, stopReason: "end_turn" } },
+      { type: "result", data: { result: "first", numTurns: 2, usage: { costUsd: 0.01, outputTokens: 20 } } },
     ]);
   });
 
@@ -97,15 +97,18 @@ describe("claude_code_check, poll", () => {
     const session = engine.add();
     session.run();
     session.endsTurn({ outcome, isError, message: "what is known" });
-    const answer = await check(engine);
-    expect(answer).toMatchObject({ status, events: [{ type }], result: { isError, result: "what is known" } });
+    const result = { isError, result: "what is known" };
+    expect(await check(engine)).toMatchObject({ status, events: [], result });
+    const answer = await check(engine, { responseMode: "delta_compact" });
+    expect(answer).toMatchObject({ status, events: [{ type }], result });
   });
 
   it("tells of a cancelled session who, when and why", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
-    expect(await check(engine)).toMatchObject({
+    expect(await check(engine)).not.toHaveProperty("cancelledAt");
+    expect(await check(engine, { responseMode: "delta_compact" })).toMatchObject({
       status: "cancelled",
       cancelledAt: new Date(NOW).toISOString(),
       cancelledReason: "cancelled by caller",
@@ -154,7 +157,8 @@ describe("claude_code_check, poll", () => {
     };
     const first = await check(engine);
     expect(first).toMatchObject({ status: "running", nextCursor: 3, events: [{ data: { text: "before" } }] });
-    expect(await check(engine, { cursor: 3 })).toMatchObject({ status: "idle", events: [{ type: "result" }] });
+    const next = await check(engine, { cursor: 3, responseMode: "delta_compact" });
+    expect(next).toMatchObject({ status: "idle", events: [{ type: "result" }] });
   });
 });
 

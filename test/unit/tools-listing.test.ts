@@ -2,6 +2,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../src/tools/define.ts";
+import { instructionsFor } from "../../src/tools/instructions.ts";
+import type { ToolName } from "../../src/tools/listed.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
 
@@ -50,6 +52,29 @@ describe("tool schemas", () => {
         !schema.required?.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),
     );
     expect(silent.map(([name]) => name)).toEqual([]);
+  });
+
+  it("say by themselves how they go together: many clients show their model no instructions", () => {
+    const said = tools.map(({ name, description }) => `${name}: ${description}`).join("\n");
+    const facts = [
+      /^claude_code: .*background agent that outlives the call/m,
+      /^claude_code: .*at once, or with the result .* within waitMs/m,
+      /^claude_code: .*answer what it asks with claude_code_check.*claude_code_reply/m,
+      /^claude_code_check: Wait for news.*events from cursor.*result.*actions\[\] that wait for you/m,
+      /^claude_code_check: .*Answer each.*respond_permission.*answer_question.*waits for the next news as well/m,
+      /^claude_code_reply: Send the next prompt/m,
+      /^claude_code_session: List .*cancel/m,
+      /^claude_code_query: .*wait for its end.*messages/m,
+      /^claude_session_create: .*conversation.*claude_chat_query.*claude_session_close/m,
+      /^claude_direct_query: Send one prompt in a session of its own.*close the session/m,
+    ];
+    expect(facts.filter((fact) => !fact.test(said))).toEqual([]);
+    // Whatever the instructions name is named there, or is a tool that is listed.
+    const instructions = instructionsFor(tools.map(({ name }) => name as ToolName));
+    const schemas = tools.map((tool) => listed(tool)).join("\n");
+    const named = instructions.match(/\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+/g) ?? [];
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !schemas.includes(name))).toEqual([]);
   });
 
   it("say how long a call may wait on this server", () => {

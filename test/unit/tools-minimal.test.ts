@@ -1,25 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { FakeEngine } from "./tools-fake-engine.ts";
-import type { FakeSession } from "./tools-fake-session.ts";
+import { call, outcome, running } from "./tools-log.ts";
 import { check } from "./tools-run.ts";
-
-const call = (session: FakeSession, ...ids: string[]) => {
-  const content = ids.map((id) => ({ type: "tool_use", id, name: "Bash", input: { command: `run ${id}` } }));
-  return session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
-};
-const outcome = (session: FakeSession, ids: string[], output = (id: string) => `out of ${id}`) => {
-  const content = ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: output(id) }));
-  return session.emit({ type: "message", data: { message: { type: "user", message: { content } } } });
-};
-
-const running = () => {
-  const engine = new FakeEngine();
-  const session = engine.add();
-  session.run();
-  return { engine, session };
-};
 
 interface Part {
   tool?: string;
@@ -87,7 +70,7 @@ describe("mode minimal", () => {
     const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
     const { events } = await check(engine);
     expect(events[0]?.data).toMatchObject({
-      output: `${"😀".repeat(60)} … ${"é".repeat(100)}`,
+      output: `${"😀".repeat(20)} … ${"é".repeat(50)}`,
       outputEventId: id,
     });
   });
@@ -137,7 +120,7 @@ describe("mode minimal", () => {
       {},
       { input: { command: "ls", run_in_background: true, timeout: 5 }, output: "out of u1" },
     ],
-    ["Read", { file_path: "/a" }, {}, { input: { file_path: "/a" }, outputEventId: 3 }],
+    ["Read", { file_path: "/a" }, {}, { input: { file_path: "/a" } }],
     [
       "Write",
       { file_path: "/a", content: "c".repeat(99) },
@@ -175,7 +158,7 @@ describe("mode minimal", () => {
     call(session, "u1");
     session.asks();
     const data = (await check(engine)).events.map((event) => event.data);
-    expect(data).toEqual([{ tool: "Bash", toolUseId: "u1" }, { requestId: "r1" }]);
+    expect(data).toEqual([]);
     const [alone] = (await check(engine, { pollOptions: { includeActions: false } })).events;
     expect(alone?.data).toMatchObject({ input: { command: "run u1" } });
   });
@@ -238,8 +221,9 @@ describe("pollOptions", () => {
   };
 
   it.each<[string, JsonObject, string[]]>([
-    ["all events", {}, ["output", "progress", "result"]],
-    ["includeProgressEvents", { includeProgressEvents: false }, ["output", "result"]],
+    ["all events", {}, ["output", "progress"]],
+    ["includeResult", { includeResult: false }, ["output", "progress", "result"]],
+    ["includeProgressEvents", { includeProgressEvents: false }, ["output"]],
     ["includeTerminalEvents", { includeTerminalEvents: false }, ["output", "progress"]],
     ["includeEvents", { includeEvents: false }, []],
   ])("%s", async (_, pollOptions, types) => {
@@ -254,6 +238,10 @@ describe("pollOptions", () => {
     const answer = await check(ended(), { pollOptions: { includeResult: false } });
     expect(answer).not.toHaveProperty("result");
     expect(answer.events.at(-1)?.data).toMatchObject({ result: "All is done, and well done.", numTurns: 2 });
+    const short = { result: "All is done, and well done.", isError: false };
+    const usage = { costUsd: 0.01, inputTokens: 0, outputTokens: 20 };
+    expect((await check(ended())) as object).toMatchObject({ result: { ...short, usage } });
+    expect(await check(ended(), { pollOptions: { includeUsage: false } })).not.toHaveProperty("result.usage");
   });
 
   it("bring the counts of a result, and leave out its structured output", async () => {

@@ -24,7 +24,25 @@ describe("claude_code_check, requests", () => {
       blockedPath: "/etc",
       agentId: "a1",
     });
-    const answer = await check(engine);
+    const minimal = await check(engine);
+    expect(minimal).toEqual({
+      status: "waiting_permission",
+      events: [],
+      nextCursor: 3,
+      actions: [
+        {
+          type: "permission",
+          requestId: "r1",
+          toolName: "Bash",
+          input: { command: "npm test" },
+          decisionReason: "not allowed",
+          blockedPath: "/etc",
+          agentID: "a1",
+          remainingMs: 60_000,
+        },
+      ],
+    });
+    const answer = await check(engine, { responseMode: "delta_compact" });
     expect(answer).toMatchObject({ status: "waiting_permission", pollInterval: 1_000 });
     expect(answer.actions).toEqual([
       {
@@ -56,7 +74,7 @@ describe("claude_code_check, requests", () => {
     session.asks({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
     expect(await check(engine, { maxBytes: 2_048 })).toMatchObject({
       truncatedFields: ["actions[].input"],
-      actions: [{ inputTruncated: true, summary: "Write /a (4.9 KB)", input: { file_path: "/a" } }],
+      actions: [{ inputTruncated: true, inputEventId: 2, input: { file_path: "/a" } }],
     });
     expect(await check(engine)).toMatchObject({ actions: [{ input: { content: "c".repeat(5_000) } }] });
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: false }], [{ requestId: "r1", whole: true }]]);
@@ -82,8 +100,10 @@ describe("claude_code_check, requests", () => {
     const answer = await respond(engine, { waitMs: 5_000 });
     expect(engine.answers).toEqual([{ requestId: "r1", decision: "allow", by: "caller" }]);
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
-    expect(answer.events.map(({ type }) => type)).toEqual(["output", "permission_result", "result"]);
-    expect(answer.events[1]?.data).toEqual({ requestId: "r1", decision: "allow", by: "caller" });
+    // What the caller has just decided, and what the result says, is told in no event.
+    expect(answer.events.map(({ data }) => data)).toEqual([{ text: "meanwhile" }]);
+    const whole = await check(engine, { responseMode: "delta_compact" });
+    expect(whole.events.map(({ type }) => type).slice(2)).toEqual(["output", "permission_result", "result"]);
   });
 
   it("does not wait while something else is asked", async () => {

@@ -33,17 +33,12 @@ describe("claude_code", () => {
       status: "idle",
       nextCursor: 5,
       result: {
-        sessionId: "s1",
         result: "42",
         isError: false,
         durationMs: 1_200,
-        durationApiMs: 800,
         numTurns: 2,
-        totalCostUsd: 0.01,
         sessionTotalTurns: 4,
-        sessionTotalCostUsd: 0.02,
-        stopReason: "end_turn",
-        usage: { output_tokens: 20 },
+        usage: { costUsd: 0.01, inputTokens: 0, outputTokens: 20 },
       },
     });
   });
@@ -60,7 +55,7 @@ describe("claude_code", () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => session.ends("r".repeat(100_000));
     const reply = await run(engine, "", { prompt: "x", waitMs: 1_000 });
-    expect(reply.structured).toMatchObject({ truncated: true, truncatedFields: ["result"] });
+    expect(reply.structured).toMatchObject({ truncated: true, truncatedFields: ["result"], resultEventId: 4 });
     expect(Buffer.byteLength(reply.text)).toBeLessThanOrEqual(32_768);
   });
 

@@ -3,7 +3,7 @@ import { SessionStatus } from "../../domain/session.ts";
 import { noId, oneOf, pointInTime, readArguments, wholeNumber } from "./arguments.ts";
 import { rowOf, summary, table, type Row } from "./rows.ts";
 import { allSessions, withStoreIfAny, type Store } from "./store.ts";
-import { oneLine, jsonLine } from "./words.ts";
+import { oneLine, jsonLine, statusWord, type StatusWord } from "./words.ts";
 
 const FLAGS = {
   status: { type: "string", multiple: true },
@@ -15,6 +15,10 @@ const FLAGS = {
 } as const;
 
 const [LIMIT, LIMIT_MOST] = [50, 10_000];
+const STATUS_WORDS: readonly StatusWord[] = [...SessionStatus.options, "abandoned"];
+/** As what the turns are recorded whose server is gone. */
+const RECORDED: readonly SessionStatus[] = ["running", "waiting_permission"];
+
 /** Of the prompt, for programs, in characters. */
 const PROMPT_JSON = 200;
 
@@ -29,8 +33,9 @@ export async function list(argv: string[]): Promise<number> {
   noId("list", positionals);
   const { cwd, since, status, text } = values;
   const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, LIMIT_MOST);
+  const words = status?.map((word) => oneOf("status", word, STATUS_WORDS));
   const query = {
-    ...(status !== undefined && { statuses: status.map((word) => oneOf("status", word, SessionStatus.options)) }),
+    ...(words && { statuses: words.flatMap((word) => (word === "abandoned" ? RECORDED : [word])) }),
     ...(cwd !== undefined && { cwd: resolve(cwd) }),
     ...(since !== undefined && { since: pointInTime("since", since, Date.now()) }),
     ...(text !== undefined && { text }),
@@ -39,7 +44,7 @@ export async function list(argv: string[]): Promise<number> {
   const answer = await withStoreIfAny(
     values,
     async (store) => {
-      const found = await find(store, query, limit);
+      const found = await find(store, query, { limit, words });
       if (values.json === true) return inJson(found);
       if (found.rows.length === 0) return isNarrow ? "No session matches.\n" : "No sessions yet.\n";
       return table(found.rows, Date.now()) + moreLine(found);
@@ -50,9 +55,15 @@ export async function list(argv: string[]): Promise<number> {
   return 0;
 }
 
-async function find(store: Store, query: Parameters<typeof allSessions>[1], limit: number): Promise<Found> {
+interface Wanted {
+  readonly limit: number;
+  readonly words: readonly StatusWord[] | undefined;
+}
+
+async function find(store: Store, query: Parameters<typeof allSessions>[1], { limit, words }: Wanted): Promise<Found> {
   const rows: Row[] = [];
   for await (const record of allSessions(store, query)) {
+    if (words?.includes(statusWord(record)) === false) continue;
     if (rows.length === limit) return { rows, more: true };
     rows.push(await rowOf(store, record));
   }

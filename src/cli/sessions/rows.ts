@@ -1,6 +1,5 @@
-import { statusOf } from "../../domain/session.ts";
 import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
-import { exactUsd, folder, isAbandoned, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
+import { exactUsd, folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
 
 /** Sessions as lines of a table, and as objects for programs. */
 
@@ -23,8 +22,7 @@ export function summary(record: SessionRecord) {
   const model = state.reported.model ?? spec.model;
   return {
     sessionId: id,
-    status: statusOf(state),
-    ...(isAbandoned(record) && { abandoned: true }),
+    status: statusWord(record),
     owned: owner?.alive === true,
     cwd: spec.cwd,
     ...(title !== undefined && { title }),

@@ -24,7 +24,9 @@ export function harmless(text: string): string {
 }
 
 /** The status, and a word of its own for what the next server to look will find lost. */
-export function statusWord(record: SessionRecord): SessionStatus | "abandoned" {
+export type StatusWord = SessionStatus | "abandoned";
+
+export function statusWord(record: SessionRecord): StatusWord {
   return isAbandoned(record) ? "abandoned" : statusOf(record.state);
 }
 

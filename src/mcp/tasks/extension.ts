@@ -4,6 +4,14 @@ import type { TaskOptions } from "../options.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
+/**
+ * Claude Code shows its model of a task that has begun this alone, and where it is not there nothing but the task's id,
+ * with which no tool can be called.
+ */
+export function forModel(modelImmediateResponse: string): Record<string, unknown> {
+  return { "com.anthropic/agent-task": { modelImmediateResponse } };
+}
+
 const POLL_MS = 1_000;
 
 /** Beside each task that is told. */

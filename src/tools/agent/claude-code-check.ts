@@ -45,7 +45,7 @@ const Input = z.strictObject({
     .int()
     .min(1)
     .exactOptional()
-    .describe("read this event whole, in pages: offset, limit (characters). Default: none"),
+    .describe("read this event whole (outputEventId, inputEventId), in pages: offset, limit. Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
   requestId: z.string().min(1).max(200).exactOptional().describe("from actions[], to respond"),
@@ -73,7 +73,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   pollOptions: { type: "object", description: "{includeTools: true} lists Claude Code's tools. Default: {}" },
   permissionOptions: {
     type: "object",
-    description: "with allow: updatedInput, updatedPermissions (of suggestions). Default: {}",
+    description: "with allow: updatedInput, updatedPermissions. Default: {}",
   },
   answers: { type: "object", description: "for answer_question: {question: label, [labels] or text}" },
 };
@@ -88,7 +88,7 @@ export const claudeCodeCheck = defineTool({
   name: NAME,
   title: "Check on Claude Code",
   description:
-    "Wait for news of a session, or of several, and read events from cursor (poll); or answer a request of actions[] and wait for what comes of it: respond_permission, or answer_question for one of type question. result is there once no turn runs.",
+    "Wait for news of a session, or of several (poll): events from cursor, result once no turn runs, actions[] that wait for you. Answer each of them: respond_permission, or answer_question for one of type question; that waits for the next news as well.",
   input: Input,
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,
@@ -144,7 +144,7 @@ async function answerThenCheck(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
-  const request = readRequest(args, deps.limits);
+  const { form, ...request } = readRequest(args, deps.limits);
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
@@ -156,7 +156,8 @@ async function answerThenCheck(
   }
   const { cursor, waitFrom, withheld } = Responded.parse(asking.work);
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
-  const checked = { ...request, targets, several: false };
+  const answered = args.requestId === undefined ? {} : { answered: args.requestId };
+  const checked = { ...request, form: { ...form, ...answered }, targets, several: false };
   if (withheld.length === 0) return answerCheck(checked, asking, call, deps);
   const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
   const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));

@@ -45,7 +45,7 @@ export const claudeCode = defineTool({
   name: NAME,
   title: "Start Claude Code",
   description:
-    "Start Claude Code on a task. Returns at once, or with the result if the turn ends within waitMs. It runs on by itself: follow it and answer its requests with claude_code_check, go on with claude_code_reply.",
+    "Start Claude Code on a task, as a background agent that outlives the call. Returns at once, or with the result if the turn ends within waitMs. Wait for it and answer what it asks with claude_code_check, go on with claude_code_reply.",
   input: Input,
   // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
   unlisted: ADVANCED,

@@ -16,7 +16,8 @@ type Input = z.infer<typeof Input>;
 export const claudeSessionCreate = defineTool({
   name: "claude_session_create",
   title: "Open a conversation",
-  description: "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query.",
+  description:
+    "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query, and end it with claude_session_close.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
   scope: "run",

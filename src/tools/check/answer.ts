@@ -5,6 +5,7 @@ import { readAsked } from "../asking/asked.ts";
 import type { Asking, Awaited } from "../asking/asking.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../present/check.ts";
+import type { ResponseMode } from "../present/event.ts";
 import { wantedOf } from "../present/result.ts";
 import { assembleSeveral } from "../present/several.ts";
 import { cutText } from "../present/size.ts";
@@ -137,7 +138,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   // Of several sessions each would send its last result with every answer until the last of them has ended.
   const isDue = include.result && (!request.several || (state.lastTurnEventId ?? 0) >= cursor);
   const ended = isDue ? await readResult(view, state) : undefined;
-  const result = ended && wantedOf(ended, include);
+  const result = ended && wantedOf(ended, form);
   const asked = include.actions
     ? await Promise.all(state.asks.map(async (open) => (await readAsked(view, open)) ?? []))
     : [];
@@ -148,13 +149,14 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const material = {
     form,
     head: {
-      sessionId: view.id,
+      // Who names one session knows which it is.
+      ...((request.several || form.mode !== "minimal") && { sessionId: view.id }),
       status,
-      ...pollInterval(status),
+      ...(form.mode !== "minimal" && pollInterval(status)),
       ...(await placeOf(view.id, state, deps)),
       ...(cursorResetTo !== undefined && { cursorResetTo }),
     },
-    tail: { ...tailOf(state), ...partialOf(view.id, state, deps) },
+    tail: { ...tailOf(state, form.mode), ...partialOf(view.id, state, deps) },
     lists: {
       background: state.background,
       ...(include.tools && { availableTools: await availableTools(view, state.lastEventId) }),
@@ -164,6 +166,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
     more: read.next <= state.lastEventId,
     asked: asked.flat(),
     result,
+    resultEventId: state.lastTurnEventId,
     now: deps.now(),
   };
   return { target, state, material };
@@ -196,11 +199,13 @@ function partialOf(sessionId: string, { turn }: SessionState, { engine, mask }: 
   return typeof partial === "string" && partial !== "" ? { partial: partial.slice(-PARTIAL_SHOWN) } : {};
 }
 
-function tailOf({ closed, lastEventId, lastToolUseId }: SessionState): JsonObject {
+function tailOf({ closed, lastEventId, lastToolUseId }: SessionState, mode: ResponseMode): JsonObject {
   const cancelled = closed?.reason === "cancelled" && {
-    cancelledAt: new Date(closed.at).toISOString(),
+    ...(mode !== "minimal" && { cancelledAt: new Date(closed.at).toISOString() }),
     cancelledReason: cutText(closed.message ?? "cancelled", 300),
     cancelledSource: cutText(closed.by, 100),
   };
+  // Where to read on is nextCursor.
+  if (mode === "minimal") return { ...cancelled };
   return { ...cancelled, lastEventId, ...(lastToolUseId !== null && { lastToolUseId: cutText(lastToolUseId, 100) }) };
 }

@@ -1,8 +1,9 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { presentEvent, type ShownEvent } from "../present/event.ts";
+import { presentEvent, timeOf, type ShownEvent } from "../present/event.ts";
 import { briefly, typeOfEnd, wantedOf } from "../present/result.ts";
 import { applyTold, changesNothing, tell, type Form } from "../present/telling.ts";
+import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 
 /** The events of a session from a cursor on, as the caller wants them told. */
@@ -35,12 +36,15 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
   if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
   const events: ShownEvent[] = [];
   const list: ShownEvent[] = [];
+  const calls = new AskedCalls(view, range.from, form);
   let next = range.from;
   let first: number | undefined;
   for await (const event of eventsOf(view, range)) {
     first ??= event.id;
     next = event.id + 1;
-    const shown = event.type === "turn.ended" ? await showEnd(view, event, form, last) : presentEvent(event, form.mode);
+    calls.note(event);
+    const plain = event.type === "turn.ended" ? await showEnd(view, event, form, last) : show(event, form);
+    const shown = plain && (await calls.complete(plain, list));
     const told = shown && tell(list, shown, form);
     if (!told || changesNothing(told)) continue;
     events.push(shown);
@@ -67,8 +71,22 @@ async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): A
   }
 }
 
-async function showEnd(view: SessionView, event: EndOfTurn, form: Form, last: LastTurn): Promise<ShownEvent> {
+/** In mode minimal nobody hears again what they have said in the same breath. */
+function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
+  const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
+  const isOwn = isAnswer && event.data.by === "caller" && event.data.requestId === answered;
+  return isOwn && mode === "minimal" ? undefined : presentEvent(event, mode);
+}
+
+/** Nothing where the answer has it as its result, in mode minimal. */
+async function showEnd(
+  view: SessionView,
+  event: EndOfTurn,
+  form: Form,
+  last: LastTurn,
+): Promise<ShownEvent | undefined> {
   const told = event.id === last.eventId ? last.result : undefined;
-  const data = told ? briefly(told, form.mode) : wantedOf(await readEnd(view, event), form.include);
-  return { id: event.id, type: typeOfEnd(event.data), data, timestamp: new Date(event.at).toISOString() };
+  if (told && form.mode === "minimal") return undefined;
+  const data = told ? briefly(told) : wantedOf(await readEnd(view, event), form);
+  return { id: event.id, type: typeOfEnd(event.data), data, ...timeOf(event, form.mode) };
 }

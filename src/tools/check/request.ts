@@ -60,16 +60,16 @@ export function readRequest(asked: Asked, limits: ToolLimits): CheckRequest {
   };
 }
 
-/** The counts of a result are a kilobyte that tells a model nothing: in mode minimal they come when they are asked for. */
+/** The counts of a result are a kilobyte that tells a model little: in mode minimal they come when they are asked for. */
 function readInclude(options: PollOptions, mode: ResponseMode): Include {
-  const counts = mode !== "minimal";
+  const isMinimal = mode === "minimal";
   return {
     tools: options.includeTools ?? false,
     events: options.includeEvents ?? true,
     actions: options.includeActions ?? true,
     result: options.includeResult ?? true,
-    usage: options.includeUsage ?? counts,
-    modelUsage: options.includeModelUsage ?? counts,
+    usage: options.includeUsage ?? (isMinimal ? "short" : true),
+    modelUsage: options.includeModelUsage ?? !isMinimal,
     structuredOutput: options.includeStructuredOutput ?? true,
     terminalEvents: options.includeTerminalEvents ?? true,
     progressEvents: options.includeProgressEvents ?? true,

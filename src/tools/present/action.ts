@@ -1,12 +1,14 @@
 import type { JsonObject } from "../../domain/json.ts";
 import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
-import { fit, jsonBytes } from "./size.ts";
+import type { ResponseMode } from "./event.ts";
+import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";
 
 /** Requests that wait for a decision, as `actions[]` lists them. */
 
 export interface ShownAction {
   readonly requestId: string;
+  readonly toolUseId: string;
   readonly action: JsonObject;
   /** True when the tool's input is shown uncut: only then may it be replaced. */
   readonly whole: boolean;
@@ -24,50 +26,71 @@ const INPUT_LEAST = 256;
 /** The keys around the input, the mark that it is cut, the event that has it whole, and commas. */
 const AROUND_INPUT = jsonBytes({ input: 0, inputTruncated: true, inputEventId: Number.MAX_SAFE_INTEGER });
 
-function presentAction({ open, ask }: Asked, now: number): JsonObject {
+/** In which form, and as of when. */
+export interface Telling {
+  readonly mode: ResponseMode;
+  readonly now: number;
+}
+
+function presentAction({ open, ask }: Asked, { mode, now }: Telling): JsonObject {
+  const isMinimal = mode === "minimal";
   return {
     type: ask.kind,
     requestId: ask.requestId,
     toolName: ask.toolName,
     input: ask.input,
-    summary: summaryOf(ask.toolName, ask.input),
+    ...(!isMinimal && { summary: summaryOf(ask.toolName, ask.input) }),
     ...(ask.decisionReason !== undefined && { decisionReason: ask.decisionReason }),
     ...(ask.blockedPath !== undefined && { blockedPath: ask.blockedPath }),
-    toolUseID: ask.toolUseId,
+    // What its agent does is told with it.
+    ...((!isMinimal || ask.toolName === "Agent") && { toolUseID: ask.toolUseId }),
     ...(ask.agentId !== undefined && { agentID: ask.agentId }),
-    ...(ask.suggestions !== undefined && { suggestions: ask.suggestions }),
-    ...(ask.risk && { risk: ask.risk }),
-    ...waitsFor(open),
-    createdAt: new Date(open.createdAt).toISOString(),
-    expiresAt: new Date(open.expiresAt).toISOString(),
+    ...(!isMinimal && ask.suggestions !== undefined && { suggestions: ask.suggestions }),
+    ...(ask.risk && { risk: isMinimal && ask.risk.why.length === 0 ? { level: ask.risk.level } : ask.risk }),
+    ...waitsFor(open, { mode, now }),
+    ...(!isMinimal && {
+      createdAt: new Date(open.createdAt).toISOString(),
+      expiresAt: new Date(open.expiresAt).toISOString(),
+    }),
     remainingMs: Math.max(0, open.expiresAt - now),
   };
 }
 
 /** A request that is with somebody else is not yet the caller's to allow. */
-function waitsFor(open: OpenAsk): JsonObject {
+function waitsFor(open: OpenAsk, { mode, now }: Telling): JsonObject {
   const rung = rungOf(open);
-  const until = new Date(open.rungEndsAt ?? open.expiresAt).toISOString();
-  return rung === "caller" ? {} : { waitsFor: rung, waitsUntil: until };
+  if (rung === "caller") return {};
+  const until = open.rungEndsAt ?? open.expiresAt;
+  const time =
+    mode === "minimal" ? { waitsMs: Math.max(0, until - now) } : { waitsUntil: new Date(until).toISOString() };
+  return { waitsFor: rung, ...time };
 }
 
-/** As many of the requests as `most` bytes hold, a comma each included; every one gets a fair part of the room. */
-export function fitActions(asked: readonly Asked[], now: number, most: number): ShownAction[] {
+/** What the requests take when each is shown whole, a comma each included. */
+export function wholeActions(asked: readonly Asked[], telling: Telling): number[] {
+  return asked.map((each) => jsonBytes(presentAction(each, telling)) + 1);
+}
+
+/** As many of the requests as `most` bytes hold, a comma each included: small ones whole, the others cut alike. */
+export function fitActions(asked: readonly Asked[], telling: Telling, most: number): ShownAction[] {
+  const sizes = wholeActions(asked, telling);
   const shown: ShownAction[] = [];
   let left = most;
   for (const [index, each] of asked.entries()) {
-    const share = Math.max(Math.floor(left / (asked.length - index)), LEAST_BYTES);
+    const least = Math.min(sizes[index] ?? 0, LEAST_BYTES);
+    const share = Math.max(Math.min(waterLevel(sizes.slice(index), left), left), least);
     if (share > left) break;
-    const next = fitAction(each, now, share - 1);
+    const next = fitAction(each, telling, share - 1);
     left -= jsonBytes(next.action) + 1;
     shown.push(next);
   }
   return shown;
 }
 
-function fitAction(asked: Asked, now: number, most: number): ShownAction {
-  const action = presentAction(asked, now);
-  if (jsonBytes(action) <= most) return { action, requestId: asked.ask.requestId, whole: true };
+function fitAction(asked: Asked, telling: Telling, most: number): ShownAction {
+  const action = presentAction(asked, telling);
+  const { requestId, toolUseId } = asked.ask;
+  if (jsonBytes(action) <= most) return { action, requestId, toolUseId, whole: true };
   const { input: _, suggestions, ...bare } = action;
   const room = most - AROUND_INPUT;
   const forRequest = room - Math.min(INPUT_LEAST, jsonBytes(asked.ask.input));
@@ -77,5 +100,5 @@ function fitAction(asked: Asked, now: number, most: number): ShownAction {
   const input = fit(asked.ask.input, room - jsonBytes(request));
   const mark = { inputTruncated: true, inputEventId: asked.open.eventId };
   const shown = { ...request, input: input.value, ...(input.cut && mark) };
-  return { action: shown, requestId: asked.ask.requestId, whole: !input.cut };
+  return { action: shown, requestId, toolUseId, whole: !input.cut };
 }

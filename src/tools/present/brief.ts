@@ -8,8 +8,7 @@ import { subjectKey } from "./summary.ts";
 const INPUT_MOST = 300;
 const BESIDE_MOST = 60;
 /** Characters of an output: how it begins, and how it ends, which is where the sum of a test run stands. */
-const BEGINNING = 60;
-const END = 100;
+const SHOWN = { good: { beginning: 20, end: 50 }, failed: { beginning: 60, end: 100 } };
 
 export interface Brief<T> {
   readonly value: T;
@@ -29,12 +28,13 @@ export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
   return { value, cut: cut || kept.length < said.length };
 }
 
-export function briefOutput(text: string): Brief<string> {
-  if (text.length <= BEGINNING + END) return { value: text, cut: false };
-  const characters = Array.from(text.slice(-END * 2));
+export function briefOutput(text: string, ok: boolean): Brief<string> {
+  const most = SHOWN[ok ? "good" : "failed"];
+  if (text.length <= most.beginning + most.end) return { value: text, cut: false };
+  const characters = Array.from(text.slice(-most.end * 2));
   const end = characters
-    .slice(-END)
+    .slice(-most.end)
     .join("")
     .replace(/^\p{Cs}/u, "");
-  return { value: `${firstCharacters(text, BEGINNING)} … ${end}`, cut: true };
+  return { value: `${firstCharacters(text, most.beginning)} … ${end}`, cut: true };
 }

@@ -1,13 +1,14 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { fitActions, type Asked } from "./action.ts";
+import { fitActions, wholeActions, type Asked } from "./action.ts";
 import type { ShownEvent } from "./event.ts";
-import { EXPENDABLE_OF_RESULT, SEE_RESULT } from "./result.ts";
+import { lastWordsIn, saysAgain, seeResult, withoutListed, type Listed } from "./repeats.ts";
+import { EXPENDABLE_OF_RESULT } from "./result.ts";
 import { fit, fitList, jsonBytes } from "./size.ts";
 import { applyTold, tell, type Form } from "./telling.ts";
 
 /**
- * What claude_code_check tells of one session within its budget. The result and the open requests come first, cut where
- * they must be; the events follow in order as far as there is room. What is not shown is read with `nextCursor`, so the
+ * What claude_code_check tells of one session within its budget. The open requests come first, whole where that is
+ * possible at all, and the result, cut where it must be; the events follow in order as far as there is room. What is not shown is read with `nextCursor`, so the
  * first event always goes out, and a caller always gets on.
  */
 
@@ -25,6 +26,8 @@ export interface CheckMaterial {
   readonly more: boolean;
   readonly asked: readonly Asked[];
   readonly result: JsonObject | undefined;
+  /** The event that has the result whole. */
+  readonly resultEventId: number | null;
   readonly now: number;
 }
 
@@ -38,21 +41,31 @@ export interface CheckAnswer {
 const FIELDS = ["events", "events[].data", "actions", "actions[].input", "result", "background", "availableTools"];
 /** What a list may take of the room, whatever else there is to tell. */
 const LIST_PART = { background: 1 / 8, availableTools: 1 / 4 };
+/** What a request that is large leaves to the events and to the result, bytes. */
+const [EVENTS_LEAST, RESULT_LEAST] = [256, 128];
 
 export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckAnswer {
-  const { head, tail, asked } = material;
-  const frame = { truncated: true, truncatedFields: FIELDS, events: [], nextCursor: Number.MAX_SAFE_INTEGER };
-  const whole = maxBytes - jsonBytes({ ...head, ...frame, actions: [], result: {}, ...tail });
-  const lists = takeLists(material, whole);
-  const room = whole - lists.bytes;
+  const { head, tail, asked, form } = material;
+  const telling = { mode: form.mode, now: material.now };
+  const most = Number.MAX_SAFE_INTEGER;
+  // In the other modes the event of the end is told.
+  const whole = (id: number | null) => (form.mode === "minimal" && material.result ? { resultEventId: id } : {});
+  const frame = { truncated: true, truncatedFields: FIELDS, events: [], nextCursor: most, ...whole(most) };
+  const given = maxBytes - jsonBytes({ ...head, ...frame, actions: [], result: {}, ...tail });
+  const lists = takeLists(material, given);
+  const room = given - lists.bytes;
   const wanted = material.events.reduce((sum, event) => sum + jsonBytes(event) + 1, 0);
   const first = room - Math.min(wanted, Math.floor(room / 4));
+  const forResult = material.result ? Math.min(jsonBytes(material.result), RESULT_LEAST) : 0;
+  const ample = room - Math.min(wanted, EVENTS_LEAST) - forResult;
+  const isAmple = wholeActions(asked, telling).reduce((sum, bytes) => sum + bytes, 0) <= ample;
 
-  const actions = fitActions(asked, material.now, first);
+  const actions = fitActions(asked, telling, isAmple ? ample : first - forResult);
   const actionBytes = actions.reduce((sum, { action }) => sum + jsonBytes(action) + 1, 0);
-  const result = material.result && fit(material.result, first - actionBytes, EXPENDABLE_OF_RESULT);
+  const forText = Math.max(first - actionBytes, forResult);
+  const result = material.result && fit(material.result, forText, EXPENDABLE_OF_RESULT);
   const resultBytes = result === undefined ? 0 : jsonBytes(result.value);
-  const listed = new Map(actions.map(({ action, requestId }) => [requestId, action["toolUseID"]]));
+  const listed = new Map(actions.map(({ requestId, toolUseId }) => [requestId, toolUseId]));
   const events = takeEvents(material, listed, room - actionBytes - resultBytes);
 
   const missing = [
@@ -73,6 +86,7 @@ export function assembleCheck(material: CheckMaterial, maxBytes: number): CheckA
     ...(actions.length > 0 && { actions: actions.map(({ action }) => action) }),
     ...lists.taken,
     ...(result && { result: result.value }),
+    ...(result?.cut && whole(material.resultEventId)),
     ...tail,
   };
   return { answer, shown: actions.map(({ requestId, whole: shown }) => ({ requestId, whole: shown })) };
@@ -104,16 +118,14 @@ interface Taken {
   readonly next: number | undefined;
 }
 
-/** The requests that the answer lists, and the tool calls they are of. */
-type Listed = ReadonlyMap<string, unknown>;
-const NONE: Listed = new Map();
-
 function takeEvents({ events, form, result }: CheckMaterial, listed: Listed, room: number): Taken {
   const taken: ShownEvent[] = [];
+  const lastWords = form.mode === "minimal" ? lastWordsIn(events, result) : undefined;
   let left = room;
   for (const [index, each] of events.entries()) {
-    const event = withoutRepeats(each, form.mode === "minimal" ? listed : NONE, result);
-    const told = tell(taken, event, form);
+    const event = form.mode === "minimal" ? withoutListed(each, listed) : each;
+    if (!event || each === lastWords) continue;
+    const told = tell(taken, saysAgain(event, result) ? seeResult(event) : event, form);
     const bytes = told.ended.reduce(
       (sum, [place, ended]) => sum + jsonBytes(ended) - jsonBytes(taken[place]),
       told.rest ? jsonBytes(told.rest) + 1 : 0,
@@ -134,34 +146,9 @@ function cutEvent(event: ShownEvent, most: number): ShownEvent {
   return { ...event, data: fit(event.data, most - around, EXPENDABLE_OF_RESULT).value };
 }
 
-/** An event without what the same answer says in its result or its actions. */
-function withoutRepeats(event: ShownEvent, listed: Listed, result: JsonObject | undefined): ShownEvent {
-  if (saysAgain(event, result)) return seeResult(event);
-  const { requestId, toolUseId } = event.data;
-  if (event.type === "permission_request" && typeof requestId === "string" && listed.has(requestId)) {
-    return { ...event, data: { requestId } };
-  }
-  const isAsked = event.type === "output" && toolUseId !== undefined && [...listed.values()].includes(toolUseId);
-  if (!isAsked) return event;
-  const { input: _, inputCut: __, ...data } = event.data;
-  return { ...event, data };
-}
-
 /** The end of an earlier turn repeats what was said last in it. */
 function pointToEnd(taken: ShownEvent[], { data }: ShownEvent): void {
   const said = taken.findLastIndex((earlier) => saysAgain(earlier, data));
   const spoken = taken[said];
   if (spoken && taken.at(-1)?.data === data) taken[said] = seeResult(spoken);
-}
-
-/** Whether an output is the very text of the result; a short one is clearer as it stands. */
-function saysAgain({ type, data }: ShownEvent, result: JsonObject | undefined): boolean {
-  const { text } = data;
-  return (
-    type === "output" && typeof text === "string" && text.length > SEE_RESULT.length && text === result?.["result"]
-  );
-}
-
-function seeResult(event: ShownEvent): ShownEvent {
-  return { ...event, data: { ...event.data, text: SEE_RESULT } };
 }

@@ -12,7 +12,8 @@ export interface ShownEvent {
   readonly id: number;
   readonly type: EventType;
   readonly data: JsonObject;
-  readonly timestamp: string;
+  /** Not in mode minimal: a model that follows the work does nothing with it. */
+  readonly timestamp?: string;
 }
 
 /** minimal: what a model needs, nothing twice. delta_compact: every message in short. full: messages as they are. */
@@ -26,7 +27,11 @@ interface Presented {
 /** The end of a turn is not told here: it needs Claude Code's result beside the event. */
 export function presentEvent(event: StoredEvent, mode: ResponseMode): ShownEvent | undefined {
   const presented = mode === "full" ? presentWhole(event) : presentNews(event, mode);
-  return presented && { id: event.id, ...presented, timestamp: new Date(event.at).toISOString() };
+  return presented && { id: event.id, ...presented, ...timeOf(event, mode) };
+}
+
+export function timeOf({ at }: Pick<StoredEvent, "at">, mode: ResponseMode): { timestamp?: string } {
+  return mode === "minimal" ? {} : { timestamp: new Date(at).toISOString() };
 }
 
 function presentNews(event: StoredEvent, mode: Exclude<ResponseMode, "full">): Presented | undefined {

@@ -48,7 +48,8 @@ export function presentMessage(message: JsonObject, brevity: Brevity): Shown | u
     return spoken.data.type === "assistant"
       ? presentOutput(spoken.data, brevity)
       : presentToolResults(spoken.data, brevity);
-  return message["type"] === "system" ? (presentSystem(message) ?? presentAside(message)) : presentAside(message);
+  if (message["type"] !== "system") return presentAside(message);
+  return presentSystem(message, brevity) ?? presentAside(message);
 }
 
 function presentOutput(spoken: Spoken, brevity: Brevity): Shown | undefined {
@@ -74,9 +75,9 @@ function presentToolResults(spoken: Spoken, brevity: Brevity): Shown | undefined
   return { type: "progress", data: { ...first, ...(others.length > 0 && { others }), ...byAgent(spoken) } };
 }
 
-function presentSystem(message: JsonObject): Shown | undefined {
-  const init = Init.safeParse(message);
-  if (init.success) return { type: "progress", data: { model: init.data.model, tools: init.data.tools.length } };
+function presentSystem(message: JsonObject, brevity: Brevity): Shown | undefined {
+  const init = brevity === "brief" ? undefined : Init.safeParse(message);
+  if (init?.success) return { type: "progress", data: { model: init.data.model, tools: init.data.tools.length } };
   const task = TaskEnded.safeParse(message);
   if (!task.success) return undefined;
   const { task_id: id, status, summary } = task.data;
@@ -104,7 +105,7 @@ function toolResult(result: ToolResult, brevity: Brevity, structured: JsonObject
   // That a file was written as it was meant to be takes Claude Code many words.
   if (brevity === "brief" && ok && structured?.["structuredPatch"] !== undefined) return { toolUseId, ok };
   const text = textOf(content);
-  const { cut, value: output } = brevity === "brief" ? briefOutput(text) : shortOutput(text);
+  const { cut, value: output } = brevity === "brief" ? briefOutput(text, ok) : shortOutput(text);
   return { toolUseId, ok, output, ...(cut && { outputCut: true }) };
 }
 

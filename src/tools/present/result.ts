@@ -2,8 +2,8 @@ import { z } from "zod";
 import type { TurnEnded } from "../../domain/event.ts";
 import { JsonObject } from "../../domain/json.ts";
 import type { FailureCategory } from "../../domain/turn.ts";
-import type { ResponseMode } from "./event.ts";
-import type { Include } from "./telling.ts";
+import { tokensOf } from "../../domain/usage.ts";
+import type { Form } from "./telling.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */
 export const EXPENDABLE_OF_RESULT = ["modelUsage", "usage", "permissionDenials", "structuredOutput"];
@@ -69,24 +69,45 @@ export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
   return outcome === "failed" || outcome === "lost" ? "error" : "result";
 }
 
-/** The result without the parts that the caller does not want. */
-export function wantedOf(result: JsonObject, include: Include): JsonObject {
+/** The result as the caller wants it told. */
+export function wantedOf(result: JsonObject, { include, mode }: Form): JsonObject {
   const { usage, modelUsage, structuredOutput, ...rest } = result;
+  const isShort = mode === "minimal" && include.usage !== true;
   return defined({
-    ...rest,
+    ...(isShort ? withoutCounts(rest) : rest),
     structuredOutput: include.structuredOutput ? structuredOutput : undefined,
-    usage: include.usage ? usage : undefined,
+    usage: isShort && include.usage === "short" ? shortUsage(result) : include.usage === true ? usage : undefined,
     modelUsage: include.modelUsage ? modelUsage : undefined,
   });
+}
+
+/** What a start and a reply tell of a result, as a check does that is asked for nothing else. */
+export function inShort(result: JsonObject): JsonObject {
+  const { usage: _, modelUsage: __, ...rest } = result;
+  return defined({ ...withoutCounts(rest), usage: shortUsage(result) });
+}
+
+/** The answer names the session, and the short usage has the cost. */
+const SAID_ELSEWHERE = ["sessionId", "durationApiMs", "totalCostUsd", "sessionTotalCostUsd"];
+
+function withoutCounts({ stopReason, ...result }: JsonObject): JsonObject {
+  const kept = Object.entries(result).filter(([key]) => !SAID_ELSEWHERE.includes(key));
+  // That a turn ended by itself goes without saying.
+  return { ...Object.fromEntries(kept), stopReason: stopReason === "end_turn" ? undefined : stopReason };
+}
+
+/** What a turn has cost, in money and in tokens, those among them that the API had kept. */
+function shortUsage({ totalCostUsd: costUsd, usage }: JsonObject): JsonObject {
+  const { cache_creation, cache_read, input, output } = tokensOf(usage);
+  return { costUsd, inputTokens: input + cache_read + cache_creation, outputTokens: output };
 }
 
 /** In place of a text that stands in the result of the same answer. */
 export const SEE_RESULT = "(see result)";
 
 /** A result of which the whole stands elsewhere in the answer. */
-export function briefly(result: JsonObject, mode: ResponseMode): JsonObject {
+export function briefly(result: JsonObject): JsonObject {
   const { result: text, ...rest } = result;
-  if (mode === "minimal") return { result: SEE_RESULT, isError: rest["isError"] };
   const said = typeof text === "string" && text.length > SEE_RESULT.length ? SEE_RESULT : text;
   const kept = Object.entries(rest).filter(([key]) => !EXPENDABLE_OF_RESULT.includes(key));
   return { result: said, ...Object.fromEntries(kept) };

@@ -105,7 +105,7 @@ function shorten(value: JsonObject, most: number, least: number): JsonObject | u
 }
 
 /** The level to which all sizes must be lowered so that together they take at most `room`. */
-function waterLevel(sizes: readonly number[], room: number): number {
+export function waterLevel(sizes: readonly number[], room: number): number {
   let left = room;
   let count = sizes.length;
   for (const size of sizes.toSorted((a, b) => a - b)) {

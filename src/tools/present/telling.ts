@@ -2,8 +2,9 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { ResponseMode, ShownEvent } from "./event.ts";
 
 /**
- * In which form a session is told, and the one rule by which its events become a list. In mode minimal a tool call and
- * its outcome are one event when both are in the list; an outcome whose call was told before is told by itself.
+ * In which form a session is told, and the one rule by which its events become a list. In mode minimal a tool call, what
+ * is said with it and its outcome are one event when they are in the list; an outcome whose call was told before is told
+ * by itself.
  */
 
 /** What of an answer is wanted. */
@@ -12,7 +13,8 @@ export interface Include {
   readonly events: boolean;
   readonly actions: boolean;
   readonly result: boolean;
-  readonly usage: boolean;
+  /** short: cost and tokens in place of all that was counted. */
+  readonly usage: boolean | "short";
   readonly modelUsage: boolean;
   readonly structuredOutput: boolean;
   readonly terminalEvents: boolean;
@@ -22,18 +24,20 @@ export interface Include {
 export interface Form {
   readonly mode: ResponseMode;
   readonly include: Include;
+  /** The request that the caller has answered with this very call. */
+  readonly answered?: string;
 }
 
 /** What one more event makes of the list. */
 export interface Told {
-  /** Calls in the list that now have their outcome, by place. */
+  /** What is in the list and has become more, by place: a call with its outcome, words with their call. */
   readonly ended: readonly (readonly [place: number, event: ShownEvent])[];
   /** What is told by itself. */
   readonly rest: ShownEvent | undefined;
 }
 
 export function tell(list: readonly ShownEvent[], event: ShownEvent, { mode, include }: Form): Told {
-  const { ended, rest } = mode === "minimal" ? endCalls(list, event) : { ended: [], rest: event };
+  const { ended, rest } = mode === "minimal" ? inBrief(list, event) : { ended: [], rest: event };
   return { ended, rest: rest && isWanted(rest, include) ? rest : undefined };
 }
 
@@ -50,6 +54,21 @@ export function applyTold(list: ShownEvent[], { ended, rest }: Told): void {
 function isWanted({ type }: ShownEvent, { progressEvents, terminalEvents }: Include): boolean {
   if (type === "progress") return progressEvents;
   return type === "result" || type === "error" ? terminalEvents : true;
+}
+
+function inBrief(list: readonly ShownEvent[], event: ShownEvent): Told {
+  return joinWords(list, event) ?? endCalls(list, event);
+}
+
+/** Claude Code sends what it says and what it calls with that one by one; it is one answer of its model. */
+function joinWords(list: readonly ShownEvent[], { data, type }: ShownEvent): Told | undefined {
+  const last = list.at(-1);
+  if (last?.type !== "output" || type !== "output") return undefined;
+  const { agentId, text, ...beside } = last.data;
+  const isWords = text !== undefined && Object.keys(beside).length === 0;
+  if (!isWords || data["tool"] === undefined || data["text"] !== undefined || data["agentId"] !== agentId)
+    return undefined;
+  return { ended: [[list.length - 1, { ...last, data: { text, ...data } }]], rest: undefined };
 }
 
 function endCalls(list: readonly ShownEvent[], event: ShownEvent): Told {
@@ -70,7 +89,7 @@ function endCalls(list: readonly ShownEvent[], event: ShownEvent): Told {
 }
 
 /** An event of several calls, or of several outcomes, has the others in a list beside the first. */
-function partsOf(data: JsonObject): JsonObject[] {
+export function partsOf(data: JsonObject): JsonObject[] {
   const { others, ...first } = data;
   const further: unknown[] = Array.isArray(others) ? others : [];
   return [first, ...further.filter(isObject)];
@@ -91,7 +110,7 @@ function withOutcome(data: JsonObject, outcome: JsonObject, outcomeId: number): 
 }
 
 /** The id is for what is still to come: an outcome, or the events of a subagent. */
-function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
+export function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
   const { ok, output, outputCut } = outcome;
   // What a file holds that was read is not what somebody needs who follows the work.
   const isHidden = call["tool"] === "Read" && ok === true;
@@ -100,7 +119,7 @@ function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcom
     ...(call["tool"] === "Agent" && { toolUseId }),
     ok,
     ...(output !== undefined && output !== "" && !isHidden && { output }),
-    ...((isHidden || outputCut === true) && { outputEventId: outcomeId }),
+    ...(!isHidden && outputCut === true && { outputEventId: outcomeId }),
   };
 }
 

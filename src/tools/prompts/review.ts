@@ -44,7 +44,7 @@ async function ofSession(sessionId: string, caller: Caller, { engine }: ToolDeps
 1. The changes: claude_code_session ${call({ action: "diff", sessionId })}
    files are its own edits as patches; git is how its folder stands, with what its shells have done.
 2. What was asked and said: claude_code_check ${call({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}
-   Read on with nextCursor as far as lastEventId.
+   Read on with nextCursor while truncatedFields names events.
 3. ${JUDGING}
 4. ${REPORT}`;
 }

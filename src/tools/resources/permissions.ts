@@ -18,20 +18,20 @@ What decides about a tool call, the first that applies:
    asks nothing and needs the operator's leave (--allow-bypass).
 5. The operator's rules: what they allow runs, what they deny does not.
 6. Otherwise somebody is asked, in the operator's order: the status is waiting_permission and the request is in actions[] of
-   claude_code_check. waitsFor says whom it is with, until waitsUntil; without it, you are asked. You may deny at any time, and allow
+   claude_code_check. waitsFor says whom it is with, for waitsMs; without it, you are asked. You may deny at any time, and allow
    what is not more than you may approve (risk) once it is with you.
 
 Answers (action respond_permission with requestId):
 
 - decision allow; with permissionOptions.updatedInput the tool runs with that input instead (only after you have seen the
-  input whole: inputTruncated means poll with a larger maxBytes first); with updatedPermissions, taken from suggestions of
-  the action, rules change for this session.
+  input whole: inputTruncated means poll with a larger maxBytes first, or read the event inputEventId); with
+  updatedPermissions rules change for this session: responseMode delta_compact lists Claude Code's suggestions.
 - decision allow_for_session: also remembered until the session ends, or until claude_code_session (revoke) takes it back.
 - decision deny; denyMessage tells Claude Code why and what to do instead, interrupt ends the turn.
 
 A question (type question) is answered with allow and updatedInput { ...input, "answers": { "the question": "a label" } }.
 
-A request that nobody answers is denied when its time is over (expiresAt, remainingMs). The first answer holds; a second
+A request that nobody answers is denied when its time is over (remainingMs). The first answer holds; a second
 one is PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), several requests may be open at once.
 `,
 };

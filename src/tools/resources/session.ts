@@ -66,6 +66,7 @@ async function eventsOf(
       more: read.next <= state.lastEventId,
       asked: [],
       result: undefined,
+      resultEventId: null,
       now: deps.now(),
     },
     EVENTS_BYTES,

@@ -18,6 +18,7 @@ export async function startTask(view: SessionView, { cursor, warnings }: Begun):
   const createdAt = new Date(prompt.at).toISOString();
   return {
     taskId: writeTaskId({ sessionId: view.id, eventId: prompt.id, promptId: prompt.data.promptId }),
+    sessionId: view.id,
     status: "working",
     createdAt,
     lastUpdatedAt: createdAt,

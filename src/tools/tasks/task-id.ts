@@ -24,6 +24,8 @@ export function readTaskId(text: string): TaskId | undefined {
 /** How a task stands. */
 export interface TaskHead {
   readonly taskId: string;
+  /** Where it runs: what every other tool takes. */
+  readonly sessionId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";
   /** ISO 8601. */
   readonly createdAt: string;

@@ -52,8 +52,8 @@ function isQueued({ queue }: SessionState, { data }: PromptEvent): boolean {
 
 const at = (time: number): string => new Date(time).toISOString();
 
-function headOf({ prompt, taskId }: Found, lastAt: number): Pick<TaskHead, "createdAt" | "lastUpdatedAt" | "taskId"> {
-  return { taskId, createdAt: at(prompt.at), lastUpdatedAt: at(lastAt) };
+function headOf({ prompt, taskId, view }: Found, lastAt: number): Omit<TaskHead, "status" | "statusMessage"> {
+  return { taskId, sessionId: view.id, createdAt: at(prompt.at), lastUpdatedAt: at(lastAt) };
 }
 
 async function tellRunning(found: Found, state: SessionState, reading: Reading): Promise<Task> {

@@ -1,0 +1,68 @@
+import { askOf, type StoredEvent } from "../../domain/event.ts";
+import type { Ask } from "../../domain/permission.ts";
+import { briefInput } from "../present/brief.ts";
+import type { ShownEvent } from "../present/event.ts";
+import { endCall, partsOf, type Form } from "../present/telling.ts";
+import type { SessionView } from "../session-view.ts";
+
+/**
+ * Calls of tools that were told as requests, in an earlier answer. Their outcomes are told with what was called, so that
+ * nobody has to put two answers together by an id.
+ */
+export class AskedCalls {
+  readonly #view: SessionView;
+  readonly #from: number;
+  readonly #form: Form;
+  readonly #asks = new Map<string, Ask>();
+  #isLookedUp = false;
+
+  /** `from` is where the answer begins. */
+  constructor(view: SessionView, from: number, form: Form) {
+    this.#view = view;
+    this.#from = from;
+    this.#form = form;
+  }
+
+  note(event: StoredEvent): void {
+    const ask = askOf(event);
+    if (ask) this.#asks.set(ask.toolUseId, ask);
+  }
+
+  /** The outcomes of calls that are not in the list, each with its call where that was asked for. */
+  async complete(event: ShownEvent, list: readonly ShownEvent[]): Promise<ShownEvent> {
+    if (this.#form.mode !== "minimal" || event.type !== "progress") return event;
+    const outcomes = partsOf(event.data);
+    const listed = new Set(list.flatMap(({ data }) => partsOf(data).map(({ toolUseId }) => toolUseId)));
+    const isAlone = outcomes.every(({ toolUseId }) => toolUseId !== undefined && !listed.has(toolUseId));
+    if (!isAlone) return event;
+    await this.#lookUp();
+    const asks = outcomes.map(({ toolUseId }) => this.#asks.get(String(toolUseId)));
+    if (asks.includes(undefined)) return event;
+    const [first, ...others] = outcomes.map((outcome, index) => {
+      const ask = asks[index];
+      return ask ? endCall(this.#callOf(ask), outcome, event.id) : outcome;
+    });
+    const { agentId } = event.data;
+    const beside = { ...(others.length > 0 && { others }), ...(agentId !== undefined && { agentId }) };
+    return { ...event, type: "output", data: { ...first, ...beside } };
+  }
+
+  /** What the caller has decided on in this very call it need not be told. */
+  #callOf({ input, requestId, toolName: tool, toolUseId }: Ask) {
+    if (requestId === this.#form.answered) return { toolUseId, tool };
+    const brief = briefInput(tool, input);
+    return { toolUseId, tool, input: brief.value, ...(brief.cut && { inputCut: true }) };
+  }
+
+  /** Requests are answered soon after they came, so they stand shortly before. */
+  async #lookUp(): Promise<void> {
+    if (this.#isLookedUp) return;
+    this.#isLookedUp = true;
+    const first = Math.max(1, this.#from - PAGE);
+    const before = first < this.#from ? await this.#view.read(first, this.#from - first) : [];
+    for (const event of before) this.note(event);
+  }
+}
+
+/** Events that are looked through, at most. */
+const PAGE = 200;

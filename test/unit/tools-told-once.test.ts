@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { call, outcome, running } from "./tools-log.ts";
+import { check } from "./tools-run.ts";
+
+describe("in mode minimal", () => {
+  it("tells the outcome of a call that was asked for with the call, and of the one just decided without its input", async () => {
+    const { engine, session } = running();
+    for (const id of ["u1", "u2"]) {
+      call(session, id);
+      session.asks({ requestId: `r-${id}`, toolUseId: id, input: { command: `run ${id}` } });
+    }
+    const { nextCursor: cursor } = await check(engine);
+    session.state.asks.shift();
+    outcome(session, ["u1"]);
+    engine.onAnswer = () => void outcome(session, ["u2"]);
+    const own = { action: "respond_permission", requestId: "r-u2", decision: "allow", cursor };
+    const told = [
+      { tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
+      { tool: "Bash", ok: true, output: "out of u2" },
+    ];
+    expect((await check(engine, own)).events).toMatchObject(told.map((data) => ({ type: "output", data })));
+    const later = (await check(engine, { cursor })).events.map(({ data }) => data);
+    const decided = { requestId: "r-u2", decision: "allow", by: "caller" };
+    const whole = { tool: "Bash", input: { command: "run u2" }, ok: true, output: "out of u2" };
+    expect(later).toEqual([told[0], decided, whole]);
+    const compact = await check(engine, { cursor, responseMode: "delta_compact" });
+    expect(compact.events.map(({ data }) => data)).toMatchObject([{ toolUseId: "u1" }, decided, { toolUseId: "u2" }]);
+  });
+
+  it("tells what is said and called together as one event, and a result once", async () => {
+    const { engine, session } = running();
+    session.says("I look.");
+    call(session, "u1");
+    outcome(session, ["u1"]);
+    session.says("It is there.");
+    session.ends("It is there.");
+    const answer = await check(engine);
+    expect(answer.events).toEqual([
+      {
+        id: 2,
+        type: "output",
+        data: { text: "I look.", tool: "Bash", input: { command: "run u1" }, ok: true, output: "out of u1" },
+      },
+    ]);
+    expect(Object.keys(answer)).toEqual(["status", "events", "nextCursor", "result"]);
+    const again = await check(engine, { responseMode: "delta_compact" });
+    expect(again.events.map(({ type }) => type)).toEqual(["output", "output", "progress", "output", "result"]);
+  });
+
+  it("says where a result that was cut is whole", async () => {
+    const { engine, session } = running();
+    session.ends("r".repeat(5_000));
+    const answer = await check(engine, { maxBytes: 2_048 });
+    expect(answer).toMatchObject({ truncatedFields: ["result"], resultEventId: 3, events: [] });
+    const page = await check(engine, { eventId: 3 });
+    expect(page).toMatchObject({ content: expect.stringContaining("r".repeat(5_000)) });
+  });
+
+  it("shows what is to be approved whole, whatever else there is to tell, as long as the answer holds it", async () => {
+    const { engine, session } = running();
+    for (let line = 0; line < 30; line += 1) session.says("x".repeat(200));
+    const inputs = [9_000, 300].map((size) => ({ file_path: "/a", content: "c".repeat(size) }));
+    for (const [index, input] of inputs.entries()) {
+      session.asks({ requestId: `r${String(index)}`, toolUseId: `u${String(index)}`, toolName: "Write", input });
+    }
+    for (const responseMode of ["minimal", "delta_compact"]) {
+      const answer = await check(engine, { maxBytes: 11_000, responseMode });
+      expect(answer.actions).toMatchObject(inputs.map((input) => ({ input })));
+      expect(answer.truncatedFields).toEqual(["events"]);
+      expect(answer.events.length).toBeGreaterThan(0);
+    }
+    const tight = await check(engine, { maxBytes: 4_096 });
+    expect(tight.actions).toMatchObject([{ inputTruncated: true, inputEventId: 32 }, { input: inputs[1] }]);
+  });
+});
