@@ -76,7 +76,7 @@ function settingsTable() {
 
 function parameterTable(name) {
   const tool = toolsOf(["all"], { query: querySettings(Config.parse({})) }).find((each) => each.name === name);
-  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
+  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }, true));
 }
 
 function advancedTable() {

@@ -25,16 +25,26 @@ interface Offer {
   /** Offered in place of what is derived, by name. */
   readonly advertised: Readonly<Record<string, JsonObject>>;
   readonly limits: { readonly maxWaitMs: number };
+  /** With the bounds of numbers, for the docs: a model meets them in an error. */
+  readonly bounded?: boolean | undefined;
 }
 
-export function advertiseInput(schema: z.ZodObject, { unlisted, advertised, limits }: Offer): JsonObject {
+export function advertiseInput(
+  schema: z.ZodObject,
+  { unlisted, advertised, limits, bounded = false }: Offer,
+): JsonObject {
   const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
-    const bound = name === "waitMs" ? { minimum: 0, maximum: limits.maxWaitMs } : {};
-    return [name, advertised[name] ?? { ...lean(property), ...bound }];
+    const bound = name === "waitMs" ? { minimum: 0, maximum: limits.maxWaitMs } : bounded ? boundsOf(property) : {};
+    return [name, { ...(advertised[name] ?? lean(property)), ...bound }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
+}
+
+function boundsOf(schema: unknown): JsonObject {
+  if (typeof schema !== "object" || schema === null) return {};
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => key === "minimum" || key === "maximum"));
 }
 
 /** Answers explain themselves: that there is an object is all that a client has to know beforehand. */

@@ -23,18 +23,16 @@ const Input = z.strictObject({
   sessionId: SessionId,
   prompt: Prompt,
   attachments: Attachments,
-  whenBusy: WhenBusy.exactOptional().describe(
-    "while a turn runs: reject, queue behind it, or steer it. Default: reject",
-  ),
-  forkSession: z.boolean().exactOptional().describe("go on in a copy with an id of its own. Default: false"),
-  resumeSessionAt: z.string().max(100).exactOptional().describe("forget what came after this message. Default: none"),
+  whenBusy: WhenBusy.exactOptional().describe("while a turn runs. Default: reject"),
+  forkSession: z.boolean().exactOptional().describe("go on in a copy, a new session. Default: false"),
+  resumeSessionAt: z.string().max(100).exactOptional().describe("id of a message to go back to. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
   permissionRequestTimeoutMs: permissionRequestTimeoutMs
     .unwrap()
     .exactOptional()
     .describe("for this turn. Default: the session's"),
-  waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
-  idempotencyKey: IdempotencyKey,
+  waitMs: WaitMs.exactOptional().describe("as in claude_code. Default: 0"),
+  idempotencyKey: IdempotencyKey.describe("as in claude_code. Default: none"),
   resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
   diskResumeConfig: DiskOptions.exactOptional(),
   ...flat,
@@ -51,6 +49,7 @@ export const claudeCodeReply = defineTool({
   input: Input,
   unlisted: Object.keys(flat),
   advertised: {
+    prompt: { type: "string" },
     attachments: ADVERTISED_ATTACHMENTS,
     diskResumeConfig: {
       type: "object",
