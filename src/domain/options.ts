@@ -114,7 +114,7 @@ export const AdvancedOptions = z.strictObject({
   skills: z
     .union([z.literal("all"), names])
     .exactOptional()
-    .describe("the skills Claude Code has and may use unasked. Default: all, asked for"),
+    .describe("the skills Claude Code has and may use unasked. Default: all"),
   title: z.string().min(1).max(500).exactOptional().describe("of the session. Default: made up by Claude Code"),
   taskBudget: z
     .strictObject({ total: z.number().int().min(1).max(1_000_000_000) })
