@@ -146,6 +146,28 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
+  it("is known by the id that /clear has given it, and keeps the rules that it began under", async () => {
+    const store = ["--store", join(world.folder(), "shared.db")];
+    const strict = await world.server({ args: [...store, "--deny-rules", "Bash(touch:*)"] });
+    const { sessionId } = await strict.call("claude_code", { prompt: say("one"), cwd: world.folder(), waitMs: 40_000 });
+    for (const prompt of ["/clear", say("two")]) {
+      await strict.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+    }
+    const { sessionId: cleared = "" } = world.model.requests.findLast(({ told }) => told.includes("two?")) ?? {};
+    expect(cleared).not.toBe(sessionId);
+
+    const looser = await world.server({ args: store, env: { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" } });
+    const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }];
+    const cwd = world.folder();
+    const reply = { sessionId: cleared, prompt: scriptTag(script), waitMs: 40_000 };
+    const refused = await looser.refusal("claude_code_reply", reply);
+    expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining(sessionId) });
+    const diskResumeConfig = { cwd, permissionMode: "acceptEdits", allowedTools: ["Bash"] };
+    const fork = await looser.call("claude_code_reply", { ...reply, forkSession: true, diskResumeConfig });
+    expect(fork).toMatchObject({ result: { result: "end" } });
+    expect(existsSync(join(cwd, "made"))).toBe(false);
+  });
+
   it("is not found where Claude Code has none of that id", async () => {
     const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" });
     for (const sessionId of ["00000000-0000-4000-8000-000000000000", "../../etc/passwd"]) {
