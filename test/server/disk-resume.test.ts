@@ -88,6 +88,30 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(right).toMatchObject({ result: { result: "two" }, resumeToken: tokenOf(sessionId) });
   });
 
+  it("takes no option twice, and names in `warnings` what it cannot use once the session is known", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
+    const reply = { sessionId, prompt: say("two"), resumeToken: tokenOf(sessionId), waitMs: 40_000 };
+    const twice = { ...reply, model: "opus", diskResumeConfig: { model: "haiku" } };
+    const refused = await server.refusal("claude_code_reply", twice);
+    expect(refused).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      text: expect.stringContaining("diskResumeConfig.model: differs from model"),
+    });
+    const first = await server.call("claude_code_reply", { ...twice, diskResumeConfig: { model: "opus" } });
+    expect(first).toMatchObject({ result: { result: "two" } });
+    expect(first).not.toHaveProperty("warnings");
+
+    const stray = { model: "haiku", permissionMode: "plan", diskResumeConfig: { maxTurns: 3 }, resumeToken: "wrong" };
+    const known = await server.call("claude_code_reply", { ...reply, ...stray });
+    expect(known["warnings"]).toEqual([
+      expect.stringMatching(/^diskResumeConfig, model, permissionMode: not used/),
+      expect.stringContaining("resumeToken: is not the one"),
+    ]);
+    const fork = await server.call("claude_code_reply", { ...reply, forkSession: true, model: "haiku" });
+    expect(fork["warnings"]).toEqual([expect.stringMatching(/^model: not used/)]);
+  });
+
   it("does not show the secret to what it runs", async () => {
     const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
     const script = [{ tools: [{ name: "Bash", input: { command: "env; cat /proc/$PPID/environ" } }] }, { text: "ok" }];

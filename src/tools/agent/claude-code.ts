@@ -1,8 +1,7 @@
-import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { givenOnce } from "../arguments/given-once.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { Asking } from "../asking/asking.ts";
@@ -80,12 +79,5 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
 /** One option may come flat, in `advanced`, or in both alike. */
 function sessionOptions(args: Input, defaultCwd: string): SessionOptions {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
-  const given = new Map(Object.entries(flat));
-  for (const [name, value] of Object.entries(nested)) {
-    const beside = given.get(name);
-    if (beside !== undefined && !isDeepStrictEqual(beside, value)) {
-      throw invalidArgument(`advanced.${name}`, `differs from ${name}, which is given too. Give it once.`);
-    }
-  }
-  return { ...flat, ...nested, cwd: flat.cwd ?? defaultCwd };
+  return { ...givenOnce(flat, nested, "advanced"), cwd: flat.cwd ?? defaultCwd };
 }
