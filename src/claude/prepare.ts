@@ -11,6 +11,7 @@ import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { fencedIn, isNamedByAll } from "./fence/fence.ts";
 import { beginningOf } from "./folder/beginning.ts";
+import { projectAllowRules } from "./folder/project-rules.ts";
 import { emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
 import { openCold, type Launch } from "./process/launch.ts";
@@ -42,6 +43,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const fenced = fence && (await fencedIn({ options, environment, fence, rules }));
   const trusts = async () => (fence ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment));
   const mayRun = !usesProject || (await trusts());
+  const allow = mayRun ? await projectAllowRules(options, all) : [];
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
@@ -49,7 +51,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!mayRun && { projectConfigRoot: await emptyProject(environment) }),
-      ...(await restrictions({ options, policy, environment, fenced }, config)),
+      ...(await restrictions({ options, policy, environment, fenced, allow }, config)),
       ...(fenced && { sandbox: fenced.sandbox }),
       env: fenced?.environment ?? environment,
     },
