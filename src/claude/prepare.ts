@@ -14,6 +14,7 @@ import { beginningOf } from "./folder/beginning.ts";
 import { projectAllowRules } from "./folder/project-rules.ts";
 import { emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
+import { requiringAgent } from "./process/known-agent.ts";
 import { openCold, type Launch } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
@@ -96,10 +97,10 @@ export async function prepare(
   const split = spares.has(mark) ? await recipeOf({ principal, wrapper }, base.options) : undefined;
   return {
     // Taken no sooner than it is used: until then the session can be given up.
-    open: async (bound) => {
+    open: requiringAgent(options.agent, async (bound) => {
       const spare = await spares.take(mark, split?.recipe.key);
       return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
-    },
+    }),
     giveUp: async () => spares.drop(mark),
     resumed: beginning.resumed,
     folders: await foldersOf(options, env, config),
