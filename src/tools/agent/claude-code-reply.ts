@@ -6,6 +6,7 @@ import type { PromptRequest } from "../../engine/api.ts";
 import { givenOnce } from "../arguments/given-once.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
+import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
@@ -93,7 +94,7 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<Too
   const { options: chosen, warnings } = nameTools(given);
   refuseNul(chosen);
   const { withheld, ...begun } = await deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
-  return { ...begun, withheld: [...warnings, ...withheld] };
+  return { ...begun, withheld: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** No session of this caller, as far as the store goes: Claude Code may have one. */

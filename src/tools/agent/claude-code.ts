@@ -4,6 +4,7 @@ import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { givenOnce } from "../arguments/given-once.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
+import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt } from "../prompt.ts";
@@ -73,7 +74,7 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
   const { sessionId, cursor, withheld } = await deps.engine.open(call, { options: chosen, prompt });
-  return { sessionId, cursor, warnings: [...warnings, ...withheld] };
+  return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** One option may come flat, in `advanced`, or in both alike. */
