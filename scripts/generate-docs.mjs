@@ -78,7 +78,7 @@ function parameterTable(name) {
   const tool = toolsOf(["all"], { query: querySettings(Config.parse({})), gate: () => ({}) }).find(
     (each) => each.name === name,
   );
-  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }));
+  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }, true));
 }
 
 function advancedTable() {

@@ -11,8 +11,10 @@ import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { fencedIn, isNamedByAll } from "./fence/fence.ts";
 import { beginningOf } from "./folder/beginning.ts";
+import { projectAllowRules } from "./folder/project-rules.ts";
 import { emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
 import { toSdkOptions } from "./options.ts";
+import { requiringAgent } from "./process/known-agent.ts";
 import { openCold, type Launch } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
@@ -42,6 +44,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const fenced = fence && (await fencedIn({ options, environment, fence, rules }));
   const trusts = async () => (fence ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment));
   const mayRun = !usesProject || (await trusts());
+  const allow = mayRun ? await projectAllowRules(options, all) : [];
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],
@@ -49,7 +52,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
       ...(!mayRun && { projectConfigRoot: await emptyProject(environment) }),
-      ...(await restrictions({ options, policy, environment, fenced }, config)),
+      ...(await restrictions({ options, policy, environment, fenced, allow }, config)),
       ...(fenced && { sandbox: fenced.sandbox }),
       env: fenced?.environment ?? environment,
     },
@@ -94,10 +97,10 @@ export async function prepare(
   const split = spares.has(mark) ? await recipeOf({ principal, wrapper }, base.options) : undefined;
   return {
     // Taken no sooner than it is used: until then the session can be given up.
-    open: async (bound) => {
+    open: requiringAgent(options.agent, async (bound) => {
       const spare = await spares.take(mark, split?.recipe.key);
       return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
-    },
+    }),
     giveUp: async () => spares.drop(mark),
     resumed: beginning.resumed,
     folders: await foldersOf(options, env, config),

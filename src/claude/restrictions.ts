@@ -7,7 +7,7 @@ import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts
 import { configFolder, stateFile } from "./environment.ts";
 import type { Fenced } from "./fence/fence.ts";
 import { commandGuard } from "./process/command-guard.ts";
-import { handedOver, rulesOf } from "./rules.ts";
+import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
 
 /** What no session may do, as its Claude Code is told: in the last place of all, where no option of the session undoes it. */
@@ -17,10 +17,12 @@ interface Restricted {
   readonly policy?: SessionPolicy | undefined;
   readonly environment: Record<string, string>;
   readonly fenced: Fenced | undefined;
+  /** Rules of the project that the operator's word makes count; the one thing here that allows. */
+  readonly allow?: readonly string[];
 }
 
 export async function restrictions(
-  { environment, fenced, options, policy }: Restricted,
+  { allow = [], environment, fenced, options, policy }: Restricted,
   config: ClaudeSettings,
 ): Promise<Partial<Options>> {
   const { cwd, disallowedTools = [] } = options;
@@ -36,7 +38,11 @@ export async function restrictions(
   const settings = {
     ...guarded,
     ...(denied.length > 0 && { deniedMcpServers: denied }),
-    permissions: { ...(ask.length > 0 && { ask }), ...(fenced?.permissions ?? { deny: own }) },
+    permissions: {
+      ...(allow.length > 0 && { allow: rootedIn(folder, allow) }),
+      ...(ask.length > 0 && { ask }),
+      ...(fenced?.permissions ?? { deny: own }),
+    },
   };
   return {
     ...(deny.length > 0 && { disallowedTools: deny }),

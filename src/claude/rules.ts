@@ -17,6 +17,15 @@ export function handedOver(rules: readonly Rule[], cwd: string): string[] {
   return rules.flatMap((rule) => (rule.content === undefined ? namedBy(rule.toolName) : [withPath(rule, cwd)]));
 }
 
+/** Rules of settings that lie in the folder, as they mean the same in settings that lie nowhere. */
+export function rootedIn(cwd: string, texts: readonly string[]): string[] {
+  return texts.map((text) => {
+    const read = parseRule(text, "allow");
+    // What we do not take Claude Code does not match either, or it is a form of a later version.
+    return read.ok && read.rule.content !== undefined ? withPath(read.rule, cwd) : text;
+  });
+}
+
 /** A process can have been started in another folder than its session's: what counts from there is made absolute. */
 function withPath({ content = "", text, toolName }: Rule, cwd: string): string {
   const isAbsolute = content.startsWith("//") || content === "~" || content.startsWith("~/");

@@ -117,7 +117,7 @@ const fields = {
     variable: "CLAUDE_CODE_MCP_TRUST_DIRS",
     group: "Directories",
     meaning:
-      "In these and all directories below them, project settings, hooks and .mcp.json may run, beside those that Claude Code's own trust record names.",
+      "In these and all directories below them, project settings, hooks and .mcp.json may run, and allow rules of .claude/settings.json count; beside those that Claude Code's own trust record names.",
   }),
   claudePath: path("the Agent SDK's", {
     flag: "claude-path",

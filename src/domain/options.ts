@@ -114,7 +114,7 @@ export const AdvancedOptions = z.strictObject({
   skills: z
     .union([z.literal("all"), names])
     .exactOptional()
-    .describe("the skills Claude Code has and may use unasked. Default: all, asked for"),
+    .describe("the skills Claude Code has and may use unasked. Default: all"),
   title: z.string().min(1).max(500).exactOptional().describe("of the session. Default: made up by Claude Code"),
   taskBudget: z
     .strictObject({ total: z.number().int().min(1).max(1_000_000_000) })
@@ -141,8 +141,8 @@ export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
 export const SessionOptions = z.strictObject({
   cwd: z.string().min(1).describe("working directory. Default: the server's"),
-  allowedTools: names.exactOptional().describe('tools that run unasked, e.g. ["Read","Bash(git *)"]. Default: []'),
-  disallowedTools: names.exactOptional().describe("tools never run, whatever is approved. Default: []"),
+  allowedTools: names.exactOptional().describe("tools that run unasked, e.g. WebFetch, Bash(git *). Default: []"),
+  disallowedTools: names.exactOptional().describe("tools that never run. Default: []"),
   maxTurns: z
     .number()
     .int()
@@ -154,14 +154,14 @@ export const SessionOptions = z.strictObject({
   systemPrompt: SystemPrompt.exactOptional().describe(
     "a string replaces Claude Code's own. Default: Claude Code's own",
   ),
-  permissionMode: PermissionMode.exactOptional().describe("Default: default (everything asks)"),
+  permissionMode: PermissionMode.exactOptional().describe("Default: default (asks for all but reads, Agent, Skill)"),
   permissionRequestTimeoutMs: z
     .number()
     .int()
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms until an unanswered request is denied. Default: 60000 from when you first see it"),
+    .describe("ms a request may go unanswered. Default: 60000, from when you see it"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

@@ -12,7 +12,7 @@ import { cannotBeWritten, messageOf } from "./trouble.ts";
 import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
 import { nextDeadline, step, type Happening, type Step } from "./step.ts";
-import { showsSameTimes } from "./step/time.ts";
+import { showsTheSame } from "./step/time.ts";
 
 const STORE_RETRY_MS = 1000;
 
@@ -203,7 +203,7 @@ export class SessionActor {
    * until it takes what has happened so far. Until then whoever asks for the session is told why it cannot be trusted.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
-    if (events.length === 0 && effects.length === 0 && showsSameTimes(this.#state, state)) return true;
+    if (events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state)) return true;
     try {
       const masked = events.map((event) => this.#context.mask(event));
       const acted = effects.some(({ type }) => type !== "reply");

@@ -33,6 +33,8 @@ export function withEphemeral(
       return done;
     },
     get: async (id) => of(id).get(id),
+    // The others leave no transcript.
+    holderOf: async (transcriptId) => behind.holderOf(transcriptId),
     principalOf: async (id) => of(id).principalOf(id),
     update: async (id, rev, patch) => of(id).update(id, rev, patch),
     list: async (query) => {

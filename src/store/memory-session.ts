@@ -24,6 +24,8 @@ export class MemorySession {
   /** Rings for whatever a reader of this session can wait for: events, commands, a change of owner, its end. */
   readonly bell = new Bell();
   readonly inbox = new MemoryInbox(this.bell);
+  /** Those that `/clear` has given it. */
+  readonly transcripts = new Set<string>();
   readonly #log: JsonText<StoredEvent>[] = [];
   #spec: JsonText<SessionOptions>;
   readonly #policy: JsonText<SessionPolicy> | undefined;
@@ -137,6 +139,7 @@ export class MemorySession {
     const stored = events.map((event, index) => new JsonText<StoredEvent>({ ...event, id: first + index, at }));
     this.#state = new JsonText(state);
     this.#status = statusOf(state);
+    if (state.transcriptId !== undefined) this.transcripts.add(state.transcriptId);
     for (const event of stored) this.#log.push(event);
     this.#firstPrompt ??= events.find((event) => event.type === "prompt.queued")?.data.text;
     this.#updatedAt = at;

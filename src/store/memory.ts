@@ -81,6 +81,15 @@ class MemoryBackend implements SessionBackend {
     });
   }
 
+  holderOf(transcriptId: string): Promise<SessionRecord | undefined> {
+    return this.#transaction(() => {
+      const { sessions } = this.#tables;
+      const session =
+        sessions.get(transcriptId) ?? [...sessions.values()].find((each) => each.transcripts.has(transcriptId));
+      return session && this.#record(session);
+    });
+  }
+
   principalOf(id: string): Promise<Principal | undefined> {
     return this.#transaction(() => this.#tables.sessions.get(id)?.principal);
   }

@@ -13,6 +13,7 @@ export function observed(backend: SessionBackend, onAppended: OnAppended): Sessi
     heartbeat: async (ttlMs) => backend.heartbeat(ttlMs),
     create: async (session) => backend.create(session),
     get: async (id) => backend.get(id),
+    holderOf: async (transcriptId) => backend.holderOf(transcriptId),
     principalOf: async (id) => backend.principalOf(id),
     update: async (id, rev, patch) => backend.update(id, rev, patch),
     list: async (query) => backend.list(query),

@@ -25,14 +25,20 @@ interface Offer {
   /** Offered in place of what is derived, by name. */
   readonly advertised: Readonly<Record<string, JsonObject>>;
   readonly limits: { readonly maxWaitMs: number; readonly prefersOneWait?: boolean };
+  /** With the bounds of numbers, for the docs: a model meets them in an error. */
+  readonly bounded?: boolean | undefined;
 }
 
-export function advertiseInput(schema: z.ZodObject, { unlisted, advertised, limits }: Offer): JsonObject {
+export function advertiseInput(
+  schema: z.ZodObject,
+  { unlisted, advertised, limits, bounded = false }: Offer,
+): JsonObject {
   const { properties = {}, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
   const offered = Object.entries(properties).filter(([name]) => !unlisted.includes(name));
   const shown = offered.map(([name, property]): [string, JsonObject] => {
-    const own = lean(property);
-    return [name, advertised[name] ?? { ...own, ...(name === "waitMs" && waitOf(own, limits)) }];
+    const own = advertised[name] ?? lean(property);
+    const bound = name === "waitMs" ? waitOf(own, limits) : bounded ? boundsOf(property) : {};
+    return [name, { ...own, ...bound }];
   });
   return { ...lean(rest), properties: Object.fromEntries(shown) };
 }
@@ -46,6 +52,11 @@ function waitOf({ description }: JsonObject, { maxWaitMs, prefersOneWait }: Offe
 }
 
 const ONE_WAIT = "ms; one long wait is best. ";
+
+function boundsOf(schema: unknown): JsonObject {
+  if (typeof schema !== "object" || schema === null) return {};
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => key === "minimum" || key === "maximum"));
+}
 
 /** Answers explain themselves: that there is an object is all that a client has to know beforehand. */
 export const ADVERTISED_OUTPUT: JsonObject = { type: "object" };

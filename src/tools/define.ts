@@ -139,7 +139,8 @@ export interface Tool {
   readonly meta: JsonObject | undefined;
   readonly takesAttachments: boolean;
   readonly isQuery: boolean;
-  inputSchema(limits: ToolLimits): JsonObject;
+  /** As clients are shown it; `bounded` with the bounds of numbers, as the docs have it. */
+  inputSchema(limits: ToolLimits, bounded?: boolean): JsonObject;
   outputSchema(): JsonObject;
   /** Parses the arguments and handles the call; throws what `runTool` answers for. */
   invoke(raw: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome>;
@@ -159,7 +160,7 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     meta,
     isQuery,
     takesAttachments: Object.hasOwn(input.shape, "attachments"),
-    inputSchema: (limits) => advertiseInput(input, { unlisted, advertised, limits }),
+    inputSchema: (limits, bounded) => advertiseInput(input, { unlisted, advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
   };

@@ -18,7 +18,7 @@ export const IdempotencyKey = z
   .min(1)
   .max(200)
   .exactOptional()
-  .describe("a retry with the same key does nothing new. Default: none");
+  .describe("a retry with the same key is a no-op. Default: none");
 
 /** What one request to the model may hold. */
 const IMAGES_MAX = 20;

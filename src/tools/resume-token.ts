@@ -27,11 +27,21 @@ export function checkDiskResume(
       "List the sessions with claude_code_session; the operator allows it with CLAUDE_CODE_MCP_ALLOW_DISK_RESUME=1.";
     throw new AppError("SESSION_NOT_FOUND", `${problem} ${advice}`, { sessionId });
   }
-  const right = resumeToken(policy, principal, sessionId);
-  if (right === undefined || (token !== undefined && isSame(token, right))) return;
+  if (policy.secret === undefined) return;
+  if (token !== undefined && !isWrongToken(policy, principal, { sessionId, token })) return;
   const problem = token === undefined ? "A resumeToken is required" : "The resumeToken is not right";
   const advice = "Give the one that claude_code or claude_code_reply answered for this session.";
   throw new AppError("PERMISSION_DENIED", `${problem} to resume a session from disk. ${advice}`, { sessionId });
+}
+
+/** No token is wrong where none is needed. */
+export function isWrongToken(
+  policy: DiskResume,
+  principal: Principal,
+  { sessionId, token }: { sessionId: string; token: string },
+): boolean {
+  const right = resumeToken(policy, principal, sessionId);
+  return right !== undefined && !isSame(token, right);
 }
 
 /** Takes the same time wherever they differ. */

@@ -88,6 +88,30 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(right).toMatchObject({ result: { result: "two" }, resumeToken: tokenOf(sessionId) });
   });
 
+  it("takes no option twice, and names in `warnings` what it cannot use once the session is known", async () => {
+    const { sessionId } = await begun();
+    const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
+    const reply = { sessionId, prompt: say("two"), resumeToken: tokenOf(sessionId), waitMs: 40_000 };
+    const twice = { ...reply, model: "opus", diskResumeConfig: { model: "haiku" } };
+    const refused = await server.refusal("claude_code_reply", twice);
+    expect(refused).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      text: expect.stringContaining("diskResumeConfig.model: differs from model"),
+    });
+    const first = await server.call("claude_code_reply", { ...twice, diskResumeConfig: { model: "opus" } });
+    expect(first).toMatchObject({ result: { result: "two" } });
+    expect(first).not.toHaveProperty("warnings");
+
+    const stray = { model: "haiku", permissionMode: "plan", diskResumeConfig: { maxTurns: 3 }, resumeToken: "wrong" };
+    const known = await server.call("claude_code_reply", { ...reply, ...stray });
+    expect(known["warnings"]).toEqual([
+      expect.stringMatching(/^diskResumeConfig, model, permissionMode: not used/),
+      expect.stringContaining("resumeToken: is not the one"),
+    ]);
+    const fork = await server.call("claude_code_reply", { ...reply, forkSession: true, model: "haiku" });
+    expect(fork["warnings"]).toEqual([expect.stringMatching(/^model: not used/)]);
+  });
+
   it("does not show the secret to what it runs", async () => {
     const server = await here({ CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", CLAUDE_CODE_MCP_RESUME_SECRET: SECRET });
     const script = [{ tools: [{ name: "Bash", input: { command: "env; cat /proc/$PPID/environ" } }] }, { text: "ok" }];
@@ -144,6 +168,28 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     const diskResumeConfig = { permissionMode: "bypassPermissions" };
     const refused = await server.refusal("claude_code_reply", { sessionId, prompt: say("x"), diskResumeConfig });
     expect(refused).toMatchObject({ code: "PERMISSION_DENIED" });
+  });
+
+  it("is known by the id that /clear has given it, and keeps the rules that it began under", async () => {
+    const store = ["--store", join(world.folder(), "shared.db")];
+    const strict = await world.server({ args: [...store, "--deny-rules", "Bash(touch:*)"] });
+    const { sessionId } = await strict.call("claude_code", { prompt: say("one"), cwd: world.folder(), waitMs: 40_000 });
+    for (const prompt of ["/clear", say("two")]) {
+      await strict.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+    }
+    const { sessionId: cleared = "" } = world.model.requests.findLast(({ told }) => told.includes("two?")) ?? {};
+    expect(cleared).not.toBe(sessionId);
+
+    const looser = await world.server({ args: store, env: { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" } });
+    const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "end" }];
+    const cwd = world.folder();
+    const reply = { sessionId: cleared, prompt: scriptTag(script), waitMs: 40_000 };
+    const refused = await looser.refusal("claude_code_reply", reply);
+    expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining(sessionId) });
+    const diskResumeConfig = { cwd, permissionMode: "acceptEdits", allowedTools: ["Bash"] };
+    const fork = await looser.call("claude_code_reply", { ...reply, forkSession: true, diskResumeConfig });
+    expect(fork).toMatchObject({ result: { result: "end" } });
+    expect(existsSync(join(cwd, "made"))).toBe(false);
   });
 
   it("is not found where Claude Code has none of that id", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
+import { scriptTag } from "../../src/demo/model/script.ts";
 import { play, requestsOf } from "./one-turn.ts";
 import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
@@ -56,6 +57,15 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.system).not.toContain(OWN_PROMPT);
     // Claude Code itself reckons with the larger window, too.
     expect(request.result?.["modelUsage"]).toMatchObject({ "claude-sonnet-4-5": { contextWindow: 1_000_000 } });
+  });
+
+  it("is told in a warning where it has no effect: the budget of `thinking` with a model that decides by itself", async () => {
+    const advanced = { thinking: { type: "enabled", budgetTokens: 2048 } };
+    const prompt = scriptTag([{ text: "ok" }]);
+    const start = { prompt, cwd: world.folder(), advanced, waitMs: 40_000 };
+    const { sessionId, ...answer } = await server.call("claude_code", start);
+    expect(answer["warnings"]).toEqual([expect.stringContaining("thinking.budgetTokens: has no effect")]);
+    expect(requestsOf(world, sessionId)[0]?.thinking).toMatchObject({ type: "adaptive" });
   });
 
   it("is in the request, flat or in `advanced`: `effort`, `thinking`; a `systemPrompt` is added to the preset", async () => {

@@ -119,4 +119,12 @@ describe("an option of `claude_code` that makes agents", () => {
     expect(request?.system).toContain("You are a scout of the harbour.");
     expect(request?.told).toContain("Begin with the lighthouse.");
   });
+
+  it("refuses an `agent` that there is not, with the names of those that there are, and prompts nobody", async () => {
+    const advanced = { agents: { scout }, agent: "scuot" };
+    const { result, sessionId } = await play(server, ok, { cwd: world.folder(), advanced });
+    expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
+    expect(JSON.stringify(result)).toMatch(/there is no agent scuot. Here are: .*general-purpose.*scout/);
+    expect(requestsOf(world, sessionId)).toEqual([]);
+  });
 });

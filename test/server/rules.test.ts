@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -116,6 +116,46 @@ describe("the operator's rules", () => {
       expect(files.map((file) => existsSync(file))).toEqual([false, false, true]);
     },
   );
+});
+
+describe("what Claude Code runs unasked in permission mode default", () => {
+  const task = { description: "say", subagent_type: "general-purpose", prompt: scriptTag([{ text: "said" }]) };
+  const calls = (cwd: string) => [
+    { name: "Read", input: { file_path: join(cwd, "note.txt") } },
+    { name: "Bash", input: { command: "cat note.txt" } },
+    { name: "Bash", input: { command: "git status" } },
+    { name: "Agent", input: { ...task, run_in_background: false } },
+    { name: "Skill", input: { skill: "tide" } },
+  ];
+
+  async function asked(on: Server): Promise<string[]> {
+    const cwd = world.folder();
+    writeFileSync(join(cwd, "note.txt"), "x");
+    const skill = join(world.configFolder, "skills", "tide");
+    mkdirSync(skill, { recursive: true });
+    writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: when the water comes\n---\nIt comes.\n");
+    const script = [...calls(cwd).map((call) => ({ tools: [call] })), { text: "end" }];
+    const names: string[] = [];
+    let answer = await play(on, script, { cwd });
+    while (answer.actions.length > 0) {
+      names.push(...answer.actions.map(({ toolName }) => toolName));
+      answer = await respond(on, answer, { decision: "deny" });
+    }
+    expect(answer).toMatchObject({ status: "idle", result: { result: "end" } });
+    return names;
+  }
+
+  it("is reading in the folder, by commands as well, a subagent and a skill", async () => {
+    expect(await asked(server)).toEqual([]);
+    const { told: heard } = world.model.requests.at(-1) ?? {};
+    expect(heard).toContain("said");
+    expect(heard).toContain("It comes.");
+  });
+
+  it("is asked where `--ask-rules` name it", async () => {
+    const strict = await world.server({ args: ["--ask-rules", "Read,Bash,Agent,Skill"] });
+    expect(await asked(strict)).toEqual(["Read", "Bash", "Bash", "Agent", "Skill"]);
+  });
 });
 
 describe("an answer that is remembered: `decision` allow_for_session of `claude_code_check`", () => {

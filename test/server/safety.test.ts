@@ -1,5 +1,5 @@
-import { rmSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
@@ -104,6 +104,27 @@ describe("a directory that nobody trusts", () => {
     const answer = await run(server, cwd);
     expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
     expect(ran()).toEqual(["local-hook", "mcp-server", "project-hook"]);
+  });
+
+  it("has allow rules of its own, which count when the operator names it", async () => {
+    const cwd = world.folder();
+    mkdirSync(join(cwd, ".claude"));
+    const permissions = { allow: ["Bash(touch made)", "Edit(out/**)"] };
+    writeFileSync(join(cwd, ".claude", "settings.json"), JSON.stringify({ permissions }));
+    const commands = ["touch made", "touch other"].map((command) => ({
+      tools: [{ name: "Bash", input: { command } }],
+    }));
+    const write = { tools: [{ name: "Write", input: { file_path: join(cwd, "out", "a"), content: "x" } }] };
+    const prompt = scriptTag([write, ...commands, { text: "end" }]);
+    const asked = async (...args: string[]) => {
+      const server = await world.server({ ...quick, args });
+      const { sessionId } = await server.call("claude_code", { prompt, cwd });
+      const { actions } = await server.news(sessionId);
+      return actions.map(({ input }) => input["command"] ?? input["file_path"]);
+    };
+    expect(await asked()).toEqual([join(cwd, "out", "a")]);
+    expect(await asked("--trust-dir", dirname(cwd))).toEqual(["touch other"]);
+    expect([join(cwd, "made"), join(cwd, "out", "a")].filter((file) => !existsSync(file))).toEqual([]);
   });
 
   it("runs them when Claude Code's own record trusts it", async () => {

@@ -111,9 +111,16 @@ it("a session of another is not to be had by its transcript, whatever is to beco
   a.runtime.of(id).finish();
   await a.seen(id, "turn.ended");
   a.runtime.found.set(id, { cwd: "/repo" });
+  // Nor by the one that a /clear has given it.
+  const cleared = "22222222-2222-4222-8222-222222222222";
+  a.runtime.found.set(cleared, { cwd: "/repo" });
+  a.runtime.of(id).say({ type: "reported", transcriptId: cleared });
+  await expect.poll(async () => (await a.engine.get(LOCAL_CALLER.principal, id)).state.transcriptId).toBe(cleared);
   for (const fork of [false, true]) {
-    const adopted = a.engine.adopt(ANN, { sessionId: id, fork, options: {}, prompt: { text: "x" } });
-    await expect(adopted).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    for (const sessionId of [id, cleared]) {
+      const adopted = a.engine.adopt(ANN, { sessionId, fork, options: {}, prompt: { text: "x" } });
+      await expect(adopted).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    }
   }
   expect(a.runtime.processes).toHaveLength(1);
 });

@@ -51,6 +51,18 @@ describe("store: sqlite schema", () => {
     expect(db.all("SELECT mood FROM sessions", mood)).toEqual([{ mood: "calm" }]);
   });
 
+  it("knows the transcripts that sessions of a file of version 2 have", () => {
+    migrate(db, MIGRATIONS.slice(0, 2));
+    const columns = "id, principal, cwd, state, status, at_work, last_event, rev, epoch, created_at, updated_at";
+    const rows = [`{"transcriptId":"t"}`, "{}"].map(
+      (state, n) => `('${String(n)}','"p"','"/"','${state}','idle',0,0,1,0,0,0)`,
+    );
+    db.execute(`INSERT INTO sessions(${columns}) VALUES ${rows.join(", ")}`);
+    migrate(db);
+    const given = z.object({ id: z.string(), session_id: z.string() });
+    expect(db.all("SELECT * FROM given_transcripts", given)).toEqual([{ id: "t", session_id: "0" }]);
+  });
+
   it("works with a file that a newer version has added to", async () => {
     migrate(db, LATER);
     expect([await use(), await use()]).toEqual([1, 2]);

@@ -27,6 +27,21 @@ export function rowTests(world: () => World): void {
     expect([await b.principalOf(made.id), await b.principalOf(randomUUID())]).toEqual(["ann", undefined]);
   });
 
+  it("finds a session by each transcript that it was ever given, until it is deleted", async () => {
+    const { a, b, owned } = world();
+    const { id, lease } = await owned();
+    const [one, two] = [randomUUID(), randomUUID()];
+    for (const transcriptId of [one, two, two]) {
+      await a.append(lease, { events: [], at: T0, state: { ...initialState(T0), transcriptId } });
+    }
+    const holders = async () => Promise.all([id, one, two].map(async (each) => (await b.holderOf(each))?.id));
+    expect(await holders()).toEqual([id, id, id]);
+    expect(await b.holderOf(randomUUID())).toBeUndefined();
+    await a.release(lease);
+    await b.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 });
+    expect(await holders()).toEqual([undefined, undefined, undefined]);
+  });
+
   it("keeps idempotency keys per principal", async () => {
     const { a, b } = world();
     const asked = ["ann", "ann", "bob"].map((principal) => session({ principal, idempotencyKey: "k" }));

@@ -46,10 +46,8 @@ describe("tool schemas", () => {
       required?: string[];
       properties: Record<string, { description?: string }>;
     };
-    const conditional = "requestId decision sessionId answers title model permissionMode taskId".split(" ");
     const silent = Object.entries(schema.properties).filter(
-      ([name, { description }]) =>
-        !schema.required?.includes(name) && !conditional.includes(name) && !description?.includes("Default: "),
+      ([name, { description }]) => !schema.required?.includes(name) && !description?.includes("Default: "),
     );
     expect(silent.map(([name]) => name)).toEqual([]);
   });
@@ -75,6 +73,17 @@ describe("tool schemas", () => {
     const named = instructions.match(/\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+/g) ?? [];
     expect(named.length).toBeGreaterThan(10);
     expect(named.filter((name) => !schemas.includes(name))).toEqual([]);
+  });
+
+  it("have bounds in the docs that a model is not shown", () => {
+    const check = tools.find(({ name }) => name === "claude_code_check");
+    const shown = check?.inputSchema({ maxWaitMs: 45_000 }) as { properties: object };
+    const bounded = check?.inputSchema({ maxWaitMs: 45_000 }, true) as { properties: object };
+    expect(shown.properties).toHaveProperty("maxEvents", expect.not.objectContaining({ maximum: 1_000 }));
+    expect(bounded.properties).toHaveProperty("maxEvents", expect.objectContaining({ minimum: 1, maximum: 1_000 }));
+    const docs = readFileSync(join(import.meta.dirname, "..", "..", "docs", "tools.md"), "utf8");
+    for (const range of ["1000 to 86400000", "1 to 1000", "2048 to 1048576"])
+      expect(docs).toContain(`integer, ${range}`);
   });
 
   it("say how long a call may wait on this server", () => {

@@ -28,8 +28,16 @@ export async function isTrusted(
   environment: Environment,
 ): Promise<boolean> {
   const recorded = trustsRecord ? await trustedByClaude(environment) : [];
-  const trusted = new Set([...(await realPaths(trustDirs)), ...recorded]);
-  return ancestors(await realpath(cwd)).some((folder) => trusted.has(folder));
+  return (await isNamed(cwd, trustDirs)) || (await isBelow(cwd, recorded));
+}
+
+/** By the operator, it or a folder above it. */
+export async function isNamed(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
+  return isBelow(cwd, await realPaths(trustDirs));
+}
+
+async function isBelow(cwd: string, folders: readonly string[]): Promise<boolean> {
+  return ancestors(await realpath(cwd)).some((folder) => folders.includes(folder));
 }
 
 /** By each of several servers. */

@@ -34,7 +34,8 @@ export const approvalFields = {
     flag: "ask-rules",
     variable: "CLAUDE_CODE_MCP_ASK_RULES",
     group: "Permissions",
-    meaning: "What somebody is asked about, whatever else allows it, in Claude Code's rule syntax.",
+    meaning:
+      "What somebody is asked about, whatever else allows it, in Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs unasked in mode default.",
   }),
   denyRules: rules("deny", {
     flag: "deny-rules",

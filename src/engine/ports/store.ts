@@ -126,6 +126,8 @@ export interface SessionBackend {
   /** Idempotent by id and by (principal, idempotencyKey): `created` is false when the session was there before. */
   create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }>;
   get(id: string): Promise<SessionRecord | undefined>;
+  /** The session that has, or ever had, this transcript of Claude Code: the one of this id, or one to which `/clear` gave it. */
+  holderOf(transcriptId: string): Promise<SessionRecord | undefined>;
   /** Whose session it is, which never changes: far less work than all of it. */
   principalOf(id: string): Promise<Principal | undefined>;
   /** Compare and set of what is not the owner's to write. Throws ConflictError. */

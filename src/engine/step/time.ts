@@ -74,7 +74,8 @@ export function beIdle({ at, state }: Draft): void {
   state.idleMs = 0;
 }
 
-/** Whether the times of day that are shown of what is open are the same. */
-export function showsSameTimes(before: SessionState, after: SessionState): boolean {
+/** Whether others read the same of a state without an event: the times of day of what is open, and whose transcript it has. */
+export function showsTheSame(before: SessionState, after: SessionState): boolean {
+  if (before.transcriptId !== after.transcriptId) return false;
   return after.asks.every(({ expiresAt }, index) => before.asks[index]?.expiresAt === expiresAt);
 }

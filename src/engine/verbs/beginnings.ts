@@ -58,9 +58,13 @@ export async function adopted(
   request: AdoptRequest,
 ): Promise<Beginning> {
   const { fork, options, prompt, sessionId } = request;
-  // What belongs to somebody else here is not to be had by its transcript either.
-  const known = await backend.get(sessionId);
+  // What belongs to somebody else here is not to be had by its transcript either, nor the caller's own under looser rules.
+  const known = await backend.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
+  if (known && known.id !== sessionId && !fork) {
+    const advice = `Reply to that session, or branch off with forkSession: true`;
+    throw invalidArgument("sessionId", `is a transcript of session ${known.id}, since a /clear in it. ${advice}.`);
+  }
   const found = await runtime.find(principal, sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
   const open = fork ? undefined : await runtime.openIn(principal, sessionId, options);

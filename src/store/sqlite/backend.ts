@@ -28,6 +28,7 @@ import {
   countSessions,
   getSession,
   hasSession,
+  holderOf,
   listPart,
   principalOf,
   toCreate,
@@ -80,6 +81,11 @@ export class SqliteBackend implements SessionBackend {
 
   async get(id: string): Promise<SessionRecord | undefined> {
     const row = await this.#read((db) => getSession(db, id));
+    return row && this.#record(row);
+  }
+
+  async holderOf(transcriptId: string): Promise<SessionRecord | undefined> {
+    const row = await this.#read((db) => holderOf(db, transcriptId));
     return row && this.#record(row);
   }
 

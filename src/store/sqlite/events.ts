@@ -12,6 +12,8 @@ const sql = {
     WHERE id = $id AND owner = $owner AND epoch = $epoch AND last_event = $before`,
   head: "SELECT owner, epoch, last_event FROM sessions WHERE id = $id",
   insert: "INSERT INTO events(session_id, id, at, type, event) VALUES($sessionId, $id, $at, $type, $event)",
+  giveTranscript:
+    "INSERT INTO given_transcripts(id, session_id) VALUES($transcriptId, $sessionId) ON CONFLICT DO NOTHING",
   firstPrompt: "UPDATE descriptions SET sought_prompt = $prompt WHERE session_id = $id AND sought_prompt IS NULL",
   read: `SELECT id, at, event FROM events WHERE session_id = $sessionId AND id >= $from ORDER BY id LIMIT $limit`,
   readTypes: `SELECT id, at, event FROM events
@@ -40,8 +42,10 @@ export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, stat
     return { sessionId, id: before + 1 + index, at, type: event.type, event: JSON.stringify(event) };
   });
   const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
+  const { transcriptId } = state;
   return (db) => {
     if (db.run(sql.advance, head) === 0) throw refusal(db, head);
+    if (transcriptId !== undefined) db.run(sql.giveTranscript, { transcriptId, sessionId });
     for (const row of rows) db.run(sql.insert, row);
     if (prompt !== undefined) db.run(sql.firstPrompt, { id: sessionId, prompt: sought(prompt) });
   };

@@ -18,6 +18,7 @@ const sql = {
   endedOfThese: ended("id IN (SELECT value FROM json_each($ids)) AND"),
   remove: "DELETE FROM sessions WHERE id = $id AND rev = $rev",
   removeDescription: "DELETE FROM descriptions WHERE session_id = $id",
+  removeTranscripts: "DELETE FROM given_transcripts WHERE session_id = $id",
   note: "INSERT INTO deleted_sessions(id) VALUES($id) ON CONFLICT DO NOTHING",
   next: "SELECT id FROM deleted_sessions LIMIT 1",
   clearEvents: `DELETE FROM events WHERE session_id = $id
@@ -50,6 +51,7 @@ export function endedSessions(db: Connection, { before, ids, limit, living, stat
 export function deleteSession(db: Connection, { id, rev }: Ended): boolean {
   if (db.run(sql.remove, { id, rev }) === 0) return false;
   db.run(sql.removeDescription, { id });
+  db.run(sql.removeTranscripts, { id });
   db.run(sql.note, { id });
   return true;
 }

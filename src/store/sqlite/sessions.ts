@@ -13,6 +13,7 @@ const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", 
 
 const sql = {
   byId: `${select} WHERE s.id = $id`,
+  byTranscript: `${select} WHERE s.id = (SELECT session_id FROM given_transcripts WHERE id = $id)`,
   byKey: `${select} WHERE s.principal = $principal AND s.idempotency_key = $key`,
   lastOfPart: `SELECT updated_at AS "updatedAt", id FROM sessions
     WHERE principal = $principal AND (updated_at, id) < ($at, $id)
@@ -54,6 +55,10 @@ function exact(text: string): string {
 
 export function getSession(db: Connection, id: string): SessionRow | undefined {
   return db.get(sql.byId, SessionRow, { id });
+}
+
+export function holderOf(db: Connection, transcriptId: string): SessionRow | undefined {
+  return getSession(db, transcriptId) ?? db.get(sql.byTranscript, SessionRow, { id: transcriptId });
 }
 
 export function principalOf(db: Connection, id: string): string | undefined {

@@ -20,7 +20,7 @@ const SESSIONS_MOST = 50;
 
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
-  sessionId: SessionId.exactOptional(),
+  sessionId: SessionId.exactOptional().describe("Default: none"),
   cursor: Cursor.exactOptional().describe("nextCursor of the last answer. Default: 1"),
   sessions: z
     .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
@@ -48,15 +48,13 @@ const Input = z.strictObject({
     .describe("read this event whole (outputEventId, inputEventId), in pages: offset, limit. Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
-  requestId: z.string().min(1).max(200).exactOptional().describe("from actions[], to respond"),
-  decision: z.enum(["allow", "deny", "allow_for_session"]).exactOptional().describe("for respond_permission"),
-  denyMessage: z
-    .string()
-    .min(1)
-    .max(20_000)
+  requestId: z.string().min(1).max(200).exactOptional().describe("of actions[]. Default: none"),
+  decision: z
+    .enum(["allow", "deny", "allow_for_session"])
     .exactOptional()
-    .describe("with deny: tells Claude Code why. Default: none"),
-  interrupt: z.boolean().exactOptional().describe("with deny: also end the turn. Default: false"),
+    .describe("to respond_permission. Default: none"),
+  denyMessage: z.string().min(1).max(20_000).exactOptional().describe("with deny: why. Default: none"),
+  interrupt: z.boolean().exactOptional().describe("with deny: end the turn. Default: false"),
   permissionOptions: z
     .strictObject({
       updatedInput: JsonObject.exactOptional(),
@@ -75,7 +73,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
     type: "object",
     description: "with allow: updatedInput, updatedPermissions. Default: {}",
   },
-  answers: { type: "object", description: "for answer_question: {question: label, [labels] or text}" },
+  answers: { type: "object", description: "to answer_question: {question: label, [labels] or text}. Default: none" },
 };
 
 /** The fields that make an answer to a request; a poll that has one was meant to be an answer. */

@@ -3,12 +3,14 @@ import { WhenBusy } from "../../domain/command.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PromptRequest } from "../../engine/api.ts";
+import { givenOnce } from "../arguments/given-once.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
+import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
-import { checkDiskResume } from "../resume-token.ts";
+import { checkDiskResume, isWrongToken } from "../resume-token.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -23,18 +25,16 @@ const Input = z.strictObject({
   sessionId: SessionId,
   prompt: Prompt,
   attachments: Attachments,
-  whenBusy: WhenBusy.exactOptional().describe(
-    "while a turn runs: reject, queue behind it, or steer it. Default: reject",
-  ),
-  forkSession: z.boolean().exactOptional().describe("go on in a copy with an id of its own. Default: false"),
-  resumeSessionAt: z.string().max(100).exactOptional().describe("forget what came after this message. Default: none"),
+  whenBusy: WhenBusy.exactOptional().describe("while a turn runs. Default: reject"),
+  forkSession: z.boolean().exactOptional().describe("go on in a copy, a new session. Default: false"),
+  resumeSessionAt: z.string().max(100).exactOptional().describe("id of a message to go back to. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
   permissionRequestTimeoutMs: permissionRequestTimeoutMs
     .unwrap()
     .exactOptional()
     .describe("for this turn. Default: the session's"),
-  waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
-  idempotencyKey: IdempotencyKey,
+  waitMs: WaitMs.exactOptional().describe("as in claude_code. Default: 0"),
+  idempotencyKey: IdempotencyKey.describe("as in claude_code. Default: none"),
   resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
   diskResumeConfig: DiskOptions.exactOptional(),
   ...flat,
@@ -51,6 +51,7 @@ export const claudeCodeReply = defineTool({
   input: Input,
   unlisted: Object.keys(flat),
   advertised: {
+    prompt: { type: "string" },
     attachments: ADVERTISED_ATTACHMENTS,
     diskResumeConfig: {
       type: "object",
@@ -77,18 +78,23 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<Too
   if (fork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
+  const given = diskOptions(args);
+  const unused = unusedOf(args, call, deps);
   try {
-    if (fork) return await deps.engine.fork(call, sessionId, prompt);
+    if (fork) {
+      const { withheld, ...begun } = await deps.engine.fork(call, sessionId, prompt);
+      return { ...begun, withheld: [...unused, ...withheld] };
+    }
     const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
-    return { sessionId, cursor, withheld: [] };
+    return { sessionId, cursor, withheld: unused };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
-  const { options: chosen, warnings } = nameTools(diskOptions(args));
+  const { options: chosen, warnings } = nameTools(given);
   refuseNul(chosen);
   const { withheld, ...begun } = await deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
-  return { ...begun, withheld: [...warnings, ...withheld] };
+  return { ...begun, withheld: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** No session of this caller, as far as the store goes: Claude Code may have one. */
@@ -116,6 +122,19 @@ function promptOf(args: Input, call: ToolCall): PromptRequest {
 
 /** Seed 002 gives them together, seed 001 beside the prompt. */
 function diskOptions(args: Input): z.infer<typeof DiskOptions> {
-  const beside = Object.entries(args).filter(([name]) => Object.hasOwn(flat, name));
-  return DiskOptions.parse({ ...Object.fromEntries(beside), ...args.diskResumeConfig });
+  const { diskResumeConfig: nested = {} } = args;
+  const beside = Object.fromEntries(Object.entries(args).filter(([name]) => Object.hasOwn(flat, name)));
+  return DiskOptions.parse(givenOnce(beside, nested, "diskResumeConfig"));
+}
+
+/** What a reply to a session that this store has cannot use: it has its options already. */
+function unusedOf({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
+  const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flat, name));
+  const why = "not used, since the session is known here and keeps the options that it was started with";
+  const advice = "claude_code_session changes them (set_model, set_permission_mode); a new session takes others.";
+  const isWrong = token !== undefined && isWrongToken(deps.diskResume, call.principal, { sessionId, token });
+  return [
+    ...(names.length > 0 ? [`${names.join(", ")}: ${why}. ${advice}`] : []),
+    ...(isWrong ? ["resumeToken: is not the one of this session. It was not needed: the session is known here."] : []),
+  ];
 }

@@ -1,4 +1,5 @@
 import { invalidArgument } from "../../domain/error.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { defineTool } from "../define.ts";
 import { argumentsOf, type SessionAction } from "./session/action.ts";
 import { cancel } from "./session/cancel.ts";
@@ -30,6 +31,12 @@ const ACTIONS: readonly SessionAction[] = [
   diff,
 ];
 
+const ADVERTISED: Readonly<Record<string, JsonObject>> = {
+  ...ADVERTISED_FILTERS,
+  sessionId: { type: "string", description: "for all but list. Default: none" },
+  permissionMode: { type: "string", description: "for set_permission_mode. Default: none" },
+};
+
 /** What there is, and the end of it. */
 export const claudeCodeSession = defineTool({
   name: "claude_code_session",
@@ -37,7 +44,7 @@ export const claudeCodeSession = defineTool({
   description:
     "List sessions (newest first), get one, or act on one. cancel and close are for good, interrupt ends the turn only; none is needed to stop waiting.",
   input: argumentsOf(ACTIONS),
-  advertised: { ...ADVERTISED_FILTERS, permissionMode: { type: "string", description: "for set_permission_mode" } },
+  advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope])),
   async handle({ action, ...given }, call, deps) {

@@ -1,10 +1,10 @@
-import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { givenOnce } from "../arguments/given-once.ts";
 import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
+import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt } from "../prompt.ts";
@@ -32,11 +32,11 @@ const ADVANCED = Object.keys(AdvancedOptions.shape);
 /** Their schemas would be most of what is listed; what is wrong in one is told by name. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   attachments: ADVERTISED_ATTACHMENTS,
-  advanced: { type: "object", description: `rarely needed options: ${ADVANCED.join(", ")}. Default: {}` },
+  advanced: { type: "object", description: `rare options: ${ADVANCED.join(", ")}. Default: {}` },
   systemPrompt: {
     anyOf: [{ type: "string" }, { type: "object" }],
     description:
-      'replaces Claude Code\'s own; {"type":"preset","preset":"claude_code","append":"..."} adds to it. Default: its own',
+      "replaces Claude Code's own; {type: preset, preset: claude_code, append: ...} adds to it. Default: its own",
   },
 };
 
@@ -74,18 +74,11 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
   const { sessionId, cursor, withheld } = await deps.engine.open(call, { options: chosen, prompt });
-  return { sessionId, cursor, warnings: [...warnings, ...withheld] };
+  return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** One option may come flat, in `advanced`, or in both alike. */
 function sessionOptions(args: Input, defaultCwd: string): SessionOptions {
   const { prompt: _, attachments: _a, waitMs: _w, idempotencyKey: _k, advanced: nested = {}, ...flat } = args;
-  const given = new Map(Object.entries(flat));
-  for (const [name, value] of Object.entries(nested)) {
-    const beside = given.get(name);
-    if (beside !== undefined && !isDeepStrictEqual(beside, value)) {
-      throw invalidArgument(`advanced.${name}`, `differs from ${name}, which is given too. Give it once.`);
-    }
-  }
-  return { ...flat, ...nested, cwd: flat.cwd ?? defaultCwd };
+  return { ...givenOnce(flat, nested, "advanced"), cwd: flat.cwd ?? defaultCwd };
 }

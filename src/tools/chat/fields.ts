@@ -13,7 +13,7 @@ export const ofSession = { sessionId: SessionId };
 export const beginning = {
   cwd: SessionOptions.shape.cwd.exactOptional(),
   model: Model.exactOptional().describe("Default: Claude Code's"),
-  permissionMode: Mode.exactOptional().describe("Default: default (everything asks)"),
+  permissionMode: Mode.exactOptional().describe("Default: default (asks for all but reads, Agent, Skill)"),
   systemPrompt: z.string().min(1).exactOptional().describe("replaces Claude Code's own. Default: its own"),
 };
 

@@ -13,7 +13,8 @@ What decides about a tool call, the first that applies:
 1. tools: what is not in it does not exist for Claude Code.
 2. disallowedTools and deny rules: never, whatever anybody approves.
 3. allowedTools: at once. A rule may be narrowed: "Bash(git *)", "Read(src/**)".
-4. permissionMode: default asks for everything that changes or leaves the folder; acceptEdits lets files in the folder be
+4. permissionMode: default asks for what changes something or leaves the folder, and runs unasked what reads in the folder (Read,
+   cat, git status), subagents (Agent) and skills (Skill), unless a rule of the operator asks; acceptEdits lets files in the folder be
    edited; plan only reads and makes a plan; dontAsk denies what would be asked; auto lets Claude Code judge; bypassPermissions
    asks nothing and needs the operator's leave (--allow-bypass).
 5. The operator's rules: what they allow runs, what they deny does not.

@@ -59,6 +59,13 @@ export const MIGRATIONS: readonly string[] = [
   -- A server that knows nothing of policies would run such a session under looser rules than it began with.
   UPDATE meta SET value = '2' WHERE key = 'readable_by';
   `,
+  `
+  -- Transcripts of Claude Code that sessions were given by /clear, with those that they have left since: nobody else may go on with them.
+  CREATE TABLE given_transcripts(id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL);
+  CREATE INDEX given_transcripts_session ON given_transcripts(session_id);
+  INSERT OR IGNORE INTO given_transcripts
+    SELECT json_extract(state, '$.transcriptId'), id FROM sessions WHERE json_extract(state, '$.transcriptId') IS NOT NULL;
+  `,
 ];
 
 const APPLICATION_ID = 0x63636d73;

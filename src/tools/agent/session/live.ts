@@ -12,7 +12,7 @@ import { ANSWER_BYTES, publicView } from "./view.ts";
 /** What the running Claude Code is asked: at once where it runs, in this server or in another. */
 
 const fields = { sessionId: SessionId };
-const taskId = z.string().min(1).max(200).describe("from background");
+const taskId = z.string().min(1).max(200).describe("of background. Default: none");
 const BY = "caller";
 
 async function ask(sessionId: string, request: ControlRequest, call: ToolCall, { engine }: ToolDeps) {
@@ -22,7 +22,7 @@ async function ask(sessionId: string, request: ControlRequest, call: ToolCall, {
 export const setModel = defineAction({
   name: "set_model",
   scope: "run",
-  fields: { ...fields, model: z.string().min(1).max(200).describe("for set_model") },
+  fields: { ...fields, model: z.string().min(1).max(200).describe("for set_model. Default: none") },
   async run({ model, sessionId }, call, deps) {
     await ask(sessionId, { do: "configure", model }, call, deps);
     const message = `The session uses ${model} from its next request to the model on.`;
@@ -33,7 +33,7 @@ export const setModel = defineAction({
 export const setPermissionMode = defineAction({
   name: "set_permission_mode",
   scope: "run",
-  fields: { ...fields, permissionMode: PermissionMode.describe("for set_permission_mode") },
+  fields: { ...fields, permissionMode: PermissionMode.describe("for set_permission_mode. Default: none") },
   async run({ permissionMode, sessionId }, call, deps) {
     await ask(sessionId, { do: "configure", permissionMode }, call, deps);
     const message = `The session is in permission mode ${permissionMode}.`;

@@ -53,7 +53,7 @@ export const remove = defineAction({
 export const rename = defineAction({
   name: "rename",
   scope: "run",
-  fields: { ...fields, title: z.string().trim().min(1).max(200).describe("for rename") },
+  fields: { ...fields, title: z.string().trim().min(1).max(200).describe("for rename. Default: none") },
   async run({ sessionId, title }, call, deps) {
     await deps.engine.rename(call.principal, sessionId, title);
     return told(sessionId, "The session has its new title.", call, deps);
