@@ -5,6 +5,7 @@ import type { Rung } from "../domain/approvals/rung.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
+import { Agents } from "./agents.ts";
 import { ACTIONS, start } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
@@ -62,7 +63,13 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   let kept: Sources | undefined;
   const sources = ({ caller }: Pick<Asked, "caller">): Sources => {
     const { engine, store } = running();
-    kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
+    kept ??= {
+      engine,
+      store,
+      titles: new Titles(engine),
+      agents: new Agents(store),
+      numbers: createNumbers(store),
+    };
     return { ...kept, engine: engine.forCaller(caller) };
   };
   const reading: Route[] = [

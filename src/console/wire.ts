@@ -112,12 +112,20 @@ export interface PendingRequest {
   readonly blockedPath?: string;
   /** A subagent asks. */
   readonly agentId?: string;
+  /** What it was sent to do, where the log says so. */
+  readonly agent?: AskingAgent;
   /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
   readonly remember: readonly string[];
   readonly rung: Rung;
   readonly rungEndsAt?: number;
   readonly createdAt: number;
   readonly expiresAt: number;
+}
+
+/** The task of a subagent, as it was named, and the event in which it was sent. */
+export interface AskingAgent {
+  readonly description: string;
+  readonly eventId: number;
 }
 
 /** GET /requests */

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { Agents } from "../../src/console/agents.ts";
 import { shownEvent } from "../../src/console/events.ts";
 import { tellLive, type Send } from "../../src/console/live.ts";
 import { pendingOf } from "../../src/console/pending.ts";
@@ -71,7 +72,7 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothi
     ...verbs,
   } as unknown as Engine;
   const store = { tail } as unknown as Sources["store"];
-  return { engine, store, titles: new Titles(engine), numbers: () => Promise.reject(new Error("not asked for")) };
+  return { engine, store, titles: new Titles(engine), agents: new Agents(store), numbers: () => Promise.reject(new Error("not asked for")) };
 }
 
 async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
