@@ -5,7 +5,7 @@ import { SessionName } from "../parts/session-name.tsx";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
-import { draftOf, JUST_CAME, type Draft } from "./draft.ts";
+import { draftOf, type Draft } from "./draft.ts";
 import { InputShown } from "./input.tsx";
 import { useKeys } from "./keys.ts";
 import { PermissionForm } from "./forms/permission-form.tsx";
@@ -22,10 +22,12 @@ interface Props {
   readonly heading?: "h2" | "h3" | "h4";
   /** False where the card stands below its session's name anyway. */
   readonly showSession?: boolean;
+  /** It is over and done with: only whoever has the focus there, or goes by ear, still finds it. */
+  readonly isHidden?: boolean;
 }
 
 /** What Claude Code asks, and all that one can answer. */
-export function RequestCard({ heading: Heading = "h2", request, showSession = true }: Props) {
+export function RequestCard({ heading: Heading = "h2", isHidden = false, request, showSession = true }: Props) {
   const draft = draftOf(request);
   const card = useRef<HTMLElement>(null);
   useGuard(draft, card);
@@ -36,7 +38,7 @@ export function RequestCard({ heading: Heading = "h2", request, showSession = tr
   return (
     <article
       ref={card}
-      class="rq-card"
+      class={isHidden ? "rq-card unseen" : "rq-card"}
       aria-labelledby={id}
       tabIndex={isAnswered ? -1 : 0}
       data-request={draft.key}
@@ -47,7 +49,7 @@ export function RequestCard({ heading: Heading = "h2", request, showSession = tr
         <Heading id={id}>
           <Plain text={headline(request)} />
         </Heading>
-        {request.type === "permission" && (
+        {request.type === "permission" && !isAnswered && (
           <span class="rq-tags">
             <code class="rq-tool">
               <Plain text={request.toolName} />
@@ -56,9 +58,10 @@ export function RequestCard({ heading: Heading = "h2", request, showSession = tr
           </span>
         )}
       </header>
-      {showSession && <SessionLine request={request} />}
+      {showSession && !isAnswered && <SessionLine request={request} />}
+      {!isAnswered && <AgentLine request={request} />}
       {!isAnswered && <Open request={request} draft={draft} />}
-      <p class="rq-outcome" role="status">
+      <p class="rq-outcome" role="status" title={outcome}>
         {isAnswered ? <Plain text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
       </p>
     </article>
@@ -78,6 +81,16 @@ function SessionLine({ request: { cwd, eventId, sessionId, title } }: { readonly
   );
 }
 
+/** What the subagent that asks has done so far stands at the call that has sent it. */
+function AgentLine({ request: { agent, sessionId } }: { readonly request: PendingRequest }) {
+  if (!agent) return null;
+  return (
+    <p class="rq-session">
+      <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(agent.eventId)}`}>Its task</a>
+    </p>
+  );
+}
+
 /** What there is of it as long as nobody has answered. */
 function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
   const only = me.value && whyOnlyLook(me.value);
@@ -89,11 +102,6 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
       {request.type === "question" && <QuestionForm {...form} about={<About request={request} />} />}
       {request.type === "permission" && <About request={request} />}
       {request.type === "permission" && <PermissionForm {...form} />}
-      {draft.problem.value !== "" && (
-        <p class={draft.problem.value === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
-          <Plain text={draft.problem.value} />
-        </p>
-      )}
       {only !== undefined && <p class="rq-note">{only}</p>}
     </>
   );
