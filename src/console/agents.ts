@@ -1,6 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
-import type { SessionRecord } from "../engine/ports.ts";
-import type { Sources } from "./sources.ts";
+import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
 import type { AskingAgent } from "./wire.ts";
 
 /** What a subagent that asks was sent to do: in the words of whoever sent it, as the log has it before the request. */
@@ -12,10 +11,10 @@ const WORDS_MOST = 120;
 const KEPT = 2_000;
 
 export class Agents {
-  readonly #store: Sources["store"];
+  readonly #store: Pick<SessionBackend, "read">;
   readonly #known = new Map<string, AskingAgent | undefined>();
 
-  constructor(store: Sources["store"]) {
+  constructor(store: Pick<SessionBackend, "read">) {
     this.#store = store;
   }
 
