@@ -22,8 +22,8 @@ export interface Me {
   readonly signsIn: boolean;
   /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
   readonly approvals: readonly Rung[];
-  /** Where a new session works unless told otherwise. */
-  readonly cwd: string;
+  /** Where a new session works unless told otherwise; missing where that is gone. */
+  readonly cwd?: string;
   /** What may be chosen for a new session here. */
   readonly permissionModes: readonly string[];
 }
@@ -194,6 +194,8 @@ export interface ActionBodies {
   /** Without a rule all of them. */
   revoke: { readonly rule?: string };
   /** Answered with Rewound; `dryRun` changes nothing. */
+  /** Its time to be answered in is extended. */
+  "more-time": { readonly requestId: string };
   rewind: { readonly promptId: string; readonly dryRun: boolean };
 }
 

@@ -11,7 +11,7 @@ import { PHONE } from "./window.ts";
 
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk();
+  desk = await openDesk({ args: ["--permission-timeout-ms", "3600000"] });
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
@@ -99,6 +99,10 @@ it("an answered card is one line in its place, the next one moves once, and only
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(2);
   const [first, second] = [cards(page).first(), cards(page).last()];
+  // As long as callers would have, and longer where that is asked for.
+  await second.getByText(/denied in (1 h 00 min|59:\d\d)/).waitFor();
+  await second.getByRole("button", { name: "More time to answer" }).click();
+  await second.getByText(/denied in (2 h 00 min|1 h 59 min)/).waitFor();
   const before = await topOf(second);
   await press(first, "Allow");
   await first.getByText("Allowed.", { exact: true }).waitFor();

@@ -55,6 +55,7 @@ const BODIES: Readonly<Record<string, object>> = {
   "/sessions": { prompt: "x" },
   "/sessions/:id/reply": { prompt: "x" },
   "/sessions/:id/rename": { title: "x" },
+  "/sessions/:id/more-time": { requestId: "x" },
   "/sessions/:id/rewind": { promptId: "x", dryRun: true },
 };
 const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");

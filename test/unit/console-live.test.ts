@@ -72,7 +72,13 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothi
     ...verbs,
   } as unknown as Engine;
   const store = { tail } as unknown as Sources["store"];
-  return { engine, store, titles: new Titles(engine), agents: new Agents(store), numbers: () => Promise.reject(new Error("not asked for")) };
+  return {
+    engine,
+    store,
+    titles: new Titles(engine),
+    agents: new Agents(store),
+    numbers: () => Promise.reject(new Error("not asked for")),
+  };
 }
 
 async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {

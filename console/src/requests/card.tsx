@@ -98,9 +98,11 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   return (
     <>
       {request.type === "permission" && <InputShown request={request} />}
-      {request.type === "plan" && <PlanForm {...form} about={<About request={request} />} />}
-      {request.type === "question" && <QuestionForm {...form} about={<About request={request} />} />}
-      {request.type === "permission" && <About request={request} />}
+      {request.type === "plan" && <PlanForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />}
+      {request.type === "question" && (
+        <QuestionForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />
+      )}
+      {request.type === "permission" && <About request={request} mayAnswer={form.mayAnswer} />}
       {request.type === "permission" && <PermissionForm {...form} />}
       {only !== undefined && <p class="rq-note">{only}</p>}
     </>
