@@ -17,13 +17,13 @@ const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", c
 /** How a turn has ended, and what it has taken. */
 export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome } = ended;
+  // Who has stopped it is all there is to say of it, and no failure.
+  const stopped =
+    outcome === "interrupted" ? message?.replace(/^The turn was /, "Turn ").replace(/\.$/, "") : undefined;
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const summary = (
     <span class="words">
-      <b class={TONES[outcome]}>
-        {WORDS[outcome]}
-        {why}
-      </b>{" "}
+      <b class={TONES[outcome]}>{stopped === undefined ? `${WORDS[outcome]}${why}` : plain(stopped)}</b>{" "}
       <span class="soft">
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
       </span>
@@ -39,7 +39,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
           </>
         )}
       </FoldOut>
-      {message !== undefined && <p class="as-written problem">{plain(message)}</p>}
+      {message !== undefined && stopped === undefined && <p class="as-written problem">{plain(message)}</p>}
     </>
   );
 }
