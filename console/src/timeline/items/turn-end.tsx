@@ -18,12 +18,14 @@ const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", c
 export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome } = ended;
   // Who has stopped it is all there is to say of it, and no failure.
-  const stopped =
-    outcome === "interrupted" ? message?.replace(/^The turn was /, "Turn ").replace(/\.$/, "") : undefined;
+  const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const summary = (
     <span class="words">
-      <b class={TONES[outcome]}>{stopped === undefined ? `${WORDS[outcome]}${why}` : plain(stopped)}</b>{" "}
+      <b class={TONES[outcome]}>
+        {WORDS[outcome]}
+        {by === undefined ? why : ` ${plain(by)}`}
+      </b>{" "}
       <span class="soft">
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
       </span>
@@ -39,7 +41,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
           </>
         )}
       </FoldOut>
-      {message !== undefined && stopped === undefined && <p class="as-written problem">{plain(message)}</p>}
+      {message !== undefined && by === undefined && <p class="as-written problem">{plain(message)}</p>}
     </>
   );
 }
