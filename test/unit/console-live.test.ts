@@ -128,7 +128,7 @@ describe("an open page", () => {
 
   it("is told of all that have changed at once, however many they are", async () => {
     const all = Array.from({ length: 450 }, (_, each) => record({ id: `s${String(each)}`, updatedAt: 1_000 - each }));
-    const list: Verbs["list"] = async ({ before, limit = 0, statuses }) => {
+    const list: Verbs["list"] = async ({ before, limit, statuses }) => {
       const from = before ? all.findIndex(({ id }) => id === before.id) + 1 : 0;
       return Promise.resolve(statuses ? [] : all.slice(from, from + limit));
     };
@@ -142,7 +142,7 @@ describe("an open page", () => {
     const told = async (agoMs: number) => {
       const waits = record({ updatedAt: Date.now() - agoMs, state: { ...state, process } });
       const verbs = { list: async () => Promise.resolve([waits]), waitingBefore: async () => Promise.resolve(3) };
-      const all = await toldBy(sourcesOf(verbs as Partial<Verbs>), (each) => of(each, "sessions").length > 0);
+      const all = await toldBy(sourcesOf(verbs), (each) => of(each, "sessions").length > 0);
       return of(all, "sessions")[0]?.[0]?.waitingBefore;
     };
     expect([await told(500), await told(3_000)]).toEqual([undefined, 3]);

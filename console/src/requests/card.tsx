@@ -1,7 +1,6 @@
 import "../style/requests.css";
 import { useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
-import { SessionName } from "../parts/session-name.tsx";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
@@ -20,14 +19,12 @@ interface Props {
   readonly request: PendingRequest;
   /** Fits below what stands over the card. */
   readonly heading?: "h2" | "h3" | "h4";
-  /** False where the card stands below its session's name anyway. */
-  readonly showSession?: boolean;
   /** It is over and done with: only whoever has the focus there, or goes by ear, still finds it. */
   readonly isHidden?: boolean;
 }
 
 /** What Claude Code asks, and all that one can answer. */
-export function RequestCard({ heading: Heading = "h2", isHidden = false, request, showSession = true }: Props) {
+export function RequestCard({ heading: Heading = "h2", isHidden = false, request }: Props) {
   const draft = draftOf(request);
   const card = useRef<HTMLElement>(null);
   useGuard(draft, card);
@@ -49,17 +46,8 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
         <Heading id={id}>
           <Plain text={headline(request)} />
         </Heading>
-        {request.type === "permission" && !isAnswered && (
-          <span class="rq-tags">
-            <code class="rq-tool">
-              <Plain text={request.toolName} />
-            </code>
-            <RiskBadge risk={request.risk} />
-          </span>
-        )}
+        {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>
-      {showSession && !isAnswered && <SessionLine request={request} />}
-      {!isAnswered && <AgentLine request={request} />}
       {!isAnswered && <Open request={request} draft={draft} />}
       <p class="rq-outcome" role="status" title={outcome}>
         {isAnswered ? <Plain text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
@@ -68,16 +56,14 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
   );
 }
 
-function SessionLine({ request: { cwd, eventId, sessionId, title } }: { readonly request: PendingRequest }) {
+function Tags({ request: { risk, toolName } }: { readonly request: PendingRequest }) {
   return (
-    <p class="rq-session">
-      <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(eventId)}`}>
-        <SessionName title={title} />
-      </a>{" "}
-      <span class="rq-folder">
-        <Plain text={cwd} />
-      </span>
-    </p>
+    <span class="rq-tags">
+      <code class="rq-tool">
+        <Plain text={toolName} />
+      </code>
+      <RiskBadge risk={risk} />
+    </span>
   );
 }
 
@@ -96,7 +82,8 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   const only = me.value && whyOnlyLook(me.value);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
   return (
-    <>
+    <div class="rq-body">
+      <AgentLine request={request} />
       {request.type === "permission" && <InputShown request={request} />}
       {request.type === "plan" && <PlanForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />}
       {request.type === "question" && (
@@ -105,6 +92,6 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
       {request.type === "permission" && <About request={request} mayAnswer={form.mayAnswer} />}
       {request.type === "permission" && <PermissionForm {...form} />}
       {only !== undefined && <p class="rq-note">{only}</p>}
-    </>
+    </div>
   );
 }

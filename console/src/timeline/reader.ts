@@ -120,8 +120,9 @@ export class Reader {
     if (this.isAtEnd) scrollToEnd();
     else if (this.#place) keep(this.#place);
     this.#top = scrollY;
-    if (this.#focused === document.activeElement)
-      this.#focused?.scrollIntoView({ block: "nearest", behavior: "instant" });
+    const focused = this.#focused;
+    if (focused && focused === document.activeElement)
+      focused.scrollIntoView({ block: "nearest", behavior: "instant" });
   };
 
   #remember(): void {

@@ -77,7 +77,8 @@ export function placeIn(section: Element): Place | undefined {
 const [BELOW_HEAD, FROM_LEFT] = [12, 48];
 
 function lineAt(x: number, y: number, section: Element): Place | undefined {
-  const found = document.caretPositionFromPoint?.(x, y);
+  // Browsers of 2024 have it not.
+  const found = "caretPositionFromPoint" in document ? document.caretPositionFromPoint(x, y) : null;
   if (!found || found.offsetNode.nodeType !== Node.TEXT_NODE || !section.contains(found.offsetNode)) return undefined;
   const range = document.createRange();
   range.setStart(found.offsetNode, found.offset);

@@ -104,7 +104,7 @@ function Asked({ feed, open }: AskedProps) {
       key={keyOf(request)}
       request={request}
       heading="h3"
-      showSession={false}
+
       isHidden={goneAt !== undefined && request.eventId < lastEnd}
     />
   ));

@@ -51,13 +51,13 @@ function useShown(asked: string): void {
 }
 
 function useReturn(): void {
-  const returning = useRef<Return>(undefined);
+  const returningRef = useRef<Return>(undefined);
   useLayoutEffect(() => {
-    returning.current = beginReturn();
-    return () => returning.current?.end();
+    returningRef.current = beginReturn();
+    return () => returningRef.current?.end();
   }, []);
   // Each time that the list is drawn.
-  useLayoutEffect(() => returning.current?.put());
+  useLayoutEffect(() => returningRef.current?.put());
 }
 
 function change(to: Partial<Filters>): void {

@@ -29,9 +29,7 @@ export class Fold {
 
   take(event: ShownEvent): void {
     const { type } = event;
-    if (type === "process.started" || type === "turn.ended") this.#endWait(event.at);
-    if (type === "message" || type === "turn.started") this.#isAtWork = true;
-    if (type === "turn.ended") this.#isAtWork = false;
+    this.#note(event);
     if (type === "message") return this.#messages.take(event);
     if (type === "turn.started") return this.#startTurn(event);
     if (type === "turn.ended") return this.#endTurn(event);
@@ -43,6 +41,12 @@ export class Fold {
     this.#heed(event);
     if (type === "notice" && event.data.kind === "waiting") this.#wait = event;
     else this.#addLine(event);
+  }
+
+  #note({ at, type }: ShownEvent): void {
+    if (type === "process.started" || type === "turn.ended") this.#endWait(at);
+    if (type === "message" || type === "turn.started") this.#isAtWork = true;
+    if (type === "turn.ended") this.#isAtWork = false;
   }
 
   #addLine(event: ShownEvent): void {
