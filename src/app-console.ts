@@ -3,6 +3,7 @@ import type { Running } from "./app-engine.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { confinements } from "./config/principals/confinement.ts";
 import type { Config } from "./config/schema.ts";
+import { startFolder } from "./config/start-folder.ts";
 import { createConsoleApi } from "./console/api.ts";
 import { AppError } from "./domain/error.ts";
 import type { Logger } from "./engine/ports.ts";
@@ -42,7 +43,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
     {
       version,
       approvals: ladderOf(config.approvals).rungs,
-      cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? process.cwd(),
+      cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
       allowsBypass,
       signsIn: config.auth,
     },

@@ -220,7 +220,7 @@ async function notifierOf(
 }
 
 function limitsOf(config: Config): EngineOptions["limits"] {
-  const { rungMs, rungs } = ladderOf(config.approvals);
+  const { rungMs, rungs } = ladderOf(config.approvals, config.permissionTimeoutMs);
   return {
     ladder: rungs,
     rungMs,

@@ -5,7 +5,7 @@ import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
-import { invalidArgument } from "./domain/error.ts";
+import { startFolder } from "./config/start-folder.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
@@ -230,15 +230,6 @@ function toolSettings(
       return confinement ? foldersBelow(typed, confinement) : [];
     },
   };
-}
-
-/** Asked for with each call that names none: it can be deleted meanwhile. */
-function startFolder(): string {
-  try {
-    return process.cwd();
-  } catch {
-    throw invalidArgument("cwd", "the folder in which the server was started is gone. Name a folder that exists.");
-  }
 }
 
 /** What the door asks of a message. */

@@ -67,7 +67,8 @@ const fields = {
       flag: "permission-timeout-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
       group: "Permissions",
-      meaning: "A request that nobody answers is denied this long after it was first shown to someone who can answer.",
+      meaning:
+        "How long a request is with the calling model once it was shown to it, and with the console, which has at least 600000; --approvals console:<ms> sets the console's own. When all of --approvals have had their time, it is denied.",
     },
   ),
   permissionMaxMs: milliseconds(

@@ -1,10 +1,11 @@
-import { invalidArgument } from "../domain/error.ts";
+import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
+import { Agents } from "./agents.ts";
 import { ACTIONS, start } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
@@ -23,7 +24,7 @@ import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } 
 export interface ConsoleOptions {
   readonly version: string;
   readonly approvals: readonly Rung[];
-  /** Where a principal's sessions work unless told otherwise. */
+  /** Where a principal's sessions work unless told otherwise. Throws AppError where there is none. */
   readonly cwdOf: (principal: Principal) => string;
   readonly allowsBypass: () => boolean;
   /** Whether people have to sign in. */
@@ -62,7 +63,13 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   let kept: Sources | undefined;
   const sources = ({ caller }: Pick<Asked, "caller">): Sources => {
     const { engine, store } = running();
-    kept ??= { engine, store, titles: new Titles(engine), numbers: createNumbers(store) };
+    kept ??= {
+      engine,
+      store,
+      titles: new Titles(engine),
+      agents: new Agents(store),
+      numbers: createNumbers(store),
+    };
     return { ...kept, engine: engine.forCaller(caller) };
   };
   const reading: Route[] = [
@@ -83,7 +90,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
     method: "POST",
     path: "/sessions",
     scope: "run",
-    handle: async (ask) => start(sources(ask).engine, ask.caller, ask.body, options.cwdOf(ask.caller.principal)),
+    handle: async (ask) => start(sources(ask).engine, ask.caller, ask.body, options.cwdOf),
   };
   const acting = Object.entries(ACTIONS).map(([name, { act, scope }]): Route => {
     const handle: Route["handle"] = async (ask) => {
@@ -105,7 +112,17 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
 function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
   const { allowsBypass, approvals, cwdOf, signsIn, version } = options;
   const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
-  return { principal, scopes, version, signsIn, approvals, cwd: cwdOf(principal), permissionModes };
+  const cwd = folderOrNone(() => cwdOf(principal));
+  return { principal, scopes, version, signsIn, approvals, ...(cwd !== undefined && { cwd }), permissionModes };
+}
+
+function folderOrNone(folder: () => string): string | undefined {
+  try {
+    return folder();
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
 }
 
 const [LISTED, LISTED_MOST] = [50, 200];

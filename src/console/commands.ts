@@ -4,7 +4,7 @@ import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
 import { PermissionMode } from "../domain/permission.ts";
-import type { Caller, Scope } from "../domain/principal.ts";
+import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Engine } from "../engine/api.ts";
 
 /** What is done from the page: bodies as they come, checked, and the verbs of the engine that they mean. */
@@ -30,9 +30,19 @@ const Start = z.strictObject({
 });
 
 /** Starts a session that can be looked at while it writes, and rewound. */
-export async function start(engine: Engine, caller: Caller, body: unknown, cwd: string): Promise<JsonObject> {
-  const { idempotencyKey: key, prompt: text, ...given } = read(Start, body);
-  const options = { cwd, ...given, includePartialMessages: true, enableFileCheckpointing: true };
+export async function start(
+  engine: Engine,
+  caller: Caller,
+  body: unknown,
+  cwdOf: (principal: Principal) => string,
+): Promise<JsonObject> {
+  const { cwd, idempotencyKey: key, prompt: text, ...given } = read(Start, body);
+  const options = {
+    cwd: cwd ?? cwdOf(caller.principal),
+    ...given,
+    includePartialMessages: true,
+    enableFileCheckpointing: true,
+  };
   const begun = { ...AT_CONSOLE, text, ...(key !== undefined && { idempotencyKey: key }) };
   const { sessionId, withheld: warnings } = await engine.open(caller, { options, prompt: begun });
   return { sessionId, warnings };
@@ -93,6 +103,14 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       const { rule } = read(z.strictObject({ rule: z.string().min(1).max(1_000).exactOptional() }), body);
       const revoked = await engine.revoke(principal, sessionId, { ...(rule !== undefined && { rule }), by: BY });
       return { ...OK, revoked };
+    },
+  },
+  "more-time": {
+    scope: "approve",
+    act: async (engine, { principal }, sessionId, body) => {
+      const { requestId } = read(z.strictObject({ requestId: z.string().min(1).max(200) }), body);
+      await engine.extend(principal, sessionId, requestId);
+      return OK;
     },
   },
   rewind: running(async (engine, caller, sessionId, body) => {

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { AppError } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
-import type { SessionRecord } from "../engine/ports.ts";
+import type { SessionQuery, SessionRecord } from "../engine/ports.ts";
 import { shownEvent } from "./events.ts";
 import { pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
@@ -27,8 +27,8 @@ export type Send = <K extends keyof LiveEvents>(kind: K, data: LiveEvents[K], id
 const [LOOK_MS, PARTIAL_MS] = [500, 150];
 /** A change is stamped a little before it can be seen: what is so much older is looked at again, ms. */
 const OVERLAP_MS = 5_000;
-/** Sessions that change between two looks; of more the page hears by and by. */
-const CHANGED_MOST = 200;
+/** Sessions that have changed are read by so many at a time. */
+const PAGE = 200;
 
 /** Resolves when `signal` aborts; rejects when something cannot be read or sent. */
 export async function tellLive(
@@ -78,7 +78,7 @@ class Telling {
       const { principal } = this.#caller;
       const since = lookedAt - OVERLAP_MS;
       lookedAt = Date.now();
-      const records = await this.#sources.engine.list({ principal, since, limit: CHANGED_MOST });
+      const records = await this.#changed({ principal, since, limit: PAGE });
       const rows = await Promise.all(records.map(async (record) => rowOf(this.#sources, record)));
       const changed = rows.filter((row) => !isDeepStrictEqual(this.#told.get(row.id), row));
       for (const row of changed) this.#told.set(row.id, row);
@@ -87,6 +87,13 @@ class Telling {
       this.#looked = new Map(records.map(({ id, rev }) => [id, rev]));
       if (isNew || !this.#requests) await this.#tellRequests();
     });
+  }
+
+  async #changed(query: SessionQuery): Promise<SessionRecord[]> {
+    const page = await this.#sources.engine.list(query);
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return page;
+    return [...page, ...(await this.#changed({ ...query, before: { updatedAt: last.updatedAt, id: last.id } }))];
   }
 
   async #tellRequests(): Promise<void> {

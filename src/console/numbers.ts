@@ -32,10 +32,21 @@ export function createNumbers(
     const report = new Report(beginning(since, now()), calendar(zone));
     const breathe = breather();
     for await (const record of sessionsOf(store, principal, report.since)) {
-      report.add(record.spec.cwd, await remembered.of(record, breathe));
+      report.add(record.spec.cwd, withOpen(await remembered.of(record, breathe), record, now()));
     }
     return report.numbers();
   };
+}
+
+/** People are waited for also where they have not answered yet. */
+function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, now: number): ReadonlyMap<number, Sum> {
+  if (state.asks.length === 0) return quarters;
+  const at = quarterOf(now);
+  const sum = new Sum();
+  const before = quarters.get(at);
+  if (before) sum.add(before);
+  sum.waitedMs += Math.max(0, now - Math.min(...state.asks.map(({ createdAt }) => createdAt)));
+  return new Map([...quarters, [at, sum]]);
 }
 
 function beginning(since: number | undefined, now: number): number {

@@ -19,12 +19,14 @@ export async function pendingOf(sources: Sources, principal: Principal): Promise
   return requests.flat().toSorted((a, b) => a.createdAt - b.createdAt);
 }
 
-async function pendingIn({ engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {
+async function pendingIn({ agents, engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {
   const title = await titles.of(record);
   const found = record.state.asks.map(async (open) => {
     const events = await engine.read(record.principal, record.id, open.eventId, 1).catch(noneIfRefused);
     const ask = askOf(events.at(0));
-    return ask ? [described({ record, title, open, ask })] : [];
+    if (!ask) return [];
+    const agent = ask.agentId === undefined ? undefined : await agents.of(record, ask.agentId, open.eventId);
+    return [{ ...described({ record, title, open, ask }), ...(agent && { agent }) }];
   });
   return (await Promise.all(found)).flat();
 }

@@ -6,6 +6,9 @@ import type { SessionDetail, SessionRow } from "./wire.ts";
 
 /** A session as the page shows it: in a list, and alone. */
 
+/** A wait for a place that is over before anybody reads of it, ms. */
+const SHORT_WAIT_MS = 2_000;
+
 type Described = Pick<Sources, "engine" | "titles">;
 
 export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
@@ -13,7 +16,8 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
   const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
   const model = reported.model ?? requested;
-  const waits = process.phase === "starting" && process.waiting === true;
+  const isLong = Date.now() - updatedAt > SHORT_WAIT_MS;
+  const waits = process.phase === "starting" && process.waiting === true && isLong;
   const waitingBefore = waits ? await engine.waitingBefore(id) : undefined;
   return {
     id,

@@ -1,5 +1,6 @@
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend } from "../engine/ports.ts";
+import type { Agents } from "./agents.ts";
 import type { createNumbers } from "./numbers.ts";
 import type { Titles } from "./titles.ts";
 
@@ -8,5 +9,6 @@ export interface Sources {
   readonly engine: Engine;
   readonly store: Pick<SessionBackend, "list" | "read" | "tail">;
   readonly titles: Titles;
+  readonly agents: Agents;
   readonly numbers: ReturnType<typeof createNumbers>;
 }

@@ -22,8 +22,8 @@ export interface Me {
   readonly signsIn: boolean;
   /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
   readonly approvals: readonly Rung[];
-  /** Where a new session works unless told otherwise. */
-  readonly cwd: string;
+  /** Where a new session works unless told otherwise; missing where that is gone. */
+  readonly cwd?: string;
   /** What may be chosen for a new session here. */
   readonly permissionModes: readonly string[];
 }
@@ -112,12 +112,20 @@ export interface PendingRequest {
   readonly blockedPath?: string;
   /** A subagent asks. */
   readonly agentId?: string;
+  /** What it was sent to do, where the log says so. */
+  readonly agent?: AskingAgent;
   /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
   readonly remember: readonly string[];
   readonly rung: Rung;
   readonly rungEndsAt?: number;
   readonly createdAt: number;
   readonly expiresAt: number;
+}
+
+/** The task of a subagent, as it was named, and the event in which it was sent. */
+export interface AskingAgent {
+  readonly description: string;
+  readonly eventId: number;
 }
 
 /** GET /requests */
@@ -186,6 +194,8 @@ export interface ActionBodies {
   /** Without a rule all of them. */
   revoke: { readonly rule?: string };
   /** Answered with Rewound; `dryRun` changes nothing. */
+  /** Its time to be answered in is extended. */
+  "more-time": { readonly requestId: string };
   rewind: { readonly promptId: string; readonly dryRun: boolean };
 }
 

@@ -116,6 +116,8 @@ export const OpenAsk = z.object({
   deliveredAt: z.number().exactOptional(),
   /** Somebody it was with before has seen it. */
   seenBefore: z.boolean().exactOptional(),
+  /** Its time was extended: it is shortened by nothing as long as it is with the same rung. */
+  extended: z.boolean().exactOptional(),
   /** What it would let happen. */
   risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Bound } from "../domain/approvals/risk.ts";
-import type { Command, CommandReply, Delivered } from "../domain/command.ts";
+import type { Command, CommandOf, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -9,15 +9,7 @@ import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf } from "../domain/session.ts";
-import type {
-  AdoptRequest,
-  AnswerRequest,
-  Engine,
-  OpenRequest,
-  PassRequest,
-  PromptRequest,
-  WaitRequest,
-} from "./api.ts";
+import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { answerCommand } from "./verbs/answering.ts";
@@ -213,8 +205,13 @@ class Node implements Engine {
     return z.object({ revoked: z.array(z.string()) }).parse(data).revoked;
   }
 
-  async pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void> {
+  async pass(principal: Principal, sessionId: string, request: CommandOf<"pass">["data"]): Promise<void> {
     await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data: request });
+  }
+
+  async extend(principal: Principal, sessionId: string, requestId: string): Promise<void> {
+    const command: Command = { id: randomUUID(), principal, kind: "extend", data: { requestId } };
+    await this.#onSession(principal, sessionId, command);
   }
 
   async delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void> {

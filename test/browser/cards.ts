@@ -3,7 +3,7 @@ import { expect } from "vitest";
 
 /** Requests as they stand on the page, and how they are answered there. */
 
-export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subagent) (asks|has)/) =>
+export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|has)/) =>
   page.getByRole("article", { name });
 
 /** Presses it as often as the card says that it has only just come, or until `taken` shows that it was pressed. */

@@ -19,7 +19,7 @@ const users = namedUsers({
   ron: { scopes: ["read", "run"] },
   rea: { scopes: ["read"] },
 });
-const OF_REA = id(1);
+const [OF_REA, OF_ANN] = [id(1), id(2)];
 
 let desk: Desk;
 let issuer: Issuer;
@@ -27,8 +27,10 @@ beforeAll(async () => {
   issuer = await Issuer.start();
   desk = await openDesk({
     args: [...users.args, "--oauth-issuer", issuer.url, "--allow-dir", "/"],
-    seeded: async (node) =>
-      addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] }),
+    async seeded(node) {
+      await addSession(node, OF_REA, { principal: "rea", events: [prompt("Look around."), said("There is nothing.")] });
+      await addSession(node, OF_ANN, { principal: "ann", events: [prompt("Wait."), said("I wait.")] });
+    },
   });
 });
 afterEach(async (test) => desk.clear(test));
@@ -155,4 +157,31 @@ it("a token that runs out while its page is open leads to the door, which says w
   await joe.page.getByRole("button", { name: "Sign out" }).click();
   await joe.page.getByLabel("Access token").waitFor();
   expect(await alert.count()).toBe(0);
+});
+
+it("what is half written is whose it is: there when a sign-in that has ended is renewed, and nobody else's", async () => {
+  const window = await desk.open({ token: users.tokens.ann, hash: `#/sessions/${OF_ANN}` });
+  const { context, page } = window;
+  const signInAs = async (token: string) => {
+    await page.getByLabel("Access token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("navigation").waitFor();
+  };
+  const task = page.getByLabel("What is to be done?");
+  await page.getByLabel("Prompt").fill("And then");
+  await window.go("#/start");
+  await task.fill("Half a task");
+  window.allowFailures(/status of 401/);
+  await context.clearCookies();
+  await window.go("#/numbers");
+  await page.getByRole("alert").filter({ hasText: "it has expired, or was taken back" }).waitFor();
+  await signInAs(users.tokens.bob);
+  await window.go("#/start");
+  await expect.poll(async () => task.inputValue()).toBe("");
+  await page.getByRole("button", { name: /account and help$/ }).click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await signInAs(users.tokens.ann);
+  await expect.poll(async () => task.inputValue()).toBe("Half a task");
+  await window.go(`#/sessions/${OF_ANN}`);
+  await expect.poll(async () => page.getByLabel("Prompt").inputValue()).toBe("And then");
 });

@@ -47,6 +47,13 @@ describe("while a turn runs", () => {
     desk.world.model.release("steer-1");
     await entry(page, "Three, later.").waitFor();
     await turnsDone(page, 2);
+    // It stands where it was heard, and not in the midst of the turn before it.
+    const shown = await page.locator(".items > li").allInnerTexts();
+    const at = (words: RegExp) => shown.findIndex((each) => words.test(each));
+    const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+Later\./), at(/^Three, later/)];
+    expect(order).toEqual(order.toSorted((a, b) => a - b));
+    // No file was changed: there is nothing to put back.
+    expect(await page.getByRole("button", { name: /^Rewind files/ }).count()).toBe(0);
     expect(await detail(id)).toMatchObject({ status: "idle", queued: 0 });
     expect(desk.world.transcript(id)).toContain("Hurry up, please.");
   });
@@ -59,7 +66,9 @@ describe("while a turn runs", () => {
     await say(page, scriptTag([{ text: "After the interrupt." }]));
     await expect.poll(async () => (await detail(id)).queued).toBe(1);
     await page.getByRole("button", { name: "Interrupt" }).click();
-    await entry(page, "Turn interrupted").waitFor();
+    await entry(page, "Turn interrupted by console").waitFor();
+    expect(await page.getByText("Request interrupted by user").count()).toBe(0);
+    expect(await page.getByRole("region", { name: "What has happened" }).locator(".problem").count()).toBe(0);
     await page.getByText(/^1 prompt is held/).waitFor();
     await page.getByRole("button", { name: "Run it" }).click();
     await entry(page, "After the interrupt.").waitFor();

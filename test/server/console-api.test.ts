@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createConsoleApi } from "../../src/console/api.ts";
 import type { RequestList } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { invalidArgument } from "../../src/domain/error.ts";
 import { live, send, signed, signIn, type Signed } from "./console-client.ts";
 import { post, type HttpServer } from "./http-server.ts";
 import { namedUsers } from "./named-users.ts";
@@ -41,20 +42,16 @@ afterAll(async () => world.close());
 
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 
+const OPTIONS = { version: "", approvals: [], cwdOf: () => "/", allowsBypass: () => false, signsIn: true };
 /** As the server has them: whatever is added there is tried here. */
-const ROUTES = createConsoleApi(() => ({}) as never, {
-  version: "",
-  approvals: [],
-  cwdOf: () => "/",
-  allowsBypass: () => false,
-  signsIn: true,
-}).routes;
+const ROUTES = createConsoleApi(() => ({}) as never, OPTIONS).routes;
 
 /** A body that each takes; all others take {}. */
 const BODIES: Readonly<Record<string, object>> = {
   "/sessions": { prompt: "x" },
   "/sessions/:id/reply": { prompt: "x" },
   "/sessions/:id/rename": { title: "x" },
+  "/sessions/:id/more-time": { requestId: "x" },
   "/sessions/:id/rewind": { promptId: "x", dryRun: true },
 };
 const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");
@@ -282,4 +279,16 @@ it("a browser stays signed in at a server that was started anew, and not at one 
   const elsewhere = signed(other, { ...ann, cookie: ann.cookie.replace(port(http), port(other)) });
   expect(await statusOf(elsewhere.ask("me"))).toBe(401);
   await Promise.all([same.close(), other.close()]);
+});
+
+it("whoever looks is told who he is where the folder that sessions begin in is gone", async () => {
+  const cwdOf = () => {
+    throw invalidArgument("cwd", "is gone.");
+  };
+  const { routes } = createConsoleApi(() => ({}) as never, { ...OPTIONS, cwdOf });
+  const me = routes.find(({ path }) => path === "/me");
+  const caller = { principal: "ann", scopes: ["read"] } as const;
+  const told = await me?.handle({ caller, params: {}, query: new URLSearchParams(), body: undefined });
+  expect(told).toMatchObject({ principal: "ann" });
+  expect(told).not.toHaveProperty("cwd");
 });

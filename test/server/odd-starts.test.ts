@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { signIn } from "./console-client.ts";
 import { createWorld, type World } from "./world.ts";
 
 /** Settings and folders that are not what they seem. */
@@ -37,6 +38,11 @@ it("a server whose start folder was deleted goes on, and asks for cwd where it i
   const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
   expect(answer).toMatchObject({ status: "idle", result: { result: "Done." } });
   await client.close();
+  const page = await signIn(server, server.token);
+  expect(await page.get<object>("me")).toMatchObject({ principal: "local" });
+  const refused = await page.post("sessions", { prompt });
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("cwd: ")]);
+  await page.end(await page.start(prompt, world.folder()));
 });
 
 it.each([":memory:", "file:store.db", "file::memory:?cache=shared"])(

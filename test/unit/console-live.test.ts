@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { Agents } from "../../src/console/agents.ts";
 import { shownEvent } from "../../src/console/events.ts";
 import { tellLive, type Send } from "../../src/console/live.ts";
 import { pendingOf } from "../../src/console/pending.ts";
@@ -71,7 +72,13 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothi
     ...verbs,
   } as unknown as Engine;
   const store = { tail } as unknown as Sources["store"];
-  return { engine, store, titles: new Titles(engine), numbers: () => Promise.reject(new Error("not asked for")) };
+  return {
+    engine,
+    store,
+    titles: new Titles(engine),
+    agents: new Agents(store),
+    numbers: () => Promise.reject(new Error("not asked for")),
+  };
 }
 
 async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
@@ -117,6 +124,28 @@ describe("an open page", () => {
     const [first = 0, , third = 0] = queries.map(({ since }) => since);
     expect(third).toBeGreaterThan(first);
     expect(Date.now() - third).toBeLessThan(10_000);
+  });
+
+  it("is told of all that have changed at once, however many they are", async () => {
+    const all = Array.from({ length: 450 }, (_, each) => record({ id: `s${String(each)}`, updatedAt: 1_000 - each }));
+    const list: Verbs["list"] = async ({ before, limit, statuses }) => {
+      const from = before ? all.findIndex(({ id }) => id === before.id) + 1 : 0;
+      return Promise.resolve(statuses ? [] : all.slice(from, from + limit));
+    };
+    const told = await toldBy(sourcesOf({ list }), (each) => of(each, "sessions").length > 0);
+    expect(of(told, "sessions").flat()).toHaveLength(450);
+  });
+
+  it("is told that a session waits for a place only where that takes a while", async () => {
+    const { state } = record();
+    const process = { phase: "starting", waiting: true } as never;
+    const told = async (agoMs: number) => {
+      const waits = record({ updatedAt: Date.now() - agoMs, state: { ...state, process } });
+      const verbs = { list: async () => Promise.resolve([waits]), waitingBefore: async () => Promise.resolve(3) };
+      const all = await toldBy(sourcesOf(verbs), (each) => of(each, "sessions").length > 0);
+      return of(all, "sessions")[0]?.[0]?.waitingBefore;
+    };
+    expect([await told(500), await told(3_000)]).toEqual([undefined, 3]);
   });
 
   it("is told anew when a request ends, where only that has changed", async () => {

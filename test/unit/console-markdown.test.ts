@@ -44,6 +44,17 @@ describe("Markdown of agents", () => {
     expect(JSON.stringify(blocks)).not.toContain('"html"');
   });
 
+  it("shows a path beside the words that lead to it, for it is no page that a browser could open", () => {
+    const shown = (text: string) =>
+      readMarkdown(text).map((block) => (block.kind === "paragraph" ? block.inside : block));
+    expect(shown("See [the notes](docs/notes.md#top) there.")).toEqual([
+      ["See ", "the notes", " (", { kind: "code", text: "docs/notes.md#top" }, ")", " there."],
+    ]);
+    expect(shown("[a.ts](a.ts) and [top](#top)")).toEqual([["a.ts", " and ", "top"]]);
+    for (const text of ["[x](javascript:alert(1))", "[x](//evil.example)", "[x](file:///etc/passwd)"])
+      expect(shown(text)).toEqual([[text]]);
+  });
+
   it.each([
     "javascript:alert(1)",
     "JaVaScRiPt:alert(1)",

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createNumbers } from "../../src/console/numbers.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
+import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/stats/remembered.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
@@ -129,6 +130,15 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     ]);
     expect((await numbers({}, "bob")).totals.costUsd).toBe(100);
     expect(await numbers({}, "nobody")).toMatchObject({ days: [], models: [], directories: [], totals: { turns: 0 } });
+  });
+
+  it("count the waiting for people who have not answered yet", async () => {
+    const createdAt = NOW - 90_000;
+    const ask = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
+    const state = { ...initialState(NOW), asks: [{ ...ask, expiresAt: NOW + 1_000, seenWhole: false }] };
+    await node.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
+    const { days, totals } = await numbers();
+    expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
   });
 
   it("go by the days of the zone, also where the clock is put forward", async () => {

@@ -63,6 +63,8 @@ describe("what it is about", () => {
   test("in words", () => {
     expect(headline(request())).toBe("Claude Code asks to run a command");
     expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
+    const agent = { description: "Check the shop", eventId: 6 };
+    expect(headline(request({ agentId: "a", agent }))).toBe("Check the shop (subagent) asks to run a command");
     expect(headline(request({ toolName: "mcp__git__hub__open" }))).toBe(
       "Claude Code asks to use hub__open of the MCP server git",
     );

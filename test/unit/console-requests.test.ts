@@ -166,6 +166,19 @@ describe("the list", () => {
     expect(shownNow(second, [one, two], 2_000)).toEqual(first);
   });
 
+  test("as long as something open stands below it, which would move; but not without end", () => {
+    const numbered = (each: number) => request({ requestId: String(each), createdAt: each });
+    const all = Array.from({ length: 13 }, (_, each) => numbered(each));
+    const last = all.slice(12);
+    let shown = shownNow([], all, 0);
+    for (let each = 0; each < 12; each++) shown = shownNow(shown, all.slice(each + 1), each * 10_000);
+    expect(shown.map(({ request: { requestId } }) => Number(requestId)).toSorted((a, b) => a - b)).toEqual([
+      2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12,
+    ]);
+    expect(shownNow(shown, last, 900_000)).toHaveLength(11);
+    expect(shownNow(shown, [], 900_000)).toEqual([{ request: last[0], goneAt: 900_000 }]);
+  });
+
   test("by session, the oldest first", () => {
     const open = [
       request({ requestId: "c", createdAt: 3 }),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { callTitle } from "../../console/src/timeline/call/title.ts";
+import { areEdited } from "../../console/src/timeline/fold/edits.ts";
 import { Fold } from "../../console/src/timeline/fold/fold.ts";
 import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
 import type { ShownEvent } from "../../src/console/wire.ts";
@@ -106,7 +107,49 @@ describe("what has happened in a session", () => {
       ["d", "begun"],
       ["e", "waiting"],
     ]);
-    expect(items.find((item) => item.kind === "line")).toMatchObject({ text: expect.stringMatching(/^“.*” began$/) });
+    expect(kinds(items)).toEqual(["prompt", "prompt", "prompt", "turn", "prompt", "prompt"]);
+  });
+
+  it("has a prompt that waits behind all that happens, and where it began once it has", () => {
+    const before = [prompt("a"), started("a"), text("One."), prompt("b"), text("Two.")];
+    const keysOf = (items: readonly Item[]) =>
+      items.map((item) => (item.kind === "prompt" ? item.promptId : item.kind));
+    expect(keysOf(fold(...before))).toEqual(["a", "text", "text", "b"]);
+    const after = [ended(), started("b"), text("Three."), ended()];
+    const all = ["a", "text", "text", "turn", "b", "text", "turn"];
+    expect(keysOf(fold(...before, ...after))).toEqual(all);
+    // Where what is loaded begins in the midst of the turn before it, too.
+    expect(keysOf(fold(...before.slice(2), ...after))).toEqual(all.slice(1));
+  });
+
+  it("tells who has stopped a turn in its end alone, and what was stopped is no failure", () => {
+    const words = "[Request interrupted by user for tool use]";
+    const items = fold(
+      calls("u", "Bash"),
+      gives("u", words, { is_error: true }),
+      message({ type: "user", message: { content: [{ type: "text", text: words }] }, parent_tool_use_id: null }),
+      ended({ outcome: "interrupted" }),
+    );
+    expect(kinds(items)).toEqual(["call", "turn"]);
+    expect(call(items, "u").state).toBe("stopped");
+  });
+
+  it("tells that a place was waited for only where that took a while", () => {
+    const waits: Draft = { type: "notice", data: { kind: "waiting", message: "It waits for a place." } };
+    const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
+    const lines = (...drafts: Draft[]) => fold(...drafts).flatMap((item) => (item.kind === "line" ? [item.text] : []));
+    expect(lines(waits, up)).toEqual(["Claude Code started"]);
+    const idle = [prompt("b"), prompt("c")];
+    expect(lines(waits, ...idle, up)).toEqual(["It waits for a place.", "Claude Code started"]);
+  });
+
+  it("knows whether files were changed behind a prompt, by subagents too", () => {
+    const items = fold(prompt("a"), calls("r", "Read"), gives("r", "x"), prompt("b"), calls("s", "Agent"));
+    expect(areEdited(items, 1)).toBe(false);
+    const more = fold(calls("s", "Agent"), calls("w", "Write", {}, "s"), gives("w", "done", {}, "s"), prompt("c"));
+    expect([areEdited(more, 1), areEdited(more, 3)]).toEqual([true, false]);
+    const denied = fold(calls("w", "Write"), gives("w", "no", { is_error: true }));
+    expect(areEdited(denied, 0)).toBe(false);
   });
 
   it("nests what subagents do under their calls, however deep", () => {

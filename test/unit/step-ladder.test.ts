@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Risk } from "../../src/domain/approvals/risk.ts";
+import { ladderOf } from "../../src/config/approvals/ladder.ts";
 import type { Ask } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
@@ -87,6 +88,32 @@ describe("the ladder", () => {
     expect([open(there)?.rung, seconds(open(there)?.expiresAt)]).toEqual(["console", 600]);
     const elsewhere = new Walk({ ...policy }).promptWith("p1", { limits: { noDialog: true, noCaller: true } });
     expect(elsewhere.hear(...UP).hear({ type: "asked", ask: askOf("a1") }).told).toContain("answered(deny rule)");
+  });
+
+  it("has the console answer for as long as callers may, where that is longer", () => {
+    const rungMs = { user: 300 * SECOND, console: 0, webhook: 600 * SECOND };
+    const walk = new Walk({ ladder: ["console"], rungMs, askDeliveredMs: 3_600 * SECOND, askUnseenMs: 7_200 * SECOND });
+    walk.promptWith("p1", { limits: { atConsole: true } }).hear(...UP, { type: "asked", ask: askOf("a1") });
+    expect(seconds(open(walk)?.expiresAt)).toBe(3_600);
+    expect(ladderOf(["console", "caller"], 3_600_000).rungMs.console).toBe(3_600_000);
+    expect(ladderOf(["console", "caller"], 60_000).rungMs.console).toBe(600_000);
+    expect(ladderOf(["console:5000", "caller"], 3_600_000).rungMs.console).toBe(5_000);
+  });
+
+  it("gives more time to a request with whoever has it, which nothing takes away, and no more than a day", () => {
+    const walk = asking({ ladder: ["user", "console"] })
+      .later(10)
+      .command("extend", { requestId: "a1" });
+    const times = () => [open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds);
+    expect(times()).toEqual([900, 1_500]);
+    walk.command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] });
+    expect(times()).toEqual([900, 1_500]);
+    walk.due();
+    expect([open(walk)?.rung, ...times()]).toEqual(["console", 1_500, 1_500]);
+    for (let each = 0; each < 200; each++) walk.command("extend", { requestId: "a1" });
+    expect(seconds(open(walk)?.expiresAt)).toBe(900 + 86_400);
+    expect(walk.command("extend", { requestId: "?" }).told).toContain("PERMISSION_REQUEST_NOT_FOUND");
+    expect(asking().command("extend", { requestId: "a1" }).told).toContain("PERMISSION_DENIED");
   });
 
   it("denies at once what nobody is there to answer, with the reason", () => {

@@ -64,6 +64,7 @@ const HAPPENINGS = {
   },
   delivered: (walk, pick, unique) =>
     commandInput(walk.at, "delivered", { asks: [{ requestId: openAsk(walk, pick), whole: pick % 2 === 0 }] }, unique),
+  extend: (walk, pick, unique) => commandInput(walk.at, "extend", { requestId: openAsk(walk, pick) }, unique),
   queued: ({ at }, pick, unique) => {
     const whenBusy = pick % 2 === 0 ? "queue" : "steer";
     const earlier = pick % 5 === 0 ? { resumeAt: "m1" } : {};

@@ -97,6 +97,10 @@ export class FakeEngine implements Engine {
     return Promise.resolve();
   }
 
+  extend() {
+    return Promise.resolve();
+  }
+
   delivered(_: string, sessionId: string, asks: Delivered[]) {
     this.delivers.push(asks);
     for (const { requestId, whole } of asks) {

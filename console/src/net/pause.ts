@@ -12,7 +12,7 @@ document.addEventListener("visibilitychange", () => {
 });
 
 const FIRST_MS = 500;
-const LAST_MS = 10_000;
+const LAST_MS = 2_000;
 
 /** The pauses between attempts at a server that is gone: longer each time, and cut short when there is new hope. */
 export class Patience {

@@ -1,5 +1,6 @@
 import type { Amounts } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
+import { requests } from "../state/live.ts";
 import { short } from "./figure.ts";
 import { workedMs } from "./range.ts";
 
@@ -23,9 +24,14 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
         more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
       />
       <Tile name="Time worked" value={duration(workedMs(totals))} more={perTurn(workedMs(totals), turns)} />
-      <Tile name="Waiting for people" value={waitedMs > 0 ? duration(waitedMs) : "None"} more="with a request open" />
+      <Tile name="Waiting for people" value={waitedMs > 0 ? duration(waitedMs) : "None"} more={openWords()} />
     </dl>
   );
+}
+
+function openWords(): string {
+  const open = requests.value.length;
+  return open === 0 ? "with a request open" : `${count(open, "request")} open now`;
 }
 
 function Tile({ more, name, value }: { readonly name: string; readonly value: string; readonly more: string }) {

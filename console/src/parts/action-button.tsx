@@ -5,7 +5,7 @@ import { Problem } from "./problem.tsx";
 interface Action {
   /** What it throws is shown beside the button. */
   readonly act: () => Promise<unknown>;
-  readonly kind?: "primary" | "danger" | "quiet";
+  readonly kind?: "primary" | "danger" | "quiet" | "link";
   readonly disabled?: boolean;
   /** For whom the words on it are not enough. */
   readonly label?: string;

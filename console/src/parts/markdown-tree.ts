@@ -163,10 +163,19 @@ function inlineOf(token: Token, depth: number): Inline[] {
   return token.tokens ? inlinesOf(token.tokens, depth + 1) : [withoutEntities(token.text)];
 }
 
-/** Whatever leads elsewhere than to a page or a mail is shown as it was written. */
+/** What leads to a page or a mail is a link; a path is shown beside its words, and all else as it was written. */
 function linkOf({ href, raw }: Tokens.Link | Tokens.Image, inside: Inline[]): Inline[] {
-  const safe = safeHref(withoutEntities(href));
-  return safe === undefined ? [raw] : [{ kind: "link", href: safe, inside }];
+  const to = withoutEntities(href);
+  const safe = safeHref(to);
+  if (safe !== undefined) return [{ kind: "link", href: safe, inside }];
+  if (!isPath(to)) return [raw];
+  const isSame = inside.length === 1 && inside[0] === to;
+  return isSame || to.startsWith("#") ? inside : [...inside, " (", { kind: "code", text: to }, ")"];
+}
+
+/** A file of the agent's, which no browser can open, or a place in the text. */
+function isPath(href: string): boolean {
+  return href !== "" && !/^(?:[a-z][a-z\d+.-]*:|[\\/]{2})/i.test(href);
 }
 
 const SAFE: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);

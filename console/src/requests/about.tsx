@@ -1,6 +1,8 @@
 import type { ComponentChildren } from "preact";
-import type { PendingRequest } from "../../../src/console/wire.ts";
+import type { ActionBodies, PendingRequest } from "../../../src/console/wire.ts";
 import type { Risk } from "../../../src/domain/approvals/risk.ts";
+import { post } from "../net/api.ts";
+import { ActionButton } from "../parts/action-button.tsx";
 import { moment } from "../parts/format.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
@@ -15,7 +17,7 @@ export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
 }
 
 /** Beside what it is about: how much it would let happen, why it asks, and whom it is with until when. */
-export function About({ request }: { readonly request: PendingRequest }) {
+export function About({ mayAnswer, request }: { readonly request: PendingRequest; readonly mayAnswer: boolean }) {
   const { blockedPath, decisionReason, risk, type } = request;
   return (
     <dl class="rq-about">
@@ -45,7 +47,7 @@ export function About({ request }: { readonly request: PendingRequest }) {
         </Fact>
       )}
       <Fact name="Waits for">
-        <Waits request={request} />
+        <Waits request={request} /> {mayAnswer && <MoreTime request={request} />}
       </Fact>
     </dl>
   );
@@ -74,6 +76,19 @@ function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request:
       )}
       . Without an answer it is denied in <Until at={expiresAt} />.
     </>
+  );
+}
+
+/** Whoever has more to read than there is time for. */
+function MoreTime({ request: { requestId, sessionId } }: { readonly request: PendingRequest }) {
+  const extend = async () => {
+    const body: ActionBodies["more-time"] = { requestId };
+    await post(`sessions/${encodeURIComponent(sessionId)}/more-time`, body);
+  };
+  return (
+    <ActionButton kind="link" act={extend} label="More time to answer">
+      More time
+    </ActionButton>
   );
 }
 

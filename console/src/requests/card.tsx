@@ -1,11 +1,10 @@
 import "../style/requests.css";
 import { useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
-import { SessionName } from "../parts/session-name.tsx";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
-import { draftOf, JUST_CAME, type Draft } from "./draft.ts";
+import { draftOf, type Draft } from "./draft.ts";
 import { InputShown } from "./input.tsx";
 import { useKeys } from "./keys.ts";
 import { PermissionForm } from "./forms/permission-form.tsx";
@@ -20,12 +19,12 @@ interface Props {
   readonly request: PendingRequest;
   /** Fits below what stands over the card. */
   readonly heading?: "h2" | "h3" | "h4";
-  /** False where the card stands below its session's name anyway. */
-  readonly showSession?: boolean;
+  /** It is over and done with: only whoever has the focus there, or goes by ear, still finds it. */
+  readonly isHidden?: boolean;
 }
 
 /** What Claude Code asks, and all that one can answer. */
-export function RequestCard({ heading: Heading = "h2", request, showSession = true }: Props) {
+export function RequestCard({ heading: Heading = "h2", isHidden = false, request }: Props) {
   const draft = draftOf(request);
   const card = useRef<HTMLElement>(null);
   useGuard(draft, card);
@@ -36,7 +35,7 @@ export function RequestCard({ heading: Heading = "h2", request, showSession = tr
   return (
     <article
       ref={card}
-      class="rq-card"
+      class={isHidden ? "rq-card unseen" : "rq-card"}
       aria-labelledby={id}
       tabIndex={isAnswered ? -1 : 0}
       data-request={draft.key}
@@ -47,33 +46,33 @@ export function RequestCard({ heading: Heading = "h2", request, showSession = tr
         <Heading id={id}>
           <Plain text={headline(request)} />
         </Heading>
-        {request.type === "permission" && (
-          <span class="rq-tags">
-            <code class="rq-tool">
-              <Plain text={request.toolName} />
-            </code>
-            <RiskBadge risk={request.risk} />
-          </span>
-        )}
+        {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>
-      {showSession && <SessionLine request={request} />}
       {!isAnswered && <Open request={request} draft={draft} />}
-      <p class="rq-outcome" role="status">
+      <p class="rq-outcome" role="status" title={outcome}>
         {isAnswered ? <Plain text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
       </p>
     </article>
   );
 }
 
-function SessionLine({ request: { cwd, eventId, sessionId, title } }: { readonly request: PendingRequest }) {
+function Tags({ request: { risk, toolName } }: { readonly request: PendingRequest }) {
+  return (
+    <span class="rq-tags">
+      <code class="rq-tool">
+        <Plain text={toolName} />
+      </code>
+      <RiskBadge risk={risk} />
+    </span>
+  );
+}
+
+/** What the subagent that asks has done so far stands at the call that has sent it. */
+function AgentLine({ request: { agent, sessionId } }: { readonly request: PendingRequest }) {
+  if (!agent) return null;
   return (
     <p class="rq-session">
-      <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(eventId)}`}>
-        <SessionName title={title} />
-      </a>{" "}
-      <span class="rq-folder">
-        <Plain text={cwd} />
-      </span>
+      <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(agent.eventId)}`}>Its task</a>
     </p>
   );
 }
@@ -83,18 +82,16 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   const only = me.value && whyOnlyLook(me.value);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
   return (
-    <>
+    <div class="rq-body">
+      <AgentLine request={request} />
       {request.type === "permission" && <InputShown request={request} />}
-      {request.type === "plan" && <PlanForm {...form} about={<About request={request} />} />}
-      {request.type === "question" && <QuestionForm {...form} about={<About request={request} />} />}
-      {request.type === "permission" && <About request={request} />}
-      {request.type === "permission" && <PermissionForm {...form} />}
-      {draft.problem.value !== "" && (
-        <p class={draft.problem.value === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
-          <Plain text={draft.problem.value} />
-        </p>
+      {request.type === "plan" && <PlanForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />}
+      {request.type === "question" && (
+        <QuestionForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />
       )}
+      {request.type === "permission" && <About request={request} mayAnswer={form.mayAnswer} />}
+      {request.type === "permission" && <PermissionForm {...form} />}
       {only !== undefined && <p class="rq-note">{only}</p>}
-    </>
+    </div>
   );
 }

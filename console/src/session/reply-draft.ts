@@ -1,6 +1,5 @@
-import { effect } from "@preact/signals";
 import { newRetryKey } from "../net/retry-key.ts";
-import { me } from "../state/me.ts";
+import { own } from "../state/own.ts";
 
 /** What one has begun to write to a session. It stays there while one looks at another view. */
 export interface ReplyDraft {
@@ -9,20 +8,15 @@ export interface ReplyDraft {
   readonly key: string;
 }
 
-const drafts = new Map<string, ReplyDraft>();
+const drafts = own(() => new Map<string, ReplyDraft>());
 
 export function draftFor(sessionId: string): ReplyDraft {
-  return drafts.get(sessionId) ?? { prompt: "", key: newRetryKey() };
+  return drafts.peek().get(sessionId) ?? { prompt: "", key: newRetryKey() };
 }
 
 export function keepDraft(sessionId: string, prompt: string): ReplyDraft {
   const draft = { prompt, key: newRetryKey() };
-  if (prompt === "") drafts.delete(sessionId);
-  else drafts.set(sessionId, draft);
+  if (prompt === "") drafts.peek().delete(sessionId);
+  else drafts.peek().set(sessionId, draft);
   return draft;
 }
-
-// What one has written is nothing for whoever signs in after him.
-effect(() => {
-  if (!me.value) drafts.clear();
-});

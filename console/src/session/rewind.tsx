@@ -4,20 +4,25 @@ import { ActionButton } from "../parts/action-button.tsx";
 import { count } from "../parts/format.ts";
 import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
-import { FeedContext } from "../timeline/feed.ts";
+import { FeedContext, type Feed } from "../timeline/feed.ts";
+import { areEdited } from "../timeline/fold/edits.ts";
 import { act, useAttempt } from "./act.ts";
 import { Dialog } from "./dialog.tsx";
 import { isAtWork, isOver } from "./status.ts";
 
 interface Props {
   readonly promptId: string;
+  /** Where the prompt stands in the log. */
+  readonly eventId: number;
 }
 
 /** Puts files back to what they were before a prompt. What that would change is shown before. */
-export function RewindButton({ promptId }: Props) {
+export function RewindButton({ eventId, promptId }: Props) {
   const [preview, setPreview] = useState<Rewound>();
-  const detail = useContext(FeedContext)?.detail.value;
-  if (!detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
+  const feed = useContext(FeedContext);
+  const detail = feed?.detail.value;
+  if (!feed || !detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
+  if (!mayHaveEdits(feed, eventId)) return null;
   const look = async () => setPreview(await rewind(detail.id, promptId, true));
   return (
     <div class="rewind">
@@ -33,6 +38,12 @@ export function RewindButton({ promptId }: Props) {
       )}
     </div>
   );
+}
+
+/** As far as is known: of what is not loaded nothing is. */
+function mayHaveEdits({ extent, items }: Feed, after: number): boolean {
+  const isWhole = extent.value?.last === extent.value?.newest;
+  return !isWhole || areEdited(items.value, after);
 }
 
 async function rewind(sessionId: string, promptId: string, dryRun: boolean): Promise<Rewound> {

@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { SESSION_STATUSES, STATUS_WORDS } from "../parts/status-words.ts";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import { shortPath } from "../parts/format.ts";
@@ -36,18 +36,8 @@ export function FilterBar({ filters, change }: Bar) {
   );
 }
 
-/** Whoever types is not interrupted by an answer for each letter. */
-const TYPING_MS = 250;
-
 function SearchField({ text, change }: Pick<Bar, "change"> & { readonly text: string }) {
   const input = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
-  useEffect(() => {
-    if (typed === text) return;
-    const timer = setTimeout(() => change({ text: typed }), TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed, text, change]);
   const isWanted = searchIsWanted.value;
   useLayoutEffect(() => {
     if (!isWanted) return;
@@ -62,8 +52,8 @@ function SearchField({ text, change }: Pick<Bar, "change"> & { readonly text: st
       class="filter-text"
       aria-label="Search sessions"
       placeholder="Search titles, prompts, directories"
-      value={typed}
-      onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+      value={text}
+      onInput={({ currentTarget }) => change({ text: currentTarget.value })}
     />
   );
 }

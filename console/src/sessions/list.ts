@@ -31,6 +31,9 @@ let turn = 0;
 /** What has changed since then. */
 let changedMeanwhile: SessionRow[] = [];
 let isHeld = false;
+let askedAt = Number.NEGATIVE_INFINITY;
+/** A stream that begins tells what has changed just before: a list that was asked for then needs no other, ms. */
+const FRESH_MS = 3_000;
 
 /** Shows what fits; what is shown stays until it is there. */
 export async function show(filters: Filters): Promise<void> {
@@ -90,7 +93,9 @@ export function watch(): () => void {
     void reload();
   };
   const ends = [
-    onConnected(() => void reload()),
+    onConnected(() => {
+      if (performance.now() - askedAt > FRESH_MS) void reload();
+    }),
     onRows((changed) => {
       take(changed);
       const shown = new Set(listing.value?.rows.map(({ id }) => id));
@@ -114,6 +119,7 @@ function take(changed: readonly SessionRow[]): void {
 async function load(step: () => Promise<Listing>): Promise<void> {
   const mine = ++turn;
   changedMeanwhile = [];
+  askedAt = performance.now();
   isLoading.value = true;
   try {
     const loaded = await step();

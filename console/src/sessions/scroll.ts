@@ -1,11 +1,64 @@
 /**
- * "Back" from a session comes to the place in the list that one has left: it stands in the entry of the history, so that a
- * link to the list begins at its top.
+ * "Back" from a session comes to its row, where it was in the view, however the list has changed meanwhile. It stands in the
+ * entry of the history, so that a link to the list begins at its top.
  */
-export function keepScroll(): () => void {
-  const state: unknown = history.state;
-  if (typeof state === "object" && state !== null && "scrolled" in state) scrollTo(0, Number(state.scrolled));
-  const remember = () => history.replaceState({ scrolled: scrollY }, "");
-  addEventListener("scrollend", remember);
-  return () => removeEventListener("scrollend", remember);
+interface Left {
+  readonly scrolled: number;
+  /** The link of the row, and how far down it was, px. */
+  readonly row?: { readonly href: string; readonly top: number };
+}
+
+const ROW = "a.listed-title";
+
+export interface Return {
+  /** To be called whenever the list has been drawn. */
+  readonly put: () => void;
+  readonly end: () => void;
+}
+
+export function beginReturn(): Return {
+  let left = leftOf(history.state);
+  let hasFocused = false;
+  const remember = (row?: Left["row"]) => {
+    const state: Left = { scrolled: scrollY, ...(row && { row }) };
+    history.replaceState(state, "");
+  };
+  const onScrollEnd = () => remember(leftOf(history.state)?.row);
+  // Whoever does something himself is where he wants to be.
+  const onAct = () => {
+    left = undefined;
+  };
+  const onClick = ({ target }: Event) => {
+    const link = target instanceof Element ? (target.closest(".listed")?.querySelector(ROW) ?? undefined) : undefined;
+    const href = link?.getAttribute("href") ?? undefined;
+    if (link && href !== undefined) remember({ href, top: link.getBoundingClientRect().top });
+  };
+  addEventListener("scrollend", onScrollEnd);
+  addEventListener("click", onClick, { capture: true });
+  for (const event of ACTS) addEventListener(event, onAct, { capture: true, passive: true });
+  const put = () => {
+    if (!left) return;
+    const { row, scrolled } = left;
+    const link = row && document.querySelector<HTMLElement>(`${ROW}[href="${CSS.escape(row.href)}"]`);
+    if (!link) return scrollTo({ top: scrolled, behavior: "instant" });
+    if (!hasFocused) link.focus({ preventScroll: true });
+    hasFocused = true;
+    scrollBy({ top: link.getBoundingClientRect().top - row.top, behavior: "instant" });
+  };
+  const end = () => {
+    removeEventListener("scrollend", onScrollEnd);
+    removeEventListener("click", onClick, { capture: true });
+    for (const event of ACTS) removeEventListener(event, onAct, { capture: true });
+  };
+  return { put, end };
+}
+
+const ACTS = ["wheel", "touchmove", "pointerdown", "keydown"];
+
+function leftOf(state: unknown): Left | undefined {
+  if (typeof state !== "object" || state === null || !("scrolled" in state)) return undefined;
+  const scrolled = Number(state.scrolled);
+  const row = "row" in state && typeof state.row === "object" && state.row !== null ? state.row : {};
+  if (!("href" in row) || !("top" in row)) return { scrolled };
+  return { scrolled, row: { href: String(row.href), top: Number(row.top) } };
 }

@@ -1,7 +1,7 @@
-import { effect, signal } from "@preact/signals";
 import type { StartBody } from "../../../src/console/wire.ts";
 import { newRetryKey } from "../net/retry-key.ts";
 import { me } from "../state/me.ts";
+import { own } from "../state/own.ts";
 
 /** What stands in the form. It stays there while one looks at another view. */
 export interface Draft {
@@ -15,7 +15,7 @@ export interface Draft {
   readonly key: string;
 }
 
-export const draft = signal(empty());
+export const draft = own(empty);
 
 export function write(to: Partial<Draft>): void {
   draft.value = { ...draft.value, ...to };
@@ -55,8 +55,3 @@ export function bodyOf(written: Draft): StartBody {
 function empty(): Draft {
   return { prompt: "", cwd: "", model: "", permissionMode: "", maxTurns: "", maxBudgetUsd: "", key: newRetryKey() };
 }
-
-// What one has written is nothing for whoever signs in after him.
-effect(() => {
-  if (!me.value) clearDraft();
-});

@@ -1,6 +1,17 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import type { Feed } from "./feed.ts";
-import { hold, isAtEnd, isNearEnd, isNearStart, scrollToEnd, type Anchor } from "./scroll.ts";
+import {
+  focusedIn,
+  hold,
+  isAtEnd,
+  isNearEnd,
+  isNearStart,
+  keep,
+  placeIn,
+  scrollToEnd,
+  type Anchor,
+  type Place,
+} from "./scroll.ts";
 
 /** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
 export class Reader {
@@ -9,12 +20,17 @@ export class Reader {
   readonly #isAway = signal(false);
   readonly #seen = signal(0);
   #top = 0;
+  /** What he reads, and what has the focus in view: for when the window has another size. */
+  #place: Place | undefined;
+  #focused: Element | undefined;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
 
   constructor(feed: Feed, section: HTMLElement) {
     this.#feed = feed;
     this.#section = section;
     addEventListener("scroll", this.#onScroll, { passive: true });
+    addEventListener("resize", this.#onResize);
+    addEventListener("focusin", this.#noteFocus);
     section.addEventListener("click", this.#onClick);
     // With what stands around it: that grows, too.
     this.#size.observe(section.parentElement ?? section);
@@ -22,6 +38,8 @@ export class Reader {
 
   close(): void {
     removeEventListener("scroll", this.#onScroll);
+    removeEventListener("resize", this.#onResize);
+    removeEventListener("focusin", this.#noteFocus);
     this.#section.removeEventListener("click", this.#onClick);
     this.#size.disconnect();
   }
@@ -43,6 +61,7 @@ export class Reader {
   settle(anchor: Anchor | undefined): void {
     if (anchor) hold(anchor);
     else if (this.isAtEnd) this.#stay();
+    this.#remember();
     this.#look();
   }
 
@@ -92,7 +111,27 @@ export class Reader {
     this.#top = top;
     this.#feed.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
     this.#note(this.isAtEnd);
+    this.#remember();
     this.#look();
+  };
+
+  /** A phone is turned, a window made narrower, a keyboard comes up: the end stays in view, or the line that is read. */
+  readonly #onResize = () => {
+    if (this.isAtEnd) scrollToEnd();
+    else if (this.#place) keep(this.#place);
+    this.#top = scrollY;
+    const focused = this.#focused;
+    if (focused && focused === document.activeElement)
+      focused.scrollIntoView({ block: "nearest", behavior: "instant" });
+  };
+
+  #remember(): void {
+    this.#place = this.isAtEnd ? undefined : placeIn(this.#section);
+    this.#noteFocus();
+  }
+
+  readonly #noteFocus = () => {
+    this.#focused = focusedIn(this.#section, this.#section.nextElementSibling);
   };
 
   /** What is opened at the end is read from its beginning: the view does not run to the end of it. */

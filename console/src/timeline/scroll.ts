@@ -34,11 +34,16 @@ export interface Anchor {
 
 /** The first of the list's children that is in view. To be taken before the list changes. */
 export function anchorOf(list: Element | null): Anchor | undefined {
-  for (const element of list?.children ?? []) {
-    const { bottom, top } = element.getBoundingClientRect();
-    if (bottom > 0) return { element, top };
+  const children = list?.children ?? [];
+  // They stand one below the other: of hundreds, few are looked at.
+  let [low, high] = [0, children.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((children[middle]?.getBoundingClientRect().bottom ?? 0) > 0) high = middle;
+    else low = middle + 1;
   }
-  return undefined;
+  const element = children[low];
+  return element && { element, top: element.getBoundingClientRect().top };
 }
 
 /** Puts what was in view back where it was, whatever has come or gone above it. */
@@ -46,4 +51,51 @@ export function hold({ element, top }: Anchor): void {
   if (!element.isConnected) return;
   const moved = element.getBoundingClientRect().top - top;
   if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+}
+
+/** A place in what is read. */
+export interface Place {
+  /** How far down it was, px. */
+  readonly top: number;
+  /** How far down it is now; undefined where it is not there any more. */
+  readonly now: () => number | undefined;
+}
+
+/** The line at the top of what is in view of the section, below what stays in view above it. */
+export function placeIn(section: Element): Place | undefined {
+  const head = section.previousElementSibling?.getBoundingClientRect();
+  const { left, top: start } = section.getBoundingClientRect();
+  const from = Math.max(0, head?.bottom ?? 0, start) + BELOW_HEAD;
+  const line = lineAt(left + FROM_LEFT, from, section);
+  if (line) return line;
+  const anchor = anchorOf(section.querySelector(".items"));
+  const now = () => (anchor?.element.isConnected ? anchor.element.getBoundingClientRect().top : undefined);
+  return anchor && { top: anchor.top, now };
+}
+
+/** Where a first line has begun for sure, px. */
+const [BELOW_HEAD, FROM_LEFT] = [12, 48];
+
+function lineAt(x: number, y: number, section: Element): Place | undefined {
+  // Browsers of 2024 have it not.
+  const found = "caretPositionFromPoint" in document ? document.caretPositionFromPoint(x, y) : null;
+  if (!found || found.offsetNode.nodeType !== Node.TEXT_NODE || !section.contains(found.offsetNode)) return undefined;
+  const range = document.createRange();
+  range.setStart(found.offsetNode, found.offset);
+  const now = () => (range.startContainer.isConnected ? range.getBoundingClientRect().top : undefined);
+  return { top: range.getBoundingClientRect().top, now };
+}
+
+/** Puts the line that was read back where it was. */
+export function keep({ now, top }: Place): void {
+  const at = now();
+  if (at !== undefined && Math.abs(at - top) >= 1) scrollBy({ top: at - top, behavior: "instant" });
+}
+
+/** What has the focus, if that is within these and any of it is in view. */
+export function focusedIn(...sections: readonly (Element | null)[]): Element | undefined {
+  const focused = document.activeElement;
+  if (!focused || !sections.some((section) => section?.contains(focused))) return undefined;
+  const { bottom, top } = focused.getBoundingClientRect();
+  return bottom > 0 && top < innerHeight ? focused : undefined;
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
 import { Announcer } from "./announcer.tsx";
 import { FeedContext, type Feed } from "./feed.ts";
+import { Foot } from "./foot.tsx";
 import type { Item } from "./fold/item.ts";
 import { Items } from "./items.tsx";
 import { Reader } from "./reader.ts";
@@ -41,10 +42,9 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
           <Announcer feed={feed} />
         </section>
       </TargetContext.Provider>
-      <footer class="session-foot">
-        {reader && <ToEnd feed={feed} reader={reader} isCurrent={isCurrent} />}
+      <Foot feed={feed} reader={reader} isCurrent={isCurrent}>
         {foot}
-      </footer>
+      </Foot>
     </FeedContext.Provider>
   );
 }
@@ -121,31 +121,5 @@ function Partial({ feed }: { readonly feed: Feed }) {
     <div class="partial" aria-busy="true">
       <Markdown text={text} />
     </div>
-  );
-}
-
-function ToEnd({
-  feed,
-  isCurrent,
-  reader,
-}: {
-  readonly feed: Feed;
-  readonly reader: Reader;
-  readonly isCurrent: boolean;
-}) {
-  const extent = feed.extent.value;
-  if (!extent || (isCurrent && !reader.isAway.value)) return null;
-  return (
-    <p class="to-end">
-      {extent.first > 1 && (
-        <button type="button" onClick={() => void reader.toStart()}>
-          To the start <span aria-hidden="true">↑</span>
-        </button>
-      )}
-      <button type="button" onClick={() => void reader.toEnd()}>
-        {extent.newest > reader.seen.value && reader.seen.value > 0 ? "New activity" : "To the end"}{" "}
-        <span aria-hidden="true">↓</span>
-      </button>
-    </p>
   );
 }

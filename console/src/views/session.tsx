@@ -39,7 +39,7 @@ export function SessionView({ id }: { readonly id: string }) {
         </p>
       )}
       <Timeline feed={feed} eventId={eventId} foot={detail && <Foot detail={detail} />}>
-        <Pending sessionId={id} />
+        <Pending feed={feed} />
       </Timeline>
     </div>
   );
@@ -76,7 +76,8 @@ function Gone() {
 }
 
 /** What Claude Code asks in this session, to be answered here. */
-function Pending({ sessionId }: { readonly sessionId: string }) {
+function Pending({ feed }: { readonly feed: Feed }) {
+  const { sessionId } = feed;
   const all = requests.value;
   const open = useMemo(() => all.filter((request) => request.sessionId === sessionId), [all, sessionId]);
   // As long as nothing has been asked there is nothing to learn of what was decided.
@@ -85,15 +86,27 @@ function Pending({ sessionId }: { readonly sessionId: string }) {
   useEffect(() => {
     if (isOpen) setAsked(true);
   }, [isOpen]);
-  return isOpen || hasAsked ? <Asked open={open} /> : null;
+  return isOpen || hasAsked ? <Asked open={open} feed={feed} /> : null;
 }
 
-/** And for a moment what was open, with what became of it. */
-function Asked({ open }: { readonly open: readonly PendingRequest[] }) {
+interface AskedProps {
+  readonly open: readonly PendingRequest[];
+  readonly feed: Feed;
+}
+
+/** And for a moment what was open, with what became of it: until the turn is over, which is said above. */
+function Asked({ feed, open }: AskedProps) {
   const { decided } = useDecided(open.map(keyOf).join("\n"));
   const shown = useLingering(open, decided).toSorted((one, other) => one.request.createdAt - other.request.createdAt);
-  return shown.map(({ request }) => (
-    <RequestCard key={keyOf(request)} request={request} heading="h3" showSession={false} />
+  const lastEnd = feed.items.value.findLast(({ kind }) => kind === "turn")?.eventId ?? 0;
+  return shown.map(({ goneAt, request }) => (
+    <RequestCard
+      key={keyOf(request)}
+      request={request}
+      heading="h3"
+
+      isHidden={goneAt !== undefined && request.eventId < lastEnd}
+    />
   ));
 }
 

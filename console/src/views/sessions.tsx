@@ -9,7 +9,7 @@ import { hold, isLoading, listing, loadMore, problem, reload, show, watch } from
 import { NoneAtAll, NoneFits } from "../sessions/none.tsx";
 import { Row } from "../sessions/row.tsx";
 import { bindRowKeys } from "../sessions/row-keys.ts";
-import { keepScroll } from "../sessions/scroll.ts";
+import { beginReturn, type Return } from "../sessions/scroll.ts";
 import { ask, query } from "../state/route.ts";
 
 /** All sessions, now and before. */
@@ -17,8 +17,8 @@ export function SessionsView() {
   const filters = filtersOf(query.value);
   const asked = queryOf(filters).toString();
   useEffect(watch, []);
-  useEffect(() => void show(filtersOf(new URLSearchParams(asked))), [asked]);
-  useLayoutEffect(keepScroll, []);
+  useShown(asked);
+  useReturn();
   const isEmpty = listing.value?.rows.length === 0 && areNone(listing.value.filters) && areNone(filters);
   return (
     <div class="view sessions">
@@ -33,6 +33,31 @@ export function SessionsView() {
       <List clear={() => ask(new URLSearchParams())} />
     </div>
   );
+}
+
+/** Whoever types is not interrupted by an answer for each letter, ms. */
+const TYPING_MS = 250;
+
+/** What the address asks for; what is typed stands in it at once, so that it is there for whoever comes back. */
+function useShown(asked: string): void {
+  const textRef = useRef(filtersOf(query.value).text);
+  useEffect(() => {
+    const filters = filtersOf(new URLSearchParams(asked));
+    const isTyped = filters.text !== textRef.current;
+    textRef.current = filters.text;
+    const timer = setTimeout(() => void show(filters), isTyped ? TYPING_MS : 0);
+    return () => clearTimeout(timer);
+  }, [asked]);
+}
+
+function useReturn(): void {
+  const returningRef = useRef<Return>(undefined);
+  useLayoutEffect(() => {
+    returningRef.current = beginReturn();
+    return () => returningRef.current?.end();
+  }, []);
+  // Each time that the list is drawn.
+  useLayoutEffect(() => returningRef.current?.put());
 }
 
 function change(to: Partial<Filters>): void {

@@ -64,7 +64,7 @@ function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly gr
         </p>
       </header>
       {shown.map(({ request }) => (
-        <RequestCard key={keyOf(request)} request={request} heading="h3" showSession={false} />
+        <RequestCard key={keyOf(request)} request={request} heading="h3" />
       ))}
     </section>
   );

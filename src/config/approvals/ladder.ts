@@ -10,17 +10,17 @@ export interface Ladder {
   readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
 }
 
-/** Long enough to be called to a screen, and to read what is asked. */
+/** Long enough to be called to a screen, and to read what is asked. The console has as long as callers where that is longer. */
 const USUAL_MS = { user: 300_000, console: 600_000, webhook: 600_000 };
 const LEAST_MS = 1_000;
 
 /** A rung, and ms where its time is said. */
 export const RUNG_WORD = /^(user|console|webhook|caller)(?::(\d{1,12}))?$/;
 
-/** Throws ConfigError. */
-export function ladderOf(words: readonly string[]): Ladder {
+/** `callersMs` is --permission-timeout-ms. Throws ConfigError. */
+export function ladderOf(words: readonly string[], callersMs = 0): Ladder {
   const rungs: Rung[] = [];
-  const rungMs = { ...USUAL_MS };
+  const rungMs = { ...USUAL_MS, console: Math.max(USUAL_MS.console, callersMs) };
   for (const word of words) {
     const [, name, digits] = RUNG_WORD.exec(word) ?? [];
     const rung = Rung.parse(name);

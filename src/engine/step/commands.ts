@@ -10,7 +10,7 @@ import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
 import { interruptedBy, interruptTurn } from "./interrupting.ts";
-import { whyNotBy } from "./asks/ladder.ts";
+import { extend, whyNotBy } from "./asks/ladder.ts";
 import { onRevoke, rememberAnswer } from "./asks/remembering.ts";
 import { stayAwake } from "./resting.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
@@ -35,6 +35,8 @@ export function onCommand(draft: Draft, command: Command, judgement?: Judgement)
       giveUp(draft, command.data);
       return accept(draft, command, cursor);
     }
+    case "extend":
+      return onExtend(draft, command);
     case "revoke":
       return onRevoke(draft, command);
     case "interrupt":
@@ -152,8 +154,17 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgeme
   accept(draft, command, state.lastEventId);
 }
 
+function onExtend(draft: Draft, command: CommandOf<"extend">): void {
+  const { state } = draft;
+  const ask = state.asks.find(({ requestId }) => requestId === command.data.requestId);
+  if (!ask) return answerAgain(draft, command);
+  const objection = extend(draft, ask);
+  if (objection) return refuse(draft, command, objection.code, objection.message);
+  accept(draft, command, state.lastEventId + 1);
+}
+
 /** It was answered before, or there never was such a request. */
-function answerAgain(draft: Draft, command: CommandOf<"answer">): void {
+function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): void {
   const { state } = draft;
   const { requestId } = command.data;
   const first = state.answered.find((answer) => answer.requestId === requestId);

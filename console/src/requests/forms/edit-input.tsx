@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { complain, write } from "../draft.ts";
-import { Cancel, Field, Press, send, type FormProps } from "./form.tsx";
+import { Buttons, Cancel, Field, Press, send, type FormProps } from "./form.tsx";
 import { Code } from "../plain.tsx";
 import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
 import { isOdd } from "../words/harmless.ts";
@@ -45,7 +45,7 @@ export function EditInput({ button, form }: Props) {
           <Code label="With hidden characters written out" text={draft.edited.value} />
         </>
       )}
-      <div class="rq-buttons">
+      <Buttons draft={draft}>
         <Press form={form} kind="primary" act={sendIt}>
           {button}
         </Press>
@@ -54,7 +54,7 @@ export function EditInput({ button, form }: Props) {
         </button>
         <Cancel draft={draft} />
         <span class="rq-hint">Ctrl+Enter sends</span>
-      </div>
+      </Buttons>
     </Field>
   );
 }

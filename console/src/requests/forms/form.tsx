@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
 import { isMeant } from "../places.ts";
+import { Plain } from "../plain.tsx";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
 
@@ -20,17 +21,19 @@ interface PressProps {
   /** Presses it while its card is focused. */
   readonly keyName?: string;
   readonly describedBy?: string;
+  /** False where it only opens something: then there is nothing that could be done by mistake. Default: true. */
+  readonly decides?: boolean;
   readonly act: () => void;
   readonly children: ComponentChildren;
 }
 
-/** A button that decides, or begins to: only when it was meant. */
-export function Press({ act, children, describedBy, form, keyName, kind }: PressProps) {
+/** A button of a card; one that decides does so only when it was meant. */
+export function Press({ act, children, decides = true, describedBy, form, keyName, kind }: PressProps) {
   const { draft, mayAnswer } = form;
   const isSending = draft.isSending.value;
   const press = () => {
     if (isSending) return;
-    if (isMeant(draft.key)) act();
+    if (!decides || isMeant(draft.key)) act();
     else complain(draft, JUST_CAME);
   };
   return (
@@ -47,6 +50,21 @@ export function Press({ act, children, describedBy, form, keyName, kind }: Press
     >
       {children}
     </button>
+  );
+}
+
+/** The buttons of a card, with what is wrong. However long the card is, they stay in view as long as it is. */
+export function Buttons({ children, draft }: { readonly draft: Draft; readonly children: ComponentChildren }) {
+  const problem = draft.problem.value;
+  return (
+    <div class="rq-actions">
+      {problem !== "" && (
+        <p class={problem === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
+          <Plain text={problem} />
+        </p>
+      )}
+      <div class="rq-buttons">{children}</div>
+    </div>
   );
 }
 
@@ -73,13 +91,13 @@ export function MessageField({ button, form, label }: MessageProps) {
       onSend={sendIt}
       rows={3}
     >
-      <div class="rq-buttons">
+      <Buttons draft={draft}>
         <Press form={form} kind="danger" act={sendIt}>
           {button}
         </Press>
         <Cancel draft={draft} />
         <span class="rq-hint">Ctrl+Enter sends</span>
-      </div>
+      </Buttons>
     </Field>
   );
 }
@@ -117,7 +135,9 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
   const area = useRef<HTMLTextAreaElement>(null);
   const id = `field-${form.draft.key}`;
   useEffect(() => {
-    if (takeFocus(form.draft)) area.current?.focus();
+    if (!takeFocus(form.draft)) return;
+    area.current?.focus();
+    area.current?.scrollIntoView({ block: "nearest" });
   }, [form.draft]);
   useEffect(() => {
     if (wrongAt === undefined) return;

@@ -1,7 +1,7 @@
 import { EditInput } from "./edit-input.tsx";
 import { keysAreOn } from "../../state/keys.ts";
 import { open } from "../draft.ts";
-import { MessageField, Press, send, type FormProps } from "./form.tsx";
+import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Plain } from "../plain.tsx";
 
 /** May Claude Code use a tool in this way? */
@@ -15,7 +15,7 @@ export function PermissionForm(form: FormProps) {
     return <MessageField form={form} label="What Claude Code is told (may be empty)" button="Deny" />;
   return (
     <>
-      <div class="rq-buttons">
+      <Buttons draft={draft}>
         <Press form={form} kind="primary" keyName="a" act={() => send(form, { decision: "allow" })}>
           Allow
         </Press>
@@ -24,10 +24,10 @@ export function PermissionForm(form: FormProps) {
             Allow for session
           </Press>
         )}
-        <Press form={form} kind="danger" keyName="d" act={() => open(draft, "message")}>
+        <Press form={form} kind="danger" keyName="d" decides={false} act={() => open(draft, "message")}>
           Deny…
         </Press>
-        <Press form={form} act={() => open(draft, "edit")}>
+        <Press form={form} decides={false} act={() => open(draft, "edit")}>
           Edit input…
         </Press>
         {form.mayAnswer && (
@@ -38,7 +38,7 @@ export function PermissionForm(form: FormProps) {
             ]}
           />
         )}
-      </div>
+      </Buttons>
       {remember.length > 0 && (
         <p class="rq-rules" id={rulesId}>
           For session: until it ends also{" "}

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { Markdown } from "../../parts/markdown.tsx";
 import { EditInput } from "./edit-input.tsx";
 import { open } from "../draft.ts";
-import { MessageField, Press, send, type FormProps } from "./form.tsx";
+import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
 
@@ -24,15 +24,15 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
         <MessageField form={form} label="What should be different (may be empty)" button="Keep planning" />
       )}
       {what === "nothing" && (
-        <div class="rq-buttons">
+        <Buttons draft={draft}>
           <Press form={form} kind="primary" keyName="a" act={() => send(form, { decision: "allow" })}>
             Approve plan
           </Press>
-          <Press form={form} keyName="d" act={() => open(draft, "message")}>
+          <Press form={form} keyName="d" decides={false} act={() => open(draft, "message")}>
             Keep planning…
           </Press>
           {text !== "" && (
-            <Press form={form} act={() => open(draft, "edit")}>
+            <Press form={form} decides={false} act={() => open(draft, "edit")}>
               Edit plan…
             </Press>
           )}
@@ -44,7 +44,7 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
               ]}
             />
           )}
-        </div>
+        </Buttons>
       )}
     </>
   );

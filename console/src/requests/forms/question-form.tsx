@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { choose, open } from "../draft.ts";
-import { MessageField, Press, send, type FormProps } from "./form.tsx";
+import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
 import { QuestionField } from "./question-field.tsx";
@@ -44,15 +44,15 @@ export function QuestionForm({ about, ...form }: FormProps & { readonly about: C
       {draft.open.value === "message" ? (
         <MessageField form={form} label="What Claude Code is told instead (may be empty)" button="Decline" />
       ) : (
-        <div class="rq-buttons">
+        <Buttons draft={draft}>
           <Press form={form} kind="primary" act={sendAnswers}>
             {questions.length > 1 ? "Send answers" : "Send answer"}
           </Press>
-          <Press form={form} keyName="d" act={() => open(draft, "message")}>
+          <Press form={form} keyName="d" decides={false} act={() => open(draft, "message")}>
             Decline…
           </Press>
           {form.mayAnswer && <KeyHint keys={[["d", "decline"]]} />}
-        </div>
+        </Buttons>
       )}
     </>
   );

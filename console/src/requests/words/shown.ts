@@ -15,12 +15,23 @@ export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId"
   return `${sessionId}/${requestId}`;
 }
 
+/** What is over stays longer where something open stands below it, which would move when it goes; but not without end. */
+const KEPT_ABOVE = 10;
+
 export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
   const isOpen = new Set(open.map(keyOf));
-  const lingering = before.flatMap(({ goneAt = now, request }): Shown[] =>
-    isOpen.has(keyOf(request)) || now - goneAt >= LINGERS_MS ? [] : [{ request, goneAt }],
+  const over = before.flatMap(({ goneAt = now, request }): Shown[] =>
+    isOpen.has(keyOf(request)) ? [] : [{ request, goneAt }],
   );
-  return [...open.map((request) => ({ request })), ...lingering];
+  const all = [...open.map((request) => ({ request })), ...over];
+  const onPage = grouped(all).flatMap(({ shown }) => shown);
+  const above = onPage.slice(0, onPage.findLastIndex(({ goneAt }) => goneAt === undefined) + 1).filter(isOver);
+  const kept = new Set(above.toSorted((one, other) => other.goneAt - one.goneAt).slice(0, KEPT_ABOVE));
+  return all.filter((each) => !isOver(each) || now - each.goneAt < LINGERS_MS || kept.has(each));
+}
+
+function isOver(shown: Shown): shown is Required<Shown> {
+  return shown.goneAt !== undefined;
 }
 
 export interface Group {

@@ -22,10 +22,11 @@ const ACTS: Readonly<Record<string, string>> = {
   Write: "write a file",
 };
 
-type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId">;
+type Named = Pick<PendingRequest, "toolName" | "type" | "input" | "agentId" | "agent">;
 
-export function headline({ agentId, input, toolName, type }: Named): string {
-  const who = agentId === undefined ? "Claude Code" : "A subagent";
+export function headline(request: Named): string {
+  const { input, toolName, type } = request;
+  const who = whoAsks(request);
   if (type === "plan") return `${who} has made a plan`;
   if (type === "question") {
     const { questions } = input;
@@ -33,6 +34,12 @@ export function headline({ agentId, input, toolName, type }: Named): string {
     return count === 1 ? `${who} has a question` : `${who} has ${String(count)} questions`;
   }
   return `${who} asks to ${actOf(toolName)}`;
+}
+
+/** Several subagents may ask at once: each by what it was sent to do. */
+function whoAsks({ agent, agentId }: Named): string {
+  if (agent && agent.description !== "") return `${agent.description} (subagent)`;
+  return agentId === undefined ? "Claude Code" : "A subagent";
 }
 
 function actOf(toolName: string): string {

@@ -1,5 +1,4 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
-import { glimpse } from "../../parts/glimpse.ts";
 import { textAt } from "../../parts/json.ts";
 import { baseOf, withCut } from "./base.ts";
 import type { Item, PromptItem } from "./item.ts";
@@ -17,12 +16,20 @@ export class Fold {
   readonly #shelf = new Shelf();
   readonly #messages = new MessageFold(this.#shelf);
 
+  /** Prompts that wait for their turn, by id: they stand behind all that happens, until they begin. */
+  readonly #queued = new Map<string, PromptItem>();
+  /** A turn runs, as far as is known: what is loaded may begin in the midst of one. */
+  #isAtWork = false;
+  /** That a place is waited for: worth a line only where it lasts. */
+  #wait: Of<"notice"> | undefined;
+
   get items(): readonly Item[] {
-    return this.#shelf.top;
+    return this.#queued.size === 0 ? this.#shelf.top : [...this.#shelf.top, ...this.#queued.values()];
   }
 
   take(event: ShownEvent): void {
     const { type } = event;
+    this.#note(event);
     if (type === "message") return this.#messages.take(event);
     if (type === "turn.started") return this.#startTurn(event);
     if (type === "turn.ended") return this.#endTurn(event);
@@ -32,17 +39,30 @@ export class Fold {
     if (type === "prompt.queued" || type === "prompt.steered" || type === "prompt.dropped")
       return this.#takePrompt(event);
     this.#heed(event);
-    this.#addLine(event);
+    if (type === "notice" && event.data.kind === "waiting") this.#wait = event;
+    else this.#addLine(event);
   }
 
-  #addLine(event: ShownEvent, text = lineOf(event).text): void {
-    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event), text }, "");
+  #note({ at, type }: ShownEvent): void {
+    if (type === "process.started" || type === "turn.ended") this.#endWait(at);
+    if (type === "message" || type === "turn.started") this.#isAtWork = true;
+    if (type === "turn.ended") this.#isAtWork = false;
+  }
+
+  #addLine(event: ShownEvent): void {
+    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event) }, "");
   }
 
   /** What changes the look of something else, too. */
   #heed({ data, type }: ShownEvent): void {
     if (type === "background.changed") this.#messages.runInBackground(data.tasks.map(({ id }) => id));
     if (type === "notice" && data.kind === "denial") this.#deny(textAt(data.details ?? {}, "tool_use_id"));
+  }
+
+  #endWait(at: number): void {
+    const wait = this.#wait;
+    this.#wait = undefined;
+    if (wait && at - wait.at > SHORT_WAIT_MS) this.#addLine(wait);
   }
 
   #takePrompt(event: Of<"prompt.queued" | "prompt.steered" | "prompt.dropped">): void {
@@ -58,25 +78,29 @@ export class Fold {
     const { attachments, promptId, text } = event.data;
     const images = attachments?.length ?? 0;
     const base = { ...baseOf(event), key: promptKey(promptId) };
-    this.#shelf.add({ kind: "prompt", ...base, promptId, text, images, state: "waiting" }, "");
+    // An event may come twice.
+    if (this.#shelf.get(base.key)) return;
+    const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, images, state: "waiting" };
+    if (this.#isAtWork) this.#queued.set(promptId, prompt);
+    else this.#shelf.add(prompt, "");
   }
 
-  #movePrompt(promptId: string, change: Pick<PromptItem, "state" | "why">): void {
-    const prompt = this.#shelf.get(promptKey(promptId));
-    if (prompt?.kind === "prompt") this.#shelf.put({ ...prompt, ...change });
+  /** It stands from now on where it was heard, or given up; false where it was said before all that is loaded. */
+  #movePrompt(promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
+    const queued = this.#queued.get(promptId);
+    const prompt = queued ?? this.#shelf.get(promptKey(promptId));
+    if (prompt?.kind !== "prompt") return false;
+    this.#queued.delete(promptId);
+    if (queued) this.#shelf.add({ ...queued, ...change }, "");
+    else this.#shelf.put({ ...prompt, ...change });
+    return true;
   }
 
   #startTurn(event: Of<"turn.started">): void {
-    for (const promptId of event.data.promptIds) this.#movePrompt(promptId, { state: "begun" });
-    const last = this.#shelf.top.at(-1);
-    // Where it follows its prompt at once there is nothing more to say.
-    const isPlain = last?.kind === "prompt" && event.data.promptIds.includes(last.promptId);
-    if (isPlain) return;
-    const words = event.data.promptIds.flatMap((id) => {
-      const prompt = this.#shelf.get(promptKey(id));
-      return prompt?.kind === "prompt" && prompt.text !== "" ? `“${glimpse(prompt.text, 80)}”` : [];
-    });
-    this.#addLine(event, words.length > 0 ? `${words.join(" and ")} began` : undefined);
+    const { promptIds } = event.data;
+    const known = promptIds.filter((promptId) => this.#movePrompt(promptId, { state: "begun" }));
+    // Where its prompts stand there is nothing more to say.
+    if (promptIds.length === 0 || known.length < promptIds.length) this.#addLine(event);
   }
 
   #endTurn(event: Of<"turn.ended">): void {
@@ -115,6 +139,9 @@ export class Fold {
     if (call?.kind === "call") this.#shelf.put({ ...call, state: "denied" });
   }
 }
+
+/** A wait for a place that nobody notices, ms. */
+const SHORT_WAIT_MS = 2_000;
 
 function promptKey(promptId: string): string {
   return `prompt ${promptId}`;

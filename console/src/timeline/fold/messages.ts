@@ -117,6 +117,8 @@ export class MessageFold {
     const blocks = blocksOf(reading.message);
     if (!blocks) return false;
     for (const [index, block] of blocks.entries()) {
+      // The end of the turn says so, and who it was.
+      if (isObject(block) && block["type"] === "text" && INTERRUPTED.test(textAt(block, "text") ?? "")) continue;
       const isResult = isObject(block) && textAt(block, "type")?.endsWith("tool_result") === true;
       if (!isResult || !this.#finishCall(reading, block)) this.#addLine(reading, `.${String(index)}`, block);
     }
@@ -131,10 +133,11 @@ export class MessageFold {
     if (!call) return false;
     const structured = objectAt(message, "tool_use_result");
     const isFailed = block["is_error"] === true;
+    const output = textOfOutput(block["content"]);
     this.#shelf.put({
       ...call,
-      state: isFailed ? (call.state === "denied" ? "denied" : "failed") : this.#stateOfDone(id),
-      output: textOfOutput(block["content"]),
+      state: isFailed ? stateOfFailed(call, output) : this.#stateOfDone(id),
+      output,
       endedAt: event.at,
       cutIn: withCut(call.cutIn, event),
       ...(structured && { structured }),
@@ -177,6 +180,14 @@ export class MessageFold {
     const line = lineOfMessage(isObject(more) ? more : { content: more });
     this.#shelf.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
   }
+}
+
+/** What Claude Code tells its model where somebody has stopped it. */
+const INTERRUPTED = /^\s*\[Request interrupted by user[^\]]*\]\s*$/;
+
+function stateOfFailed({ state }: CallItem, output: string): CallItem["state"] {
+  if (state === "denied") return state;
+  return INTERRUPTED.test(output) ? "stopped" : "failed";
 }
 
 const CALLS: ReadonlySet<string> = new Set(["tool_use", "server_tool_use", "mcp_tool_use"]);

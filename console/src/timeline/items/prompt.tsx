@@ -10,7 +10,7 @@ const SHOWN = 1_500;
 
 /** What Claude Code was told to do. */
 export function Prompt({ item }: { readonly item: PromptItem }) {
-  const { images, promptId, state, text } = item;
+  const { eventId, images, promptId, state, text } = item;
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > SHOWN && !isWhole;
   return (
@@ -28,7 +28,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
         </button>
       )}
       {images > 0 && <p class="label">With {count(images, "image")}</p>}
-      {state === "begun" && <RewindButton promptId={promptId} />}
+      {state === "begun" && <RewindButton promptId={promptId} eventId={eventId} />}
     </div>
   );
 }

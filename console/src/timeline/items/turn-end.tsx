@@ -17,12 +17,14 @@ const TONES = { done: "good", failed: "bad", interrupted: "warn", lost: "bad", c
 /** How a turn has ended, and what it has taken. */
 export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }) {
   const { costUsd, durationMs, errorSubtype, message, numTurns, outcome } = ended;
+  // Who has stopped it is all there is to say of it, and no failure.
+  const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const summary = (
     <span class="words">
       <b class={TONES[outcome]}>
         {WORDS[outcome]}
-        {why}
+        {by === undefined ? why : ` ${plain(by)}`}
       </b>{" "}
       <span class="soft">
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
@@ -39,7 +41,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
           </>
         )}
       </FoldOut>
-      {message !== undefined && <p class="as-written problem">{plain(message)}</p>}
+      {message !== undefined && by === undefined && <p class="as-written problem">{plain(message)}</p>}
     </>
   );
 }

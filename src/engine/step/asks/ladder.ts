@@ -26,13 +26,17 @@ function canTake(draft: Draft, ask: Asked, rung: Rung): boolean {
   return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask, draft.state.decides));
 }
 
-/** Where nobody is asked at the console, whoever gives a prompt there still is. */
+/** Where nobody is asked at the console, whoever gives a prompt there still is: for as long as callers are, and at least this. */
 const AT_CONSOLE_MS = 600_000;
 
 /** How long the rung has, ms; 0 where it is not asked. */
 function timeOf({ policy, state }: Draft, rung: Exclude<Rung, "caller">): number {
   const ms = policy.rungMs[rung];
-  return rung === "console" && ms === 0 && state.atConsole ? AT_CONSOLE_MS : ms;
+  return rung === "console" && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
+}
+
+function consoleMs({ askDeliveredMs }: Draft["policy"]): number {
+  return Math.max(AT_CONSOLE_MS, askDeliveredMs);
 }
 
 /** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
@@ -54,6 +58,7 @@ export function giveTo(draft: Draft, ask: OpenAsk, rung: Rung): void {
   askClockOf(ask).rungMs = 0;
   if (ask.deliveredAt !== undefined) ask.seenBefore = true;
   delete ask.deliveredAt;
+  delete ask.extended;
   setTimes(draft, ask);
 }
 
@@ -62,16 +67,41 @@ export function giveTo(draft: Draft, ask: OpenAsk, rung: Rung): void {
  * the rung gets the request, and once more when it has seen it: those are the two moments from which its time runs.
  */
 export function setTimes(draft: Draft, ask: OpenAsk): void {
-  const { at, policy } = draft;
+  const { policy } = draft;
   const rung = rungOf(ask);
   const clock = askClockOf(ask);
+  const before = ask.extended ? { ...clock } : undefined;
   const isUnseen = ask.deliveredAt === undefined && !ask.seenBefore;
   clock.rungLeftMs = rung === "caller" ? callersTime(draft, ask) : timeOf(draft, rung);
   const all = clock.rungLeftMs + timeBehind(draft, ask, rung);
   const unseen = policy.askUnseenMs - clock.ageMs;
   clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
+  if (before) clock.rungLeftMs = Math.max(clock.rungLeftMs, before.rungLeftMs);
+  if (before) clock.leftMs = Math.max(clock.leftMs, before.leftMs);
+  showTimes(draft, ask);
+}
+
+function showTimes({ at }: Draft, ask: OpenAsk): void {
+  const clock = askClockOf(ask);
   ask.rungEndsAt = shownTime(ask.rungEndsAt, at + clock.rungLeftMs);
   ask.expiresAt = shownTime(ask.expiresAt, at + clock.leftMs);
+}
+
+/** Nobody needs to be waited for longer, ms. */
+const LONGEST_LEFT_MS = 86_400_000;
+
+/** As much again as the console has, for those who decide; why not, where they do not decide here. */
+export function extend(draft: Draft, ask: OpenAsk): Refusal | undefined {
+  const { ladder } = draft.policy;
+  if (!ladder.includes("console"))
+    return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); console does not.`);
+  const clock = askClockOf(ask);
+  const ms = Math.max(0, Math.min(consoleMs(draft.policy), LONGEST_LEFT_MS - clock.leftMs));
+  clock.rungLeftMs += ms;
+  clock.leftMs += ms;
+  ask.extended = true;
+  showTimes(draft, ask);
+  return undefined;
 }
 
 function callersTime(draft: Draft, ask: OpenAsk): number {

@@ -1,0 +1,59 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { Feed } from "./feed.ts";
+import type { Reader } from "./reader.ts";
+
+interface Props {
+  readonly feed: Feed;
+  readonly reader: Reader | undefined;
+  readonly isCurrent: boolean;
+  readonly children: ComponentChildren;
+}
+
+/** What stays in view below the timeline, with the ways to its ends. */
+export function Foot({ children, feed, isCurrent, reader }: Props) {
+  const foot = useRef<HTMLElement>(null);
+  const ends = useRef<HTMLParagraphElement>(null);
+  const measure = () => tellHeight(foot.current, ends.current);
+  const extent = feed.extent.value;
+  const isAway = reader?.isAway.value === true || !isCurrent;
+  // Drawn anew, it may have the ways to the ends, or not.
+  useLayoutEffect(measure);
+  useEffect(() => {
+    const observer = new ResizeObserver(measure);
+    if (foot.current) observer.observe(foot.current);
+    addEventListener("resize", measure);
+    return () => {
+      observer.disconnect();
+      removeEventListener("resize", measure);
+    };
+  }, []);
+  return (
+    <footer class="session-foot" ref={foot}>
+      {reader && extent && isAway && (
+        <p class="to-end" ref={ends}>
+          {extent.first > 1 && (
+            <button type="button" onClick={() => void reader.toStart()}>
+              To the start <span aria-hidden="true">↑</span>
+            </button>
+          )}
+          <button type="button" onClick={() => void reader.toEnd()}>
+            {extent.newest > reader.seen.value && reader.seen.value > 0 ? "New activity" : "To the end"}{" "}
+            <span aria-hidden="true">↓</span>
+          </button>
+        </p>
+      )}
+      {children}
+    </footer>
+  );
+}
+
+const GAP = 10;
+
+/** As much of the view is taken below: what else stays in view, or is brought there, stays above it. */
+function tellHeight(foot: HTMLElement | null, ends: HTMLElement | null): void {
+  if (!foot) return;
+  const stays = getComputedStyle(foot).position === "sticky";
+  const height = (stays ? foot.offsetHeight : 0) + (ends ? ends.offsetHeight + GAP : 0);
+  foot.parentElement?.style.setProperty("--below", `${String(height)}px`);
+}

@@ -1,0 +1,10 @@
+import { invalidArgument } from "../domain/error.ts";
+
+/** Asked for whenever nobody names one: it can be deleted meanwhile. Throws AppError. */
+export function startFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    throw invalidArgument("cwd", "the folder in which the server was started is gone. Name a folder that exists.");
+  }
+}

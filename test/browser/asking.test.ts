@@ -1,0 +1,120 @@
+import type { Locator, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+
+import type { SessionDetail } from "../../src/console/wire.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import { calling } from "../server/somebody.ts";
+import { cards, press } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+import { PHONE } from "./window.ts";
+
+/** Cards as they are read and pressed: who asks, where the buttons stand, and what moves when one is dealt with. */
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk({ args: ["--permission-timeout-ms", "3600000"] });
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+const bash = (command: string) => ({ name: "Bash", input: { command, description: "Try it" } });
+const sending = (description: string, command: string) => ({
+  name: "Agent",
+  input: {
+    description,
+    subagent_type: "general-purpose",
+    prompt: `Go. ${scriptTag([{ tools: [bash(command)] }, { text: "Well." }])}`,
+  },
+});
+
+/** What one hits where the middle of it stands: nothing, if that is outside of the view. */
+const hit = async (page: Page, target: Locator) => {
+  const { height, width, x, y } = (await target.boundingBox()) ?? { height: 0, width: 0, x: -1, y: -1 };
+  return page.evaluate<string | undefined>(`{
+    const found = document.elementFromPoint(${String(x + width / 2)}, ${String(y + height / 2)})?.closest("button, textarea");
+    found?.localName === "textarea" ? "textarea" : found?.innerText;
+  }`);
+};
+const topOf = async (target: Locator) => (await target.boundingBox())?.y ?? 0;
+
+it("two subagents that ask at once are told apart, and each leads to its task", async () => {
+  const agents = [sending("Check the shop", "touch shop"), sending("Check the bank", "touch bank")];
+  const said = { text: "Over." };
+  const id = await desk.api.start(scriptTag([{ tools: agents }, said, said, said]), desk.world.folder());
+  const window = await desk.open({ hash: "#/waiting" });
+  const { page } = window;
+  await expect.poll(async () => cards(page).count()).toBe(2);
+  await cards(page, "Check the bank (subagent) asks to run a command")
+    .getByText("touch bank", { exact: true })
+    .waitFor();
+  const shop = cards(page, "Check the shop (subagent) asks to run a command");
+  await window.shot("asking-subagents");
+  await shop.getByRole("link", { name: "Its task" }).click();
+  await page.waitForURL(new RegExp(`#/sessions/${id}\\?event=\\d+$`));
+  await expect
+    .poll(async () => page.evaluate<string>("document.activeElement.innerText"))
+    .toMatch(/^(?!.*Check the bank).*Check the shop/s);
+  for (const name of ["shop", "bank"]) await press(cards(page, new RegExp(`^Check the ${name}`)), "Allow");
+  await expect.poll(async () => (await desk.api.get<SessionDetail>(`sessions/${id}`)).requests).toBe(0);
+});
+
+const VIEWPORTS = { desktop: { width: 1_280, height: 700 }, phone: PHONE, turned: { width: 740, height: 360 } };
+
+it("the buttons of a long card are in view wherever one reads in it, and so are those of a form that it opens", async () => {
+  const command = Array.from({ length: 80 }, (_, line) => `echo line ${String(line)} > file`).join("\n");
+  const id = await desk.api.start(`${"Words. ".repeat(400)} ${calling([bash(command)])}`, desk.world.folder());
+  await desk.api.asked(id);
+  const window = await desk.open({ hash: `#/sessions/${id}` });
+  const { page } = window;
+  const card = cards(page);
+  const button = (text: string) => card.getByRole("button", { name: text, exact: true });
+  for (const [name, viewport] of Object.entries(VIEWPORTS)) {
+    await page.setViewportSize(viewport);
+    await button("Allow").waitFor();
+    // With the way to the end, which stands over what is read, in view.
+    await expect
+      .poll(async () => {
+        await page.evaluate(
+          'scrollTo(0, document.querySelector(".rq-card").getBoundingClientRect().top + scrollY - innerHeight / 3)',
+        );
+        return hit(page, button("Deny…"));
+      })
+      .toBe("Deny…");
+    await button("Deny…").click();
+    await card.getByLabel(/^What Claude Code is told/).fill("Not now.");
+    await window.shot(`asking-deny-${name}`, false);
+    for (const text of ["Deny", "Cancel"]) expect(await hit(page, button(text))).toBe(text);
+    expect(await hit(page, card.getByLabel(/^What Claude Code is told/))).toBe("textarea");
+    await button("Cancel").click();
+  }
+  await press(card, "Allow");
+});
+
+it("an answered card is one line in its place, the next one moves once, and only what decides is guarded", async () => {
+  const ids = await Promise.all(
+    ["one", "two"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
+  );
+  for (const id of ids) await desk.api.asked(id);
+  const window = await desk.open({ hash: "#/waiting" });
+  const { page } = window;
+  await expect.poll(async () => cards(page).count()).toBe(2);
+  const [first, second] = [cards(page).first(), cards(page).last()];
+  // As long as callers would have, and longer where that is asked for.
+  await second.getByText(/denied in (1 h 00 min|59:\d\d)/).waitFor();
+  await second.getByRole("button", { name: "More time to answer" }).click();
+  await second.getByText(/denied in (2 h 00 min|1 h 59 min)/).waitFor();
+  const before = await topOf(second);
+  await press(first, "Allow");
+  await first.getByText("Allowed.", { exact: true }).waitFor();
+  // What only opens a form is at hand at once.
+  await second.getByRole("button", { name: "Deny…", exact: true }).click();
+  await second.getByLabel(/^What Claude Code is told/).waitFor();
+  const after = await topOf(second);
+  expect(after).toBeLessThan(before - 100);
+  expect((await first.boundingBox())?.height).toBeLessThan(60);
+  await window.shot("asking-answered");
+  // Longer than what was dealt with is shown where nothing stands below it.
+  await page.waitForTimeout(7_000);
+  expect(await topOf(second)).toBe(after);
+  await second.getByRole("button", { name: "Deny", exact: true }).click();
+});

@@ -1,0 +1,151 @@
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+
+import { addSession, id, NOW, prompt, said } from "../server/sessions-run.ts";
+import { entry } from "./cards.ts";
+import { openDesk, type Desk } from "./desk.ts";
+import { PHONE } from "./window.ts";
+
+/** The page stays where one was: when its window changes, when one comes back, and when the server does. */
+
+const READ = id(1);
+const SESSIONS = 70;
+const words = (at: number) =>
+  said(`Step ${String(at)}: ${Array.from({ length: 60 }, (_, word) => `w${String(at)}-${String(word)}`).join(" ")}`);
+
+let desk: Desk;
+beforeAll(async () => {
+  desk = await openDesk({
+    async seeded(node) {
+      const events = [prompt("Tell me."), ...Array.from({ length: 60 }, (_, at) => words(at))];
+      await addSession(node, READ, { at: NOW + 1_000, events });
+      for (let each = 2; each <= SESSIONS; each++)
+        await addSession(node, id(each), { at: NOW - each * 60_000, events: [prompt(`Job number ${String(each)}.`)] });
+    },
+  });
+});
+afterEach(async (test) => desk.clear(test));
+afterAll(async () => desk.close());
+
+/** How far the end is below the view, px. */
+const below = async (page: Page) =>
+  page.evaluate<number>("document.documentElement.scrollHeight - innerHeight - scrollY");
+/** The word at the top of what is read, and how far down it is. */
+const wordRead = async (page: Page) =>
+  page.evaluate<string>(`{
+    const head = document.querySelector(".session-head").getBoundingClientRect().bottom;
+    const { offset, offsetNode } = document.caretPositionFromPoint(document.querySelector(".timeline").getBoundingClientRect().left + 60, Math.max(head, 60) + 14);
+    offsetNode.data.slice(0, offset + 8).match(/\\S+(?=\\s+\\S*$)/)[0];
+  }`);
+const topOfWord = async (page: Page, word: string) =>
+  page.evaluate<number>(`{
+    const walk = document.createTreeWalker(document.querySelector(".timeline"), NodeFilter.SHOW_TEXT);
+    let top = NaN;
+    while (walk.nextNode()) {
+      const at = walk.currentNode.data.indexOf(${JSON.stringify(`${word} `)});
+      if (at < 0) continue;
+      const range = document.createRange();
+      range.setStart(walk.currentNode, at);
+      range.setEnd(walk.currentNode, at + 1);
+      top = range.getBoundingClientRect().top;
+    }
+    top;
+  }`);
+
+const TURNED = { width: PHONE.height, height: PHONE.width };
+
+it("whoever reads the end of a session is there in a window of any size, and whoever reads a line keeps it", async () => {
+  const window = await desk.open({ viewport: PHONE, hash: `#/sessions/${READ}` });
+  const { page } = window;
+  await entry(page, "Step 59:").waitFor();
+  await expect.poll(async () => below(page)).toBeLessThan(3);
+  const sizes = [
+    TURNED,
+    PHONE,
+    { width: 1_280, height: 900 },
+    { width: 700, height: 900 },
+    { width: 700, height: 420 },
+  ];
+  for (const size of sizes) {
+    await page.setViewportSize(size);
+    await expect.poll(async () => below(page)).toBeLessThan(3);
+  }
+  await page.setViewportSize(PHONE);
+  await page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)");
+  await page.getByRole("button", { name: /^To the end/ }).waitFor();
+  const word = await wordRead(page);
+  for (const size of [TURNED, PHONE, { width: 1_280, height: 900 }, { width: 700, height: 900 }]) {
+    await page.setViewportSize(size);
+    await expect.poll(async () => topOfWord(page, word)).toBeGreaterThan(30);
+    expect(await topOfWord(page, word)).toBeLessThan(260);
+  }
+  await window.shot("staying-line", false);
+  // A keyboard comes up while one writes.
+  await page.setViewportSize(PHONE);
+  await page.getByLabel("Prompt").focus();
+  await page.setViewportSize({ width: PHONE.width, height: 380 });
+  const shown = async () => {
+    const { height = 0, y = -1 } = (await page.getByLabel("Prompt").boundingBox()) ?? {};
+    return y >= 0 && y + height <= 370;
+  };
+  await expect.poll(shown).toBe(true);
+});
+
+it("back from a session is the row that one left, with the focus, wherever it stands by now", async () => {
+  const { page } = await desk.open();
+  const row = page.getByRole("link", { name: "Job number 40." });
+  await row.scrollIntoViewIfNeeded();
+  const before = (await row.boundingBox())?.y ?? 0;
+  await row.click();
+  await entry(page, "Prompt").or(page.getByText("Job number 40.")).first().waitFor();
+  await desk.api.post(`sessions/${id(70)}/rename`, { title: "Renamed" });
+  await desk.api.post(`sessions/${id(69)}/rename`, { title: "Renamed, too" });
+  await page.goBack();
+  await row.waitFor();
+  await expect.poll(async () => page.evaluate<string>("document.activeElement.innerText")).toBe("Job number 40.");
+  await expect.poll(async () => Math.abs(((await row.boundingBox())?.y ?? 0) - before)).toBeLessThan(3);
+});
+
+it("the list is asked for once when the page is loaded, and what is typed and left at once is still sought", async () => {
+  const { page } = await desk.open();
+  const asked: string[] = [];
+  page.on("request", (request) => {
+    if (/\/api\/sessions(\?|$)/.test(request.url())) asked.push(request.url());
+  });
+  const live = page.waitForResponse(/\/api\/live/);
+  await page.reload();
+  await live;
+  await page.getByRole("link", { name: "Job number 2." }).waitFor();
+  await page.getByLabel("Search sessions").fill("number 33");
+  await page.getByRole("link", { name: "Numbers" }).click();
+  await page.getByRole("heading", { name: "Numbers" }).waitFor();
+  expect(asked.filter((url) => !url.includes("text="))).toHaveLength(1);
+  await page.goBack();
+  await page.getByRole("link", { name: "Job number 33." }).waitFor();
+  expect(await page.getByLabel("Search sessions").inputValue()).toBe("number 33");
+  await expect.poll(async () => page.getByRole("listitem").filter({ hasText: "Job number" }).count()).toBe(1);
+});
+
+it("a server that is back after long is noticed within two seconds", async () => {
+  const window = await desk.open({ hash: "#/waiting" });
+  const { page } = window;
+  await page.getByText("Nothing waits for you.").waitFor();
+  await page.clock.install();
+  window.allowFailures(/net::ERR_FAILED/);
+  let attempts = 0;
+  await page.route("**/api/live*", async (route) => {
+    attempts++;
+    await route.abort();
+  });
+  // The stream that is open ends, as when its server does.
+  await page.evaluate("dispatchEvent(new Event('online'))");
+  await window.go(`#/sessions/${READ}`);
+  for (let each = 1; each < 6; each++) {
+    await expect.poll(() => attempts).toBeGreaterThanOrEqual(each);
+    await page.clock.runFor(2_000);
+  }
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/api/live*");
+  await page.clock.runFor(2_000);
+  await page.getByText("The server is back.").waitFor();
+});
