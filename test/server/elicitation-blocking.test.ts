@@ -80,7 +80,7 @@ describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
     expect(answer.data).toMatchObject({ status: "done" });
     expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
     expect(somebody.seen).toHaveLength(3);
-    expect(somebody.seen[0]?.message).toContain(allowed);
+    expect(somebody.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
     expect(JSON.stringify(answer.logs)).toContain("Not there.");
     isWhole(tool, answer);
     expect(await decided(answer)).toEqual([

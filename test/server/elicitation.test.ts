@@ -50,7 +50,7 @@ describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
     expect(readFileSync(files[0]!, "utf8")).toBe("hello");
     expect(somebody.seen).toHaveLength(3);
     const [form] = somebody.seen;
-    for (const part of ["write a file (Write)", files[0]!, "hello", "Write it down", cwd]) {
+    for (const part of ["Write a (1 line)", "Risk: ", "hello", "Write it down", cwd]) {
       expect(form?.message).toContain(part);
     }
     expect(form?.properties["decision"]?.enum).toEqual(["allow", "deny", "allow_for_session"]);

@@ -5,9 +5,15 @@ import type { Form } from "./needs-input.ts";
 /** What a person decides, without whom and what it is about. */
 export type Decided = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
+export interface Place {
+  readonly cwd: string;
+  /** The line that names the session. */
+  readonly where: string;
+}
+
 export interface FormKind {
-  /** `where` is the line that names the session. */
-  show(ask: Ask, where: string): Form;
+  /** The first lines say what it is about: Claude Code's terminal shows no more of a message than three. */
+  show(ask: Ask, place: Place): Form;
   /** Undefined when what was filled in is no answer. */
   read(ask: Ask, content: Record<string, unknown>): Decided | undefined;
   /** Told to Claude Code when the person wants no part of it. */

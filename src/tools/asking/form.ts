@@ -8,20 +8,19 @@ import { inline } from "./words.ts";
 
 /** The form for a request of Claude Code, and what it comes to once somebody has filled it in. */
 
-export interface Place {
+export interface Session {
   readonly title: string | undefined;
   readonly cwd: string;
 }
 
-const AGAIN =
-  "The answer was not complete. Please answer again, or dismiss this form to leave it to somebody else.\n\n";
+const AGAIN = "The answer was not complete. Answer again, or close this form.\n";
 const TITLE_MOST = 80;
 const FOLDER_MOST = 200;
 
-export function formOf(ask: Ask, { cwd, title }: Place, again: boolean): Form {
+export function formOf(ask: Ask, { cwd, title }: Session, again: boolean): Form {
   const named = title === undefined ? "" : ` "${inline(title, TITLE_MOST)}"`;
   const where = `Session${named} in ${inline(cwd, FOLDER_MOST)}`;
-  const form = kindOf(ask).show(ask, where);
+  const form = kindOf(ask).show(ask, { cwd, where });
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 

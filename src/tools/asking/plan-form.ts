@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { REASON_MOST, type FormKind } from "./form-kind.ts";
-import { block } from "./words.ts";
+import { block, inFewLines, inOneLine, shortened } from "./words.ts";
 
 /** Is the plan good? */
 
@@ -13,17 +13,19 @@ const ROOM = { characters: 8_000, lines: 160 };
 
 export const PLAN: FormKind = {
   declined: "The user does not agree with the plan. Keep planning.",
-  show: ({ input }, where) => {
-    const { plan } = input;
-    const text = typeof plan === "string" && plan !== "" ? block(plan, ROOM) : "It has written no plan down.";
+  show: ({ input }, { where }) => {
+    const { plan: written } = input;
+    const plan = typeof written === "string" && written !== "" ? written : "it has written none down";
+    const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
     return {
-      message: `Claude Code has made a plan and asks to carry it out.\n${where}\n\n${text}`,
+      message: [...lines, ...(isWhole ? [] : [block(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",
         properties: {
           decision: {
             type: "string",
             title: "Decision",
+            description: shortened(inOneLine(plan)),
             enum: ["approve", "keep_planning"],
             enumNames: ["Approve the plan", "Keep planning"],
           },

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/error.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 import type { FormKind } from "./form-kind.ts";
 import type { FormField } from "./needs-input.ts";
-import { block, inline } from "./words.ts";
+import { block, inFewLines, inline } from "./words.ts";
 
 /** What Claude Code wants to know (AskUserQuestion): a choice for each question, and room for words of one's own. */
 
@@ -23,10 +23,10 @@ const OTHER = "Or in your own words";
 
 export const QUESTION: FormKind = {
   declined: "The user does not want to answer. Decide for yourself, or say what you need.",
-  show: ({ input }, where) => {
+  show: ({ input }, { where }) => {
     const questions = questionsIn(input);
     return {
-      message: [`Claude Code has a question.\n${where}`, ...questions.map(told)].join("\n\n"),
+      message: [...questions.map(told), where].join("\n"),
       schema: {
         type: "object",
         properties: Object.fromEntries(questions.flatMap((question, index) => fieldsFor(question, index + 1))),
@@ -56,9 +56,10 @@ function questionsIn({ questions }: Record<string, unknown>): Question[] {
   return Questions.safeParse(questions).data ?? [];
 }
 
-function told({ options, question }: Question): string {
+function told({ options, question }: Question, index: number): string {
   const choices = options.map(({ description, label }) => `  ${inline(label, 80)}: ${inline(description, 300)}`);
-  return [block(question, ROOM), ...choices].join("\n");
+  const { isWhole, lines } = inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
+  return [...lines, ...(isWhole ? [] : [block(question, ROOM)]), ...choices].join("\n");
 }
 
 function fieldsFor({ header, multiSelect, options, question }: Question, place: number): [string, FormField][] {
