@@ -72,6 +72,11 @@ export const Command = z.discriminatedUnion("kind", [
   command("delivered", z.object({ asks: z.array(Delivered) })),
   /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */
   command("pass", z.object({ requestId: z.string(), from: Rung, why: Passed.exclude(["time"]) })),
+  /** The first of two forms was filled in; with `denial` the request is denied, whatever comes of the second. */
+  command(
+    "fill",
+    z.object({ requestId: z.string(), from: Rung, filled: JsonObject, denial: z.string().exactOptional() }),
+  ),
   /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
   command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */

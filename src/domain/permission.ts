@@ -116,6 +116,10 @@ export const OpenAsk = z.object({
   deliveredAt: z.number().exactOptional(),
   /** Somebody it was with before has seen it. */
   seenBefore: z.boolean().exactOptional(),
+  /** What its person has filled in of a form that another one follows. */
+  filled: JsonObject.exactOptional(),
+  /** Its person has denied it, and is asked why: what Claude Code is told when no reason comes. Nobody may allow it now. */
+  denial: z.string().exactOptional(),
   /** What it would let happen. */
   risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */

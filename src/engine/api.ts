@@ -41,6 +41,8 @@ export interface Engine {
   answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
   /** Whom the request is with cannot or will not answer it: it goes on to the next. Where it is with another, nothing happens. */
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
+  /** Keeps what was filled in of a form that another one follows; with `denial` the request is denied from here on. */
+  fill(principal: Principal, sessionId: string, request: FillRequest): Promise<void>;
   /** Forgets an answer that was remembered, by its rule; without one all of them. Resolves with what is forgotten. */
   revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
@@ -144,6 +146,14 @@ export interface PassRequest {
   requestId: string;
   from: Rung;
   why: Exclude<Passed, "time">;
+}
+
+export interface FillRequest {
+  requestId: string;
+  from: Rung;
+  filled: JsonObject;
+  /** What Claude Code is told where no reason comes. */
+  denial?: string;
 }
 
 /**

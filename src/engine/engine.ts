@@ -9,15 +9,7 @@ import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf } from "../domain/session.ts";
-import type {
-  AdoptRequest,
-  AnswerRequest,
-  Engine,
-  OpenRequest,
-  PassRequest,
-  PromptRequest,
-  WaitRequest,
-} from "./api.ts";
+import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
 import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { answerCommand } from "./verbs/answering.ts";
@@ -213,9 +205,11 @@ class Node implements Engine {
     return z.object({ revoked: z.array(z.string()) }).parse(data).revoked;
   }
 
-  async pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void> {
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data: request });
-  }
+  pass: Engine["pass"] = async (principal, sessionId, data) =>
+    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data }));
+
+  fill: Engine["fill"] = async (principal, sessionId, data) =>
+    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "fill", data }));
 
   async delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void> {
     if (asks.length === 0) return;

@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
   inputResponse,
   PROTOCOL_VERSION_META_KEY,
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
+import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import type { LogLevel, ToolCall } from "../tools/define.ts";
+import type { Unattended } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -59,6 +62,7 @@ export function isLegacy({ mcpReq }: ServerContext): boolean {
 /** What a client of the 2025 era has said of itself, once for all its requests; later each says it again. */
 export interface Said {
   readonly capabilities: unknown;
+  readonly clientInfo: unknown;
   /** The least of the levels that it wants; undefined where it has said nothing. */
   readonly logLevel: string | undefined;
 }
@@ -66,9 +70,8 @@ export interface Said {
 /** `told` counts over all rounds of a call. */
 export function openCall(
   context: ServerContext,
-  { capabilities, logLevel }: Said,
-  round: Round,
-  told: { progress: number },
+  { capabilities, clientInfo, logLevel }: Said,
+  { round, told, unattended }: { round: Round; told: { progress: number }; unattended: Unattended },
 ): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
@@ -92,11 +95,15 @@ export function openCall(
     sent = mcpReq.log(level, data, logger).catch(() => undefined);
     await sent;
   };
+  const caller = callerOf(context);
+  const key = clientKey(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
   const call: ToolCall = {
-    ...callerOf(context),
+    ...caller,
     signal: mcpReq.signal,
     client: {
-      elicitation: takesForms(at(client, "elicitation")) && (isLegacy(context) ? "during" : "between"),
+      elicitation:
+        takesForms(at(client, "elicitation")) && !unattended.has(key) && (isLegacy(context) ? "during" : "between"),
+      noteUnattended: () => unattended.add(key),
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
@@ -112,6 +119,11 @@ export function openCall(
     await sleep(PROGRESS_LEAD_MS);
   };
   return { call, settled };
+}
+
+/** Who has no protocol session of its own is known by name: those of a principal that have the same are alike. */
+function clientKey({ principal }: Caller, { sessionId = "" }: ServerContext, clientInfo: unknown): string {
+  return [principal, sessionId, at(clientInfo, "name"), at(clientInfo, "version")].join(" ");
 }
 
 /** The levels of the protocol, the least first. */

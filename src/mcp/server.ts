@@ -62,8 +62,14 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
   }
   const tools = async () => {
     const [{ toolAnswers }, { tools: all }] = await Promise.all([import("./tools.ts"), options.offer()]);
-    // oxlint-disable-next-line typescript/no-deprecated -- in the 2025 era nothing else tells
-    return toolAnswers(all, () => ({ capabilities: server.getClientCapabilities(), logLevel }), options);
+    /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
+    const said = () => ({
+      capabilities: server.getClientCapabilities(),
+      clientInfo: server.getClientVersion(),
+      logLevel,
+    });
+    /* oxlint-enable typescript/no-deprecated */
+    return toolAnswers(all, said, options);
   };
   const resources = async () => {
     const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);

@@ -76,6 +76,8 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
+    /** Nobody reads its forms: it is shown none from now on. */
+    readonly noteUnattended?: () => void;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
     /** Given where the client has asked for log notifications: a line of what is new in the session it waits for. */

@@ -10,7 +10,7 @@ const LOOKS: Ask["risk"] = { level: "reads", why: [] };
 function formFor(toolName: string, input: Ask["input"], more: Partial<Ask> = {}) {
   const kind = toolName === "AskUserQuestion" ? "question" : "permission";
   const ask: Ask = { requestId: "r", toolUseId: "t", kind, toolName, input, ...more };
-  return formOf(ask, { cwd, title: "Build the shop" }, false);
+  return formOf(ask, { cwd, title: "Build the shop" });
 }
 
 /**

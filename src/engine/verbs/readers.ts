@@ -107,7 +107,7 @@ interface Left {
 function answeringOf(
   engine: Engine,
   { isLeft, refuseLeft }: Left,
-): Pick<Engine, "answer" | "delivered" | "pass" | "revoke"> {
+): Pick<Engine, "answer" | "delivered" | "fill" | "pass" | "revoke"> {
   return {
     answer: async (caller, id, request) => {
       await refuseLeft(caller.principal, id);
@@ -120,6 +120,10 @@ function answeringOf(
     pass: async (principal, id, request) => {
       await refuseLeft(principal, id);
       return engine.pass(principal, id, request);
+    },
+    fill: async (principal, id, request) => {
+      await refuseLeft(principal, id);
+      return engine.fill(principal, id, request);
     },
     delivered: async (principal, id, asks) => {
       if (!(await isLeft(principal, id))) await engine.delivered(principal, id, asks);
@@ -143,6 +147,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
     prompt: no,
     answer: no,
     pass: no,
+    fill: no,
     revoke: no,
     interrupt: no,
     cancel: no,
@@ -167,6 +172,7 @@ function verbsOf(engine: Engine): Engine {
     prompt: async (principal, id, request) => engine.prompt(principal, id, request),
     answer: async (caller, id, request) => engine.answer(caller, id, request),
     pass: async (principal, id, request) => engine.pass(principal, id, request),
+    fill: async (principal, id, request) => engine.fill(principal, id, request),
     revoke: async (principal, id, request) => engine.revoke(principal, id, request),
     delivered: async (principal, id, asks) => engine.delivered(principal, id, asks),
     interrupt: async (principal, id, by, promptId) => engine.interrupt(principal, id, by, promptId),

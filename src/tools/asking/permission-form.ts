@@ -2,7 +2,7 @@ import { z } from "zod";
 import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
 import type { Ask } from "../../domain/permission.ts";
-import { REASON_MOST, type FormKind } from "./form-kind.ts";
+import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
 import { fieldText, subjectOf } from "./subject.ts";
 import { fitsInLine, harmless, inline, type Room } from "./words.ts";
 
@@ -29,16 +29,19 @@ export const PERMISSION: FormKind = {
             enum: ["allow", "deny", "allow_for_session"],
             enumNames: ["Allow once", "Deny", lasting(ask)],
           },
-          message: {
-            type: "string",
-            title: "Why not",
-            description: "With deny: what Claude Code is told. May be left empty.",
-            maxLength: REASON_MOST,
-          },
         },
         required: ["decision"],
       },
     };
+  },
+  begun(_, content) {
+    const filled = Filled.safeParse(content).data;
+    if (filled?.decision !== "deny" || filled.message?.trim()) return undefined;
+    return { filled: { decision: "deny" }, denial: PERMISSION.declined };
+  },
+  showSecond(ask, { cwd, where }) {
+    const head = ["Denied. Claude Code asked:", ...subjectOf(ask, cwd).lines, where].join("\n");
+    return reasonForm(head, "message", "Why not");
   },
   read(_, content) {
     const filled = Filled.safeParse(content).data;

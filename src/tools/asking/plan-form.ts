@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { REASON_MOST, type FormKind } from "./form-kind.ts";
+import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
 import { block, inFewLines, inOneLine, shortened } from "./words.ts";
 
 /** Is the plan good? */
@@ -17,8 +17,9 @@ export const PLAN: FormKind = {
     const { plan: written } = input;
     const plan = typeof written === "string" && written !== "" ? written : "it has written none down";
     const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
+    const isTold = isWhole && !plan.includes("\n");
     return {
-      message: [...lines, ...(isWhole ? [] : [block(plan, ROOM), ""]), where].join("\n"),
+      message: [...lines, ...(isTold ? [] : [block(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -29,17 +30,18 @@ export const PLAN: FormKind = {
             enum: ["approve", "keep_planning"],
             enumNames: ["Approve the plan", "Keep planning"],
           },
-          feedback: {
-            type: "string",
-            title: "What should be different",
-            description: "With keep planning: what Claude Code is told. May be left empty.",
-            maxLength: REASON_MOST,
-          },
         },
         required: ["decision"],
       },
     };
   },
+  begun(_, content) {
+    const filled = Filled.safeParse(content).data;
+    if (filled?.decision !== "keep_planning" || filled.feedback?.trim()) return undefined;
+    return { filled: { decision: "keep_planning" }, denial: PLAN.declined };
+  },
+  showSecond: (_, { where }) =>
+    reasonForm(`The plan is not carried out.\n${where}`, "feedback", "What should be different"),
   read(_, content) {
     const filled = Filled.safeParse(content).data;
     if (!filled) return undefined;

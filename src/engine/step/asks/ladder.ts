@@ -54,6 +54,7 @@ export function giveTo(draft: Draft, ask: OpenAsk, rung: Rung): void {
   askClockOf(ask).rungMs = 0;
   if (ask.deliveredAt !== undefined) ask.seenBefore = true;
   delete ask.deliveredAt;
+  delete ask.filled;
   setTimes(draft, ask);
 }
 
@@ -72,6 +73,15 @@ export function setTimes(draft: Draft, ask: OpenAsk): void {
   clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
   ask.rungEndsAt = shownTime(ask.rungEndsAt, at + clock.rungLeftMs);
   ask.expiresAt = shownTime(ask.expiresAt, at + clock.leftMs);
+}
+
+/** The rung has no longer than this from here on. */
+export function endWithin(draft: Draft, ask: OpenAsk, ms: number): void {
+  const clock = askClockOf(ask);
+  clock.rungLeftMs = Math.min(clock.rungLeftMs, ms);
+  clock.leftMs = Math.min(clock.leftMs, clock.rungLeftMs);
+  ask.rungEndsAt = shownTime(ask.rungEndsAt, draft.at + clock.rungLeftMs);
+  ask.expiresAt = shownTime(ask.expiresAt, draft.at + clock.leftMs);
 }
 
 function callersTime(draft: Draft, ask: OpenAsk): number {
@@ -119,6 +129,8 @@ export function whyNotBy(
   { asCaller, by, decides, decision }: Answering,
 ): Refusal | undefined {
   const { ladder } = draft.policy;
+  if (ask.denial !== undefined && decision.behavior === "allow")
+    return denied("The user has denied it, and is asked why.");
   const rung = RUNGS.find((each) => each === by);
   if (rung === undefined) return undefined;
   if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);
