@@ -141,7 +141,7 @@ export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
 export const SessionOptions = z.strictObject({
   cwd: z.string().min(1).describe("working directory. Default: the server's"),
-  allowedTools: names.exactOptional().describe('tools that run unasked, e.g. ["Read","Bash(git *)"]. Default: []'),
+  allowedTools: names.exactOptional().describe("tools that run unasked, e.g. Read, Bash(git *). Default: []"),
   disallowedTools: names.exactOptional().describe("tools never run, whatever is approved. Default: []"),
   maxTurns: z
     .number()
@@ -161,7 +161,7 @@ export const SessionOptions = z.strictObject({
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms until an unanswered request is denied. Default: 60000 from when you first see it"),
+    .describe("ms until an unanswered request is denied. Default: 60000 from first sight"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

@@ -45,17 +45,12 @@ const Input = z.strictObject({
     .int()
     .min(1)
     .exactOptional()
-    .describe("read this event whole, in pages: offset, limit (characters). Default: none"),
+    .describe("read this event whole, by offset, limit (characters). Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
   requestId: z.string().min(1).max(200).exactOptional().describe("from actions[], to respond"),
   decision: z.enum(["allow", "deny", "allow_for_session"]).exactOptional().describe("for respond_permission"),
-  denyMessage: z
-    .string()
-    .min(1)
-    .max(20_000)
-    .exactOptional()
-    .describe("with deny: tells Claude Code why. Default: none"),
+  denyMessage: z.string().min(1).max(20_000).exactOptional().describe("with deny: why. Default: none"),
   interrupt: z.boolean().exactOptional().describe("with deny: also end the turn. Default: false"),
   permissionOptions: z
     .strictObject({
@@ -69,13 +64,22 @@ type Input = z.infer<typeof Input>;
 
 /** Whole schemas of these would be a third of all that is listed; what is wrong in one is told by name. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
-  sessions: { type: "array", items: { type: "object" }, description: "several: [{sessionId, cursor}]. Default: none" },
-  pollOptions: { type: "object", description: "{includeTools: true} lists Claude Code's tools. Default: {}" },
+  sessions: {
+    type: "array",
+    items: { type: "object", properties: {} },
+    description: "several: [{sessionId, cursor}]. Default: none",
+  },
+  pollOptions: {
+    type: "object",
+    properties: {},
+    description: "{includeTools: true} lists Claude Code's tools. Default: {}",
+  },
   permissionOptions: {
     type: "object",
+    properties: {},
     description: "with allow: updatedInput, updatedPermissions (of suggestions). Default: {}",
   },
-  answers: { type: "object", description: "for answer_question: {question: label, [labels] or text}" },
+  answers: { type: "object", properties: {}, description: "for answer_question: {question: label, [labels] or text}" },
 };
 
 /** The fields that make an answer to a request; a poll that has one was meant to be an answer. */

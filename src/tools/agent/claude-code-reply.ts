@@ -23,9 +23,7 @@ const Input = z.strictObject({
   sessionId: SessionId,
   prompt: Prompt,
   attachments: Attachments,
-  whenBusy: WhenBusy.exactOptional().describe(
-    "while a turn runs: reject, queue behind it, or steer it. Default: reject",
-  ),
+  whenBusy: WhenBusy.exactOptional().describe("while a turn runs. Default: reject"),
   forkSession: z.boolean().exactOptional().describe("go on in a copy with an id of its own. Default: false"),
   resumeSessionAt: z.string().max(100).exactOptional().describe("forget what came after this message. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
@@ -51,9 +49,13 @@ export const claudeCodeReply = defineTool({
   input: Input,
   unlisted: Object.keys(flat),
   advertised: {
-    attachments: ADVERTISED_ATTACHMENTS,
+    // What claude_code says of these is not said again.
+    prompt: { type: "string" },
+    idempotencyKey: { type: "string", description: "as of claude_code. Default: none" },
+    attachments: { ...ADVERTISED_ATTACHMENTS, description: "as of claude_code. Default: []" },
     diskResumeConfig: {
       type: "object",
+      properties: {},
       description: "options of claude_code, for a session from disk. Default: {}",
     },
   },
