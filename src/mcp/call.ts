@@ -112,6 +112,7 @@ export function openCall(
     },
     resumeState: round.state,
     inputResponses: round.answers,
+    answeredAt: Date.now(),
   };
   const settled = async (): Promise<void> => {
     if (!sent) return;

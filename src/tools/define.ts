@@ -87,8 +87,10 @@ export interface ToolCall extends Caller {
   };
   /** What the round before of this call has left behind; of this server and this principal, but not surely of this tool. */
   readonly resumeState: unknown;
-  /** What came of its forms, by key. */
+  /** What came of its forms, by key, */
   readonly inputResponses: Readonly<Record<string, FormAnswer>>;
+  /** and when, ms since the epoch; without it now. */
+  readonly answeredAt?: number;
 }
 
 /** What a handler comes to: an answer, or forms, after which the call comes back. */

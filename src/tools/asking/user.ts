@@ -72,13 +72,15 @@ interface ShownForm {
 }
 
 export async function takeForm(view: SessionView, shown: ShownForm, answer: FormAnswer, asker: Asker): Promise<Taken> {
+  const { call, deps } = asker;
+  const { answeredAt = deps.now() } = call;
   const { requestId, second } = shown;
   const { state } = await view.record();
   const open = state.asks.find((each) => each.requestId === requestId);
   const asked = open && (await readAsked(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
-  const isUnread = answer.action === "decline" && !second && asker.deps.now() - shown.at < READ_MS;
+  const isUnread = answer.action === "decline" && !second && answeredAt - shown.at < READ_MS;
   const filled = second ? open.filled : undefined;
   const decided = isUnread ? "unattended" : decidedBy(asked.ask, answer, { filled, last: shown.last });
   if (decided === "unclear" && !shown.again) return decided;
