@@ -14,7 +14,7 @@ import { createMasker, type Masker } from "./log/mask.ts";
 import { followingOf, onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
-import { createStates } from "./mcp/states.ts";
+import { createStates, Unattended } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
 import { realPathOf } from "./security/paths.ts";
 import { waitLimits } from "./tools/arguments/wait-limits.ts";
@@ -185,6 +185,7 @@ function serverOptionsOf(
     info,
     limits: { maxWaitMs: config.maxWaitMs },
     states: createStates(),
+    unattended: new Unattended(),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
     logs: given.toolNames.some((name) => tells(name)),
   };

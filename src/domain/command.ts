@@ -74,6 +74,11 @@ export const Command = z.discriminatedUnion("kind", [
   command("pass", z.object({ requestId: z.string(), from: Rung, why: Passed.exclude(["time"]) })),
   /** Whoever decides needs longer: the request stays open for more time, with whom it is. */
   command("extend", z.object({ requestId: z.string() })),
+  /** The first of two forms was filled in; with `denial` the request is denied, whatever comes of the second. */
+  command(
+    "fill",
+    z.object({ requestId: z.string(), from: Rung, filled: JsonObject, denial: z.string().exactOptional() }),
+  ),
   /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
   command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),
   /** What becomes of the prompts that are held: they run, or they are dropped. */

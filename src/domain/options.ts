@@ -161,7 +161,7 @@ export const SessionOptions = z.strictObject({
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms a request may go unanswered. Default: 60000, from when you see it"),
+    .describe("ms a request may go unanswered. Default: 60000 once seen"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

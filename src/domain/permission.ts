@@ -118,6 +118,10 @@ export const OpenAsk = z.object({
   seenBefore: z.boolean().exactOptional(),
   /** Its time was extended: it is shortened by nothing as long as it is with the same rung. */
   extended: z.boolean().exactOptional(),
+  /** What its person has filled in of a form that another one follows. */
+  filled: JsonObject.exactOptional(),
+  /** Its person has denied it, and is asked why: what Claude Code is told when no reason comes. Nobody may allow it now. */
+  denial: z.string().exactOptional(),
   /** What it would let happen. */
   risk: z.enum(RISK_LEVELS).exactOptional(),
   /** True once the input was shown uncut; until then `updatedInput` is refused. */

@@ -43,6 +43,8 @@ export interface Engine {
   pass(principal: Principal, sessionId: string, request: PassRequest): Promise<void>;
   /** Keeps the request open for more time, with whom it is. Throws as `answer` does. */
   extend(principal: Principal, sessionId: string, requestId: string): Promise<void>;
+  /** Keeps what was filled in of a form that another one follows; with `denial` the request is denied from here on. */
+  fill(principal: Principal, sessionId: string, request: FillRequest): Promise<void>;
   /** Forgets an answer that was remembered, by its rule; without one all of them. Resolves with what is forgotten. */
   revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
@@ -146,6 +148,14 @@ export interface PassRequest {
   requestId: string;
   from: Rung;
   why: Exclude<Passed, "time">;
+}
+
+export interface FillRequest {
+  requestId: string;
+  from: Rung;
+  filled: JsonObject;
+  /** What Claude Code is told where no reason comes. */
+  denial?: string;
 }
 
 /**

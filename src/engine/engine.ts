@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Bound } from "../domain/approvals/risk.ts";
-import type { Command, CommandOf, CommandReply, Delivered } from "../domain/command.ts";
+import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -205,9 +205,11 @@ class Node implements Engine {
     return z.object({ revoked: z.array(z.string()) }).parse(data).revoked;
   }
 
-  async pass(principal: Principal, sessionId: string, request: CommandOf<"pass">["data"]): Promise<void> {
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data: request });
-  }
+  pass: Engine["pass"] = async (principal, sessionId, data) =>
+    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "pass", data }));
+
+  fill: Engine["fill"] = async (principal, sessionId, data) =>
+    void (await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "fill", data }));
 
   async extend(principal: Principal, sessionId: string, requestId: string): Promise<void> {
     const command: Command = { id: randomUUID(), principal, kind: "extend", data: { requestId } };

@@ -7,9 +7,11 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
+import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
+import type { Unattended } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -62,23 +64,26 @@ export function isLegacy({ mcpReq }: ServerContext): boolean {
 export interface Said {
   readonly capabilities: unknown;
   /** As it introduces itself. */
-  readonly client?: unknown;
+  readonly clientInfo: unknown;
   /** The least of the levels that it wants; undefined where it has said nothing. */
   readonly logLevel: string | undefined;
 }
 
 /** How long calls of this client may block. */
-export function limitsOf({ mcpReq }: ServerContext, { client }: Pick<Said, "client">, setMs?: number): ToolLimits {
-  const name = at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? client, "name");
+export function limitsOf(
+  { mcpReq }: ServerContext,
+  { clientInfo }: Pick<Said, "clientInfo">,
+  setMs?: number,
+): ToolLimits {
+  const name = at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name");
   return waitLimits(setMs, typeof name === "string" ? name : undefined);
 }
 
 /** `told` counts over all rounds of a call. */
 export function openCall(
   context: ServerContext,
-  { capabilities, logLevel }: Pick<Said, "capabilities" | "logLevel">,
-  round: Round,
-  told: { progress: number },
+  { capabilities, clientInfo, logLevel }: Said,
+  { round, told, unattended }: { round: Round; told: { progress: number }; unattended: Unattended },
 ): OpenedCall {
   const { mcpReq } = context;
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
@@ -102,11 +107,15 @@ export function openCall(
     sent = mcpReq.log(level, data, logger).catch(() => undefined);
     await sent;
   };
+  const caller = callerOf(context);
+  const key = clientKey(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
   const call: ToolCall = {
-    ...callerOf(context),
+    ...caller,
     signal: mcpReq.signal,
     client: {
-      elicitation: takesForms(at(client, "elicitation")) && (isLegacy(context) ? "during" : "between"),
+      elicitation:
+        takesForms(at(client, "elicitation")) && !unattended.has(key) && (isLegacy(context) ? "during" : "between"),
+      noteUnattended: () => unattended.add(key),
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
@@ -115,6 +124,7 @@ export function openCall(
     },
     resumeState: round.state,
     inputResponses: round.answers,
+    answeredAt: Date.now(),
   };
   const settled = async (): Promise<void> => {
     if (!sent) return;
@@ -122,6 +132,11 @@ export function openCall(
     await sleep(PROGRESS_LEAD_MS);
   };
   return { call, settled };
+}
+
+/** Who has no protocol session of its own is known by name: those of a principal that have the same are alike. */
+function clientKey({ principal }: Caller, { sessionId = "" }: ServerContext, clientInfo: unknown): string {
+  return [principal, sessionId, at(clientInfo, "name"), at(clientInfo, "version")].join(" ");
 }
 
 /** The levels of the protocol, the least first. */

@@ -4,7 +4,7 @@ import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import type { Prompt } from "../tools/prompts/define.ts";
 import type { Library } from "../tools/resources/define.ts";
-import type { States } from "./states.ts";
+import type { States, Unattended } from "./states.ts";
 import type { Following } from "./watch/subscriptions.ts";
 
 /** What a client is served with, whatever it is connected by. */
@@ -32,6 +32,8 @@ export interface ServerOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };
   /** What calls that end with a form leave with their clients. */
   readonly states: States;
+  /** Which of them show forms to nobody. */
+  readonly unattended: Unattended;
   /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;
   /** Given where what is begun is a task for clients that know such. */

@@ -37,7 +37,7 @@ const SCOPE: Scope = "read";
 /** Answers for what can be read. */
 export function resourceAnswers(
   library: Library,
-  saidByClient: () => Pick<Said, "client">,
+  saidByClient: () => Pick<Said, "clientInfo">,
   options: ResourceOptions,
 ): ResourceAnswers {
   const { documents, pages } = library;

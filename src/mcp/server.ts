@@ -61,7 +61,11 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
     });
   }
   /* oxlint-disable typescript/no-deprecated -- in the 2025 era nothing else tells */
-  const said = () => ({ capabilities: server.getClientCapabilities(), client: server.getClientVersion(), logLevel });
+  const said = () => ({
+    capabilities: server.getClientCapabilities(),
+    clientInfo: server.getClientVersion(),
+    logLevel,
+  });
   /* oxlint-enable typescript/no-deprecated */
   const tools = async () => {
     const [{ toolAnswers }, { tools: all }] = await Promise.all([import("./tools.ts"), options.offer()]);

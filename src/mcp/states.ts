@@ -19,3 +19,21 @@ export function createStates(): States {
     bind: (context) => callerOf(context).principal,
   });
 }
+
+/** The most clients that are remembered; the oldest is forgotten then, and asked once more. */
+const CLIENTS_MOST = 1_000;
+
+/** Clients of this process whose forms nobody reads: a program of theirs declines each at once. */
+export class Unattended {
+  readonly #clients = new Set<string>();
+
+  has(client: string): boolean {
+    return this.#clients.has(client);
+  }
+
+  add(client: string): void {
+    const [oldest] = this.#clients;
+    if (oldest !== undefined && this.#clients.size >= CLIENTS_MOST) this.#clients.delete(oldest);
+    this.#clients.add(client);
+  }
+}

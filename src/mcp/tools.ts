@@ -40,7 +40,7 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
       let round = roundOf(context);
       const told = { progress: 0 };
       for (;;) {
-        const { call, settled } = openCall(context, saidByClient(), round, told);
+        const { call, settled } = openCall(context, saidByClient(), { round, told, unattended: options.unattended });
         const reply = await withDeps(options, async (deps) => runTool(tool, args, call, { ...deps, limits }));
         await settled();
         if (!("needsInput" in reply)) return { ...resultOf(reply), ...taskOf(reply, options) };

@@ -81,6 +81,8 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
+    /** Nobody reads its forms: it is shown none from now on. */
+    readonly noteUnattended?: () => void;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
     /** Given where the client has asked for log notifications: a line of what is new in the session it waits for. */
@@ -90,8 +92,10 @@ export interface ToolCall extends Caller {
   };
   /** What the round before of this call has left behind; of this server and this principal, but not surely of this tool. */
   readonly resumeState: unknown;
-  /** What came of its forms, by key. */
+  /** What came of its forms, by key, */
   readonly inputResponses: Readonly<Record<string, FormAnswer>>;
+  /** and when, ms since the epoch; without it now. */
+  readonly answeredAt?: number;
 }
 
 /** What a handler comes to: an answer, or forms, after which the call comes back. */

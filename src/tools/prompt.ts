@@ -18,7 +18,7 @@ export const IdempotencyKey = z
   .min(1)
   .max(200)
   .exactOptional()
-  .describe("a retry with the same key is a no-op. Default: none");
+  .describe("retries with it do nothing. Default: none");
 
 /** What one request to the model may hold. */
 const IMAGES_MAX = 20;
@@ -29,9 +29,10 @@ export const Attachments = z
   .exactOptional()
   .describe("images: {path} or {data, mediaType}. Default: []");
 
-/** The two forms would be listed twice, at length. */
+/** The two forms would be listed twice, at length; some clients refuse an array without `items`. */
 export const ADVERTISED_ATTACHMENTS: JsonObject = {
   type: "array",
+  items: { type: "object", properties: {} },
   description: "images: {path} or {data: base64, mediaType}. Default: []",
 };
 

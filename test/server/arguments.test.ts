@@ -29,7 +29,6 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["prompt", ...start({ prompt: 5 })],
     ["prompt", ...start({ prompt: null })],
     ["cwd", ...start({ cwd: "/does/not/exist" })],
-    ["cwd", ...start({ cwd: "" })],
     ["cwd", ...start({ cwd: ["/tmp"] })],
     ["maxTurns", ...start({ maxTurns: 0 })],
     ["maxTurns", ...start({ maxTurns: -1 })],
@@ -42,9 +41,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     ["permissionRequestTimeoutMs", ...start({ permissionRequestTimeoutMs: -5 })],
     ["allowedTools", ...start({ allowedTools: "Bash" })],
     ["allowedTools", ...start({ allowedTools: [1] })],
-    ["model", ...start({ model: "" })],
     ["systemPrompt", ...start({ systemPrompt: { type: "preset", preset: "other" } })],
-    ["idempotencyKey", ...start({ idempotencyKey: "" })],
     ["promt", ...start({ promt: "x" })],
     ["advanced.thinkng", ...start({ advanced: { thinkng: { type: "adaptive" } } })],
     ["advanced.thinking", ...start({ advanced: { thinking: { type: "often" } } })],
@@ -107,6 +104,11 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       code: "INVALID_ARGUMENT",
       text: expect.stringMatching(/cwd.*is a file/) as string,
     });
+  });
+
+  it("is not what a model in strict mode sends for what it does not mean: null, or an empty text", async () => {
+    const args = { action: "list", status: null, cwd: "", text: "", limit: null, includeSensitive: null };
+    expect(await server.call("claude_code_session", args)).toMatchObject({ sessions: [] });
   });
 
   it("a misspelt key is told what was probably meant", async () => {

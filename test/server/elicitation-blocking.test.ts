@@ -73,14 +73,14 @@ describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
     const cwd = world.folder();
     const [allowed, refused] = ["a", "b"].map((name) => join(cwd, name)) as [string, string];
     const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
-    const answers = [{ decision: "allow" }, { decision: "deny", message: "Not there." }, { answer1: "Small" }];
+    const answers = [{ decision: "allow" }, { decision: "deny" }, { message: "Not there." }, { answer1: "Small" }];
     somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
     const prompt = calling([writing(allowed), writing(refused), question]);
     const answer = await stream(server, tool, { prompt, cwd, ...asks(tool) });
     expect(answer.data).toMatchObject({ status: "done" });
     expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
-    expect(somebody.seen).toHaveLength(3);
-    expect(somebody.seen[0]?.message).toContain(allowed);
+    expect(somebody.seen).toHaveLength(4);
+    expect(somebody.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
     expect(JSON.stringify(answer.logs)).toContain("Not there.");
     isWhole(tool, answer);
     expect(await decided(answer)).toEqual([

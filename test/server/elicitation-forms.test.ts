@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -6,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { namedUsers } from "./named-users.ts";
 import { told } from "./one-turn.ts";
 import { callOnce } from "./outer-claude.ts";
-import { calling, filled, Somebody, writing } from "./somebody.ts";
+import { calling, decisions, filled, Somebody, writing } from "./somebody.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;
@@ -23,7 +24,7 @@ describe("a form", () => {
     const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
     const other = await server.call("claude_code", { prompt: asking, cwd });
-    somebody.does = filled({ decision: "deny" });
+    somebody.does = filled({ decision: "deny", message: "Not there." });
     const sessions = [one, other].map(({ sessionId }) => ({ sessionId }));
     const several = await server.call("claude_code_check", { action: "poll", sessions, waitMs: 40_000 });
     expect(several).toMatchObject({ sessions: [{ status: "running" }, { status: "idle" }] });
@@ -86,6 +87,43 @@ describe("a form", () => {
       await client.close();
     }
   });
+});
+
+describe.each(["modern", "legacy"] as const)("a %s client that declines each form at once, for nobody", (client) => {
+  // On a machine under load its answer can come later than those 300 ms.
+  const options = { retry: 3 };
+  it(
+    "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",
+    options,
+    async () => {
+      const somebody = new Somebody();
+      somebody.does = () => ({ action: "decline" });
+      const server = await world.server({ client, person: somebody.person });
+      const cwd = world.folder();
+      const files = ["a", "b", "c"].map((name) => join(cwd, name));
+      const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
+      let asked = await server.call("claude_code", begin);
+      const { sessionId } = asked;
+      for (let allowed = 0; allowed < 2; allowed += 1) {
+        expect(asked).toMatchObject({ status: "waiting_permission" });
+        const { actions } = await server.news(sessionId);
+        expect(actions).toHaveLength(1);
+        expect(actions[0]).not.toHaveProperty("waitsFor");
+        const allow = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
+        asked = await server.call("claude_code_check", { ...allow, waitMs: 40_000 });
+      }
+      expect(asked).toMatchObject({ result: { result: "Over." } });
+      const reply = { sessionId, prompt: calling([writing(files[2]!)]), waitMs: 40_000 };
+      expect(await server.call("claude_code_reply", reply)).toMatchObject({ status: "waiting_permission" });
+      expect(somebody.seen).toHaveLength(1);
+      expect(files.map((file) => existsSync(file))).toEqual([true, true, false]);
+      expect(decisions(await told(server, sessionId))).toEqual([
+        ["allow", "caller"],
+        ["allow", "caller"],
+      ]);
+      await server.close();
+    },
+  );
 });
 
 describe("claude -p, whose forms are closed at once", () => {

@@ -7,7 +7,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { CLIENT_KINDS, type ClientKind, type Connection } from "./connection.ts";
 import type { HttpServer } from "./http-server.ts";
 import { told } from "./one-turn.ts";
-import { calling, decisions, filled, Somebody, writing } from "./somebody.ts";
+import { calling, decisions, declined, filled, Somebody, writing } from "./somebody.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;
@@ -39,18 +39,23 @@ describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
     const files = ["a", "b", "c"].map((name) => join(cwd, name));
     const answers = [
       { action: "accept", content: { decision: "allow" } },
-      { action: "accept", content: { decision: "deny", message: "Not there, please." } },
-      { action: "decline" },
+      { action: "accept", content: { decision: "deny" } },
+      { action: "accept", content: { message: "Not there, please." } },
     ] as const;
-    somebody.does = () => ({ ...answers[somebody.seen.length - 1]! });
+    somebody.does = (form, signal) => {
+      const answer = answers[somebody.seen.length - 1];
+      return answer ? { ...answer } : declined(form, signal);
+    };
     const prompt = calling(files.map(writing));
     const answer = await client.call("claude_code", { prompt, cwd, waitMs: 40_000, title: "Write it down" });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over.", isError: false } });
     expect(files.map((file) => existsSync(file))).toEqual([true, false, false]);
     expect(readFileSync(files[0]!, "utf8")).toBe("hello");
-    expect(somebody.seen).toHaveLength(3);
-    const [form] = somebody.seen;
-    for (const part of ["write a file (Write)", files[0]!, "hello", "Write it down", cwd]) {
+    const fields = somebody.seen.map(({ properties }) => Object.keys(properties));
+    expect(fields).toEqual([["decision"], ["decision"], ["message"], ["decision"]]);
+    const [form, , why] = somebody.seen;
+    expect(why?.message).toMatch(/^Denied\. Claude Code asked:\nWrite b/);
+    for (const part of ["Write a (1 line)", "Risk: ", "hello", "Write it down", cwd]) {
       expect(form?.message).toContain(part);
     }
     expect(form?.properties["decision"]?.enum).toEqual(["allow", "deny", "allow_for_session"]);
@@ -119,16 +124,23 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
   });
 
   it("answers questions, by a choice or in words, and is asked once more when one is left out", async () => {
-    const answers = [{ answer1: "Fast" }, { other1: "Neither: write it", answer2: ["Server", "Client"] }];
+    const own = "In my own words";
+    const answers = [
+      { answer1: "Fast" },
+      { answer1: own, answer2: ["Server", "Client"] },
+      { other1: "Neither: write it" },
+    ];
     somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
     const prompt = calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]);
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over." } });
-    expect(somebody.seen).toHaveLength(2);
-    const [first, second] = somebody.seen;
-    expect(first?.properties["answer1"]?.enum).toEqual(["Fast", "Small"]);
-    expect(first?.properties["answer2"]?.items?.enum).toEqual(["Server", "Client"]);
+    const fields = somebody.seen.map(({ properties }) => Object.keys(properties));
+    expect(fields).toEqual([["answer1", "answer2"], ["answer1", "answer2"], ["other1"]]);
+    const [first, second, words] = somebody.seen;
+    expect(first?.properties["answer1"]?.enum).toEqual(["Fast", "Small", own]);
+    expect(first?.properties["answer2"]?.items?.enum).toEqual(["Server", "Client", own]);
     expect(second?.message).toContain("The answer was not complete.");
+    expect(words?.message).toContain("Which library?");
     const { events } = await told(client, answer.sessionId);
     for (const said of ["Neither: write it", "Server", "Client"]) expect(JSON.stringify(events)).toContain(said);
   });
@@ -141,16 +153,15 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
     const plan = "# Plan\n\n1. Read everything.\n2. Change one line.";
     const show = { name: "ExitPlanMode", input: {} };
     const prompt = calling([{ name: "Write", input: { file_path: file, content: plan } }, show, show]);
-    const answers = [{ decision: "keep_planning", feedback: "The tests are missing." }, { decision: "approve" }];
+    const feedback = "The tests are missing.";
+    const answers = [{ decision: "keep_planning" }, { feedback }, { decision: "approve" }];
     somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
     const answer = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over.", isError: false } });
-    expect(somebody.seen.map(({ properties }) => properties["decision"]?.enum)).toEqual([
-      ["approve", "keep_planning"],
-      ["approve", "keep_planning"],
-    ]);
+    const fields = somebody.seen.map(({ properties }) => properties["decision"]?.enum ?? Object.keys(properties));
+    expect(fields).toEqual([["approve", "keep_planning"], ["feedback"], ["approve", "keep_planning"]]);
     expect(somebody.seen[0]?.message).toContain("2. Change one line.");
-    expect(JSON.stringify((await told(client, sessionId)).events)).toContain("The tests are missing.");
+    expect(JSON.stringify((await told(client, sessionId)).events)).toContain(feedback);
   });
 
   it("is slower than another client: the form comes to nothing, the call goes on, and nothing is answered twice", async () => {

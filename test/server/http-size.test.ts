@@ -55,7 +55,7 @@ describe("a request of many parts", () => {
 
   it("is read as far as it may go: of 9,000 wrong values twenty are looked at", async () => {
     const { text } = await send(call("claude_code_session", keys(9_000)));
-    expect(text).toContain("And more than 17 others.");
+    expect(text).toContain("And others.");
   });
 });
 

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Person, SeenForm } from "./connection.ts";
 
@@ -16,6 +18,12 @@ export class Somebody {
 export const filled =
   (content: Record<string, string | string[]>): Person =>
   () => ({ action: "accept", content });
+
+/** Nobody is so quick who has read the form. */
+export const declined: Person = async () => {
+  await sleep(400);
+  return { action: "decline" };
+};
 
 export const writing = (file: string) => ({ name: "Write", input: { file_path: file, content: "hello" } });
 export const decisions = ({ events }: Answer) =>

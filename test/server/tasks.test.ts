@@ -46,11 +46,11 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(JSON.parse(modelImmediateResponse)).toMatchObject({ sessionId, status: "running" });
     expect(task.ttlMs).toBe(30 * 86_400_000);
     const keys: string[] = [];
-    for (const content of [{ decision: "allow" }, { decision: "deny", message: "Not there, please." }]) {
+    for (const content of [{ decision: "allow" }, { decision: "deny" }, { message: "Not there, please." }]) {
       const asked = await client.until(task, "input_required");
       expect(asked).toMatchObject({ resultType: "complete", statusMessage: expect.stringContaining("waiting for a") });
       const [[key, form] = ["", undefined]] = Object.entries(asked.inputRequests ?? {});
-      expect(form?.params.message).toContain("write a file (Write)");
+      expect(form?.params.message).toMatch(/^(Denied\. .*\n)?Write [ab] \(1 line\)/);
       keys.push(key);
       const inputResponses = { [key]: accept(content) };
       const taken = await client.result("tasks/update", { taskId: task.taskId, inputResponses });
@@ -62,7 +62,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(JSON.parse(done.result?.content[0]?.text ?? "")).toEqual(done.result?.structuredContent);
     expect(files.map((file) => existsSync(file))).toEqual([true, false]);
     expect(readFileSync(files[0]!, "utf8")).toBe("hello");
-    expect(new Set(keys).size).toBe(2);
+    expect(new Set(keys).size).toBe(3);
     expect(keys.every((key) => /^perm_./.test(key))).toBe(true);
     const whole = { action: "poll", sessionId, responseMode: "delta_compact", maxBytes: 262_144 };
     const told = JSON.stringify(await client.call("claude_code_check", whole));

@@ -34,7 +34,7 @@ async function opened(): Promise<Wire> {
 }
 
 interface Called {
-  client: { log?: unknown; news?: unknown };
+  client: { log?: unknown; news?: unknown; noteUnattended?: unknown };
 }
 
 describe("the end of a connection", () => {
@@ -185,7 +185,7 @@ describe("what a client can take", () => {
     const probe = {
       ...first!,
       name: "probe",
-      invoke: (_raw: unknown, { client: { log, news, ...abilities } }: Called) => {
+      invoke: (_raw: unknown, { client: { log, news, noteUnattended: _unattended, ...abilities } }: Called) => {
         seen.push({ ...abilities, log: log !== undefined, news: news !== undefined });
         return Promise.resolve({ answer: {} });
       },

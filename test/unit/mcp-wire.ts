@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
 import { followingOf, onceReady } from "../../src/mcp/options.ts";
-import { createStates } from "../../src/mcp/states.ts";
+import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
@@ -64,6 +64,7 @@ export class Wire {
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
       states: createStates(),
+      unattended: new Unattended(),
       tasks: undefined,
       info: { name: "claude-code-mcp", version: "1.2.3" },
       onClose: () => {

@@ -142,6 +142,13 @@ const COMMANDS = {
   "allow, by the console": said("answer", { ...A1, decision: ALLOW, by: "console" }),
   "user unreachable": said("pass", { requestId: "a1", from: "user", why: "unreachable" }),
   "user dismisses": said("pass", { requestId: "a1", from: "user", why: "dismissed" }),
+  "user unattended": said("pass", { requestId: "a1", from: "user", why: "unattended" }),
+  "user denies, to say why": said("fill", {
+    requestId: "a1",
+    from: "user",
+    filled: { decision: "deny" },
+    denial: "no",
+  }),
   "caller unreachable": said("pass", { requestId: "a1", from: "caller", why: "unreachable" }),
   "delivered to the user": said("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
   "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),

@@ -11,10 +11,12 @@ export const LADDER_ROWS: Partial<Record<StateName, [InputName, told: string, Se
     ["user unreachable", "request.passed(user caller unreachable) ok", "waiting_permission"],
     ["user dismisses", "request.passed(user caller dismissed) ok", "waiting_permission"],
     ["caller unreachable", "ok", "waiting_permission"],
+    ["user denies, to say why", "ok", "waiting_permission"],
     ["tick when due", "request.passed(user caller time)", "waiting_permission"],
   ],
   "asking the user, seen": [
     ["user unreachable", "ok", "waiting_permission"],
+    ["user unattended", "request.passed(user caller unattended) ok", "waiting_permission"],
     ["user dismisses", "request.passed(user caller dismissed) ok", "waiting_permission"],
     ["tick when due", "request.passed(user caller time)", "waiting_permission"],
   ],

@@ -73,6 +73,33 @@ describe("the ladder", () => {
     expect(walk.state.asks[1]?.rung).toBe("user");
   });
 
+  it("asks a user no more whose client declines for nobody, until the next prompt", () => {
+    const walk = asking().hear({ type: "asked", ask: askOf("a2") });
+    walk.command("pass", { requestId: "a1", from: "user", why: "unattended" });
+    expect(walk.state.asks.map(({ rung }) => rung)).toEqual(["webhook", "webhook"]);
+    expect(walk.hear({ type: "asked", ask: askOf("a3") }).state.asks[2]?.rung).toBe("webhook");
+    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", ask: askOf("a4") });
+    expect(walk.state.asks[3]?.rung).toBe("user");
+  });
+
+  it("keeps a denial whose reason is still asked: nobody allows it, it goes to nobody, and holds without the reason", () => {
+    const denied = () =>
+      asking()
+        .later(10)
+        .command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] })
+        .command("fill", { requestId: "a1", from: "user", filled: { decision: "deny" }, denial: "no" });
+    const told = "permission.answered(deny user) answer:deny";
+    for (const by of ["user", "console", "caller"] as const) {
+      expect(answer(denied(), by, ALLOW).told).toBe("PERMISSION_DENIED");
+    }
+    expect(answer(denied(), "user", DENY).told).toBe(`${told} ok`);
+    expect(denied().command("pass", { requestId: "a1", from: "user", why: "dismissed" }).told).toBe(`${told} ok`);
+    const left = denied();
+    expect(seconds(open(left)?.expiresAt)).toBe(130);
+    expect([left.due().told, seconds(left.at)]).toEqual([told, 130]);
+    expect(left.last.events.at(-1)).toMatchObject({ data: { message: "no", by: "user" } });
+  });
+
   it("has a console without a turn answer at any time, and asks it only about prompts that were given there", () => {
     const policy: Partial<Policy> = {
       ladder: ["user", "caller", "console"],

@@ -62,6 +62,14 @@ const HAPPENINGS = {
       unique,
     );
   },
+  passed: (walk, pick, unique) => {
+    const why = pick % 2 === 0 ? "dismissed" : "unattended";
+    return commandInput(walk.at, "pass", { requestId: openAsk(walk, pick), from: "caller", why }, unique);
+  },
+  filled: (walk, pick, unique) => {
+    const filled = { requestId: openAsk(walk, pick), from: "caller", filled: { decision: "deny" } } as const;
+    return commandInput(walk.at, "fill", { ...filled, ...(pick % 2 === 0 && { denial: "no" }) }, unique);
+  },
   delivered: (walk, pick, unique) =>
     commandInput(walk.at, "delivered", { asks: [{ requestId: openAsk(walk, pick), whole: pick % 2 === 0 }] }, unique),
   extend: (walk, pick, unique) => commandInput(walk.at, "extend", { requestId: openAsk(walk, pick) }, unique),

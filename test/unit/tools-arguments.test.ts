@@ -41,7 +41,6 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ prompt: ["hi"] }), "prompt: must be a string, not an array."],
     [start({ prompt: "x".repeat(2_097_153) }), "prompt: must have at most 2097152 characters."],
     [start({ prompt: "half \ud83d" }), "prompt: has half of a surrogate pair at position 5"],
-    [start({ cwd: "" }), "cwd: must not be empty."],
     [start({ cwd: "/a\0b" }), "cwd: must not hold a NUL character."],
     [start({ cwd: 5 }), "cwd: must be a string, not 5."],
     [start({ allowedTools: "Read" }), 'allowedTools: must be an array, not "Read".'],
@@ -55,9 +54,14 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ maxTurns: 0 }), "maxTurns: must be at least 1, not 0."],
     [start({ maxTurns: -1 }), "maxTurns: must be at least 1, not -1."],
     [start({ maxTurns: 1.5 }), "maxTurns: must be a whole number, not 1.5."],
+    [start({ advanced: { maxBudgetUsd: 0 } }), "advanced.maxBudgetUsd: must be greater than 0, not 0."],
+    [respond({ answers: [] }), "answers: must be an object, not an array."],
+    [
+      respond({ permissionOptions: { updatedPermissions: [{ type: "addDirectories", directories: [] }] } }),
+      "permissionOptions.updatedPermissions.0.directories: must have at least 1 entry, not 0.",
+    ],
     [start({ maxTurns: "3" }), 'maxTurns: must be a number, not "3".'],
     [start({ maxTurns: Number.POSITIVE_INFINITY }), "maxTurns: must be a number, not Infinity."],
-    [start({ model: "" }), "model: must not be empty."],
     [start({ systemPrompt: 5 }), "systemPrompt: must be a string or an object, not 5."],
     [
       start({ systemPrompt: { type: "preset", preset: "claude_code", apend: "x" } }),
@@ -72,12 +76,10 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       start({ permissionMode: "constructor" }),
       'permissionMode: must be one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions, not "constructor".',
     ],
-    [start({ permissionMode: null }), "permissionMode: must be one of default"],
     [start({ permissionRequestTimeoutMs: 10 }), "permissionRequestTimeoutMs: must be at least 1000, not 10."],
     [start({ waitMs: -1 }), "waitMs: must be at least 0, not -1."],
     [start({ waitMs: 45_001 }), "waitMs: must be at most 45000, not 45001: the limit of this server (--max-wait-ms)."],
     [start({ waitMs: 1e300 }), "waitMs: must be at most 9007199254740991, not 1e+300."],
-    [start({ idempotencyKey: "" }), "idempotencyKey: must not be empty."],
     [start({ idempotencyKey: "k".repeat(201) }), "idempotencyKey: must have at most 200 characters."],
     [
       start({ promt: "hi" }),
@@ -204,11 +206,49 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     expect(text).toContain(problem);
   });
 
-  it("tells at most three problems and counts the rest", async () => {
-    const text = await textOf("claude_code", { prompt: "", maxTurns: 0, waitMs: -1, cwd: "", model: "" });
+  it("tells up to twenty problems at once", async () => {
+    const text = await textOf("claude_code", { prompt: "", maxTurns: 0, waitMs: -1, cwd: 5, model: 5 });
     expect(text).toBe(
-      "Error [INVALID_ARGUMENT]: prompt: must not be empty. cwd: must not be empty. maxTurns: must be at least 1, not 0. And 2 more.",
+      "Error [INVALID_ARGUMENT]: prompt: must not be empty. cwd: must be a string, not 5. maxTurns: must be at least 1, not 0. model: must be a string, not 5. waitMs: must be at least 0, not -1.",
     );
+    const names = Array.from({ length: 30 }, (_, index) => `n${String(index)}`);
+    const many = await textOf("claude_code", { prompt: "hi", ...Object.fromEntries(names.map((name) => [name, 1])) });
+    expect(names.filter((name) => many.includes(`${name}: unknown option.`))).toEqual(names.slice(0, 20));
+    expect(many.match(/Allowed: /g)).toHaveLength(1);
+    expect(many.endsWith(" And others.")).toBe(true);
+  });
+});
+
+describe("null and an empty text for an optional parameter", () => {
+  const empty = {
+    attachments: null,
+    cwd: "",
+    allowedTools: null,
+    maxTurns: null,
+    model: "",
+    systemPrompt: { type: "preset", preset: "claude_code", append: "" },
+    permissionMode: null,
+    waitMs: null,
+    idempotencyKey: "",
+    effort: "",
+    advanced: { title: "", thinking: { type: "adaptive", display: null }, env: { EMPTY: "" } },
+  };
+
+  it("mean that it is not given, at any depth; what the caller has named is kept as it is", async () => {
+    const engine = new FakeEngine();
+    const answer = await runTool(tools.get("claude_code")!, { prompt: "hi", ...empty }, callOf(), depsOf(engine));
+    expect(answer.isError).toBe(false);
+    expect(engine.opened[0]?.options).toEqual({
+      cwd: "/default",
+      systemPrompt: { type: "preset", preset: "claude_code" },
+      thinking: { type: "adaptive" },
+      env: { EMPTY: "" },
+    });
+  });
+
+  it("are said to be missing where the action needs the parameter", async () => {
+    const args = { action: "respond_permission", sessionId: "s1", requestId: "", decision: null };
+    expect(await textOf("claude_code_check", args)).toContain("requestId: is required to respond");
   });
 });
 

@@ -101,6 +101,10 @@ export class FakeEngine implements Engine {
     return Promise.resolve();
   }
 
+  fill() {
+    return Promise.resolve();
+  }
+
   delivered(_: string, sessionId: string, asks: Delivered[]) {
     this.delivers.push(asks);
     for (const { requestId, whole } of asks) {

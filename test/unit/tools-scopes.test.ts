@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { SCOPES, type Scope } from "../../src/domain/principal.ts";
 import { authInfoOf } from "../../src/mcp/caller.ts";
 import { resourceAnswers } from "../../src/mcp/resources.ts";
-import { createStates } from "../../src/mcp/states.ts";
+import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
@@ -124,6 +124,7 @@ describe("what a caller cannot use", () => {
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
     states: createStates(),
+    unattended: new Unattended(),
     tasks: undefined,
     callerApproves: "all",
     reported: undefined,
@@ -145,7 +146,7 @@ describe("what a caller cannot use", () => {
   ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {
     const { tools: listed } = toolAnswers(
       [...tools.values()],
-      () => ({ capabilities: undefined, logLevel: undefined }),
+      () => ({ capabilities: undefined, clientInfo: undefined, logLevel: undefined }),
       options(),
     ).list(requestOf(scopes));
     expect(listed.map(({ name }) => name)).toEqual(names);
@@ -158,7 +159,7 @@ describe("what a caller cannot use", () => {
 
   it("are resources without read: none is listed, none is read, and the refusal is taken down", async () => {
     const { deps, entries } = audited();
-    const answers = resourceAnswers(LIBRARY, () => ({}), options(deps));
+    const answers = resourceAnswers(LIBRARY, () => ({ clientInfo: undefined }), options(deps));
     const context = requestOf(without("read"));
     expect(answers.list(context).resources).toEqual([]);
     expect(answers.listTemplates(context).resourceTemplates).toEqual([]);

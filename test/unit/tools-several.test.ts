@@ -98,7 +98,7 @@ describe("claude_code_check over several sessions", () => {
   it.each<[object, string]>([
     [{}, "sessionId: is required, or sessions for several."],
     [{ sessionId: "a", sessions: [{ sessionId: "b" }] }, "sessions: goes without sessionId."],
-    [{ sessions: [] }, "sessions: must have at least 1 entries"],
+    [{ sessions: [] }, "sessions: must have at least 1 entry"],
     [{ sessions: [{ sessionId: "a" }, { sessionId: "a" }] }, "sessions: names a twice."],
     [{ sessions: [{ sessionId: "a" }], cursor: 4 }, "cursor: goes with sessionId"],
     [{ sessions: [{ sessionId: "a", curser: 4 }] }, "sessions.0.curser: unknown option. Did you mean cursor?"],

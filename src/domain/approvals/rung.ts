@@ -8,6 +8,9 @@ export const RUNGS = ["user", "console", "webhook", "caller"] as const;
 export const Rung = z.enum(RUNGS);
 export type Rung = z.infer<typeof Rung>;
 
-/** Why a request went on to the next rung: its time was over, nobody is there, or whoever was asked would not say. */
-export const Passed = z.enum(["time", "unreachable", "dismissed"]);
+/**
+ * Why a request went on to the next rung: its time was over, nobody is there, whoever was asked would not say, or a program
+ * has declined the form before a person could have read it.
+ */
+export const Passed = z.enum(["time", "unreachable", "dismissed", "unattended"]);
 export type Passed = z.infer<typeof Passed>;

@@ -5,7 +5,7 @@ import type { TurnLimits } from "../../domain/prompt.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import type { Judgement } from "../ports.ts";
 import { whyNotChanged } from "./asks/changed.ts";
-import { giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
+import { fillAsk, giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
@@ -37,6 +37,9 @@ export function onCommand(draft: Draft, command: Command, judgement?: Judgement)
     }
     case "extend":
       return onExtend(draft, command);
+    case "fill":
+      fillAsk(draft, command.data);
+      return accept(draft, command, draft.state.lastEventId + 1);
     case "revoke":
       return onRevoke(draft, command);
     case "interrupt":

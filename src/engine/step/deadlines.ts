@@ -104,6 +104,7 @@ export function onTick(draft: Draft): void {
 
 function expire(draft: Draft, ask: OpenAsk): void {
   const { ageMs, leftMs } = askClockOf(ask);
+  if (ask.denial !== undefined) return denyAsk(draft, ask, "user", ask.denial);
   if (leftMs > 0 && passOn(draft, ask, "time")) return;
   const waited = Math.round(ageMs / 1000);
   const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;

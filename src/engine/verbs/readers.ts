@@ -107,7 +107,7 @@ interface Left {
 function answeringOf(
   engine: Engine,
   { isLeft, refuseLeft }: Left,
-): Pick<Engine, "answer" | "delivered" | "extend" | "pass" | "revoke"> {
+): Pick<Engine, "answer" | "delivered" | "extend" | "fill" | "pass" | "revoke"> {
   return {
     answer: async (caller, id, request) => {
       await refuseLeft(caller.principal, id);
@@ -124,6 +124,10 @@ function answeringOf(
     extend: async (principal, id, requestId) => {
       await refuseLeft(principal, id);
       return engine.extend(principal, id, requestId);
+    },
+    fill: async (principal, id, request) => {
+      await refuseLeft(principal, id);
+      return engine.fill(principal, id, request);
     },
     delivered: async (principal, id, asks) => {
       if (!(await isLeft(principal, id))) await engine.delivered(principal, id, asks);
@@ -148,6 +152,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
     answer: no,
     pass: no,
     extend: no,
+    fill: no,
     revoke: no,
     interrupt: no,
     cancel: no,
@@ -173,6 +178,7 @@ function verbsOf(engine: Engine): Engine {
     answer: async (caller, id, request) => engine.answer(caller, id, request),
     pass: async (principal, id, request) => engine.pass(principal, id, request),
     extend: async (principal, id, requestId) => engine.extend(principal, id, requestId),
+    fill: async (principal, id, request) => engine.fill(principal, id, request),
     revoke: async (principal, id, request) => engine.revoke(principal, id, request),
     delivered: async (principal, id, asks) => engine.delivered(principal, id, asks),
     interrupt: async (principal, id, by, promptId) => engine.interrupt(principal, id, by, promptId),

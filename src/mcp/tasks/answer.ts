@@ -15,7 +15,7 @@ import { resultOf } from "../tools.ts";
 import { TASKS_EXTENSION, timesOf } from "./extension.ts";
 
 /** It says with each request what it can do. */
-const NOTHING_SAID = { capabilities: undefined, logLevel: undefined };
+const NOTHING_SAID = { capabilities: undefined, clientInfo: undefined, logLevel: undefined };
 
 /** Answers for the Tasks extension, which only clients of the later era may ask for that say they know it. */
 export async function answerTask(
@@ -24,7 +24,11 @@ export async function answerTask(
   context: ServerContext,
   options: ServerOptions & { readonly tasks: TaskOptions },
 ): Promise<Result> {
-  const { call } = openCall(context, NOTHING_SAID, roundOf(context), { progress: 0 });
+  const { call } = openCall(context, NOTHING_SAID, {
+    round: roundOf(context),
+    told: { progress: 0 },
+    unattended: options.unattended,
+  });
   if (!call.client.tasks) throw notDeclared();
   const report: ReportFault = (fault, cause) => options.log.error("a task failed", { fault, method, error: cause });
   try {

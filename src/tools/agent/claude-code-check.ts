@@ -38,14 +38,14 @@ const Input = z.strictObject({
     .min(1)
     .max(1_000)
     .exactOptional()
-    .describe(`events in the answer. Default: ${String(MAX_EVENTS)}`),
-  maxBytes: MaxBytes.exactOptional().describe(`size of the answer. Default: ${String(MAX_BYTES)}`),
+    .describe(`Default: ${String(MAX_EVENTS)}`),
+  maxBytes: MaxBytes.exactOptional().describe(`Default: ${String(MAX_BYTES)}`),
   pollOptions: PollOptions.exactOptional(),
   eventId: z
     .int()
     .min(1)
     .exactOptional()
-    .describe("read this event whole (outputEventId, inputEventId), in pages: offset, limit. Default: none"),
+    .describe("read this event (outputEventId, inputEventId) whole, by offset, limit. Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
   requestId: z.string().min(1).max(200).exactOptional().describe("of actions[]. Default: none"),
@@ -67,13 +67,26 @@ type Input = z.infer<typeof Input>;
 
 /** Whole schemas of these would be a third of all that is listed; what is wrong in one is told by name. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
-  sessions: { type: "array", items: { type: "object" }, description: "several: [{sessionId, cursor}]. Default: none" },
-  pollOptions: { type: "object", description: "{includeTools: true} lists Claude Code's tools. Default: {}" },
+  sessions: {
+    type: "array",
+    items: { type: "object", properties: {} },
+    description: "several: [{sessionId, cursor}]. Default: none",
+  },
+  pollOptions: {
+    type: "object",
+    properties: {},
+    description: "e.g. {includeTools: true}. Default: {}",
+  },
   permissionOptions: {
     type: "object",
+    properties: {},
     description: "with allow: updatedInput, updatedPermissions. Default: {}",
   },
-  answers: { type: "object", description: "to answer_question: {question: label, [labels] or text}. Default: none" },
+  answers: {
+    type: "object",
+    properties: {},
+    description: "to answer_question: {question: label, [labels] or text}. Default: none",
+  },
 };
 
 /** The fields that make an answer to a request; a poll that has one was meant to be an answer. */
@@ -86,7 +99,7 @@ export const claudeCodeCheck = defineTool({
   name: NAME,
   title: "Check on Claude Code",
   description:
-    "Wait for news of a session, or of several (poll): events from cursor, result once no turn runs, actions[] that wait for you. Answer each of them: respond_permission, or answer_question for one of type question; that waits for the next news as well.",
+    "Wait for news of a session, or of several (poll): events from cursor, result once no turn runs, actions[] that wait for you. Answer each: respond_permission, or answer_question for type question; that waits for the next news as well.",
   input: Input,
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,

@@ -51,10 +51,13 @@ export const claudeCodeReply = defineTool({
   input: Input,
   unlisted: Object.keys(flat),
   advertised: {
+    // What claude_code says of these is not said again.
     prompt: { type: "string" },
-    attachments: ADVERTISED_ATTACHMENTS,
+    idempotencyKey: { type: "string", description: "as of claude_code. Default: none" },
+    attachments: { ...ADVERTISED_ATTACHMENTS, description: "as of claude_code. Default: []" },
     diskResumeConfig: {
       type: "object",
+      properties: {},
       description: "options of claude_code, for a session from disk. Default: {}",
     },
   },

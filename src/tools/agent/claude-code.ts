@@ -32,11 +32,11 @@ const ADVANCED = Object.keys(AdvancedOptions.shape);
 /** Their schemas would be most of what is listed; what is wrong in one is told by name. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   attachments: ADVERTISED_ATTACHMENTS,
-  advanced: { type: "object", description: `rare options: ${ADVANCED.join(", ")}. Default: {}` },
+  // Names alone. Some clients refuse an object without a list of fields, so it has an empty one.
+  advanced: { type: "object", properties: {}, description: `rarely needed: ${ADVANCED.join(", ")}. Default: {}` },
   systemPrompt: {
-    anyOf: [{ type: "string" }, { type: "object" }],
-    description:
-      "replaces Claude Code's own; {type: preset, preset: claude_code, append: ...} adds to it. Default: its own",
+    anyOf: [{ type: "string" }, { type: "object", properties: {} }],
+    description: "replaces Claude Code's own; {type: preset, preset: claude_code, append} adds to it. Default: its own",
   },
 };
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
+import { withoutEmpty } from "./not-given.ts";
 import { refuseOddText } from "./odd-text.ts";
 import { pathName, problemsOf, type Problem } from "./problems.ts";
 
@@ -8,9 +9,8 @@ import { pathName, problemsOf, type Problem } from "./problems.ts";
  * so that the next call can be. Unknown names are wrong at any depth, since a misspelt option would be a silent default.
  */
 
-const PROBLEMS_TOLD = 3;
 /** Nobody reads further: what is behind them is not looked at. */
-const PROBLEMS_FOUND = 20;
+const PROBLEMS_TOLD = 20;
 
 /** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */
 export function parseArguments<I extends z.ZodObject>(
@@ -19,7 +19,7 @@ export function parseArguments<I extends z.ZodObject>(
   unlisted: readonly string[],
 ): z.output<I> {
   refuseOddText(raw);
-  const parsed = input.safeParse(raw ?? {}, { reportInput: true });
+  const parsed = input.safeParse(withoutEmpty(input, raw ?? {}), { reportInput: true });
   if (parsed.success) return parsed.data;
   // The schema costs more than the parse: it is made for a name that is told to be unknown, and for nothing else.
   const offered = (path: readonly PropertyKey[]) => {
@@ -28,19 +28,11 @@ export function parseArguments<I extends z.ZodObject>(
   };
   const problems: Problem[] = [];
   for (const issue of parsed.error.issues) {
-    if (problems.length > PROBLEMS_FOUND) break;
+    if (problems.length > PROBLEMS_TOLD) break;
     problems.push(...problemsOf(issue, [], offered));
   }
   const told = problems.slice(0, PROBLEMS_TOLD).map(({ path, text }) => `${pathName(path)}: ${text()}`);
-  throw new AppError("INVALID_ARGUMENT", told.join(" ") + more(problems.length));
-}
-
-function more(found: number): string {
-  if (found <= PROBLEMS_TOLD) return "";
-  const most = PROBLEMS_FOUND - PROBLEMS_TOLD;
-  return found > PROBLEMS_FOUND
-    ? ` And more than ${String(most)} others.`
-    : ` And ${String(found - PROBLEMS_TOLD)} more.`;
+  throw new AppError("INVALID_ARGUMENT", told.join(" ") + (problems.length > PROBLEMS_TOLD ? " And others." : ""));
 }
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;

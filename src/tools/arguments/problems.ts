@@ -24,7 +24,11 @@ export function pathName(path: Path): string {
 export function problemsOf(issue: Issue, base: Path, offered: Offered): Problem[] {
   const path = [...base, ...issue.path];
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key], text: () => unknownName(key, offered(path)) }));
+    // What is allowed is said once.
+    return issue.keys.map((key, index) => ({
+      path: [...path, key],
+      text: () => unknownName(key, offered(path), index === 0),
+    }));
   }
   if (issue.code !== "invalid_union") return [{ path, text: () => problemOf(issue) }];
   const meant = formMeant(issue.errors);
@@ -41,9 +45,9 @@ function problemOf(issue: Plain): string {
       return wrongWord(issue.values.map(String), issue.input);
     case "too_small":
       if (issue.origin === "string" && issue.minimum === 1) return "must not be empty.";
-      return `must ${amount(issue.origin, "at least", issue.minimum)}${given(issue.input)}.`;
+      return outOfBounds(issue.origin, bound("at least", "greater than", issue.inclusive), issue.minimum, issue.input);
     case "too_big":
-      return `must ${amount(issue.origin, "at most", issue.maximum)}${given(issue.input)}.`;
+      return outOfBounds(issue.origin, bound("at most", "less than", issue.inclusive), issue.maximum, issue.input);
     case "invalid_format":
       return issue.format === "url" ? mustBe("a URL", issue.input) : `${issue.message}.`;
     case "invalid_key":
@@ -118,8 +122,8 @@ function wrongWord(values: readonly string[], input: unknown): string {
   return `must be ${one}${given(input)}.${GONE.get(word) ?? didYouMean(word, values)}`;
 }
 
-function unknownName(name: string, names: readonly string[]): string {
-  return `unknown option.${didYouMean(name, names)} Allowed: ${names.join(", ")}.`;
+function unknownName(name: string, names: readonly string[], isFirst: boolean): string {
+  return `unknown option.${didYouMean(name, names)}${isFirst ? ` Allowed: ${names.join(", ")}.` : ""}`;
 }
 
 function didYouMean(word: string, known: readonly string[]): string {
@@ -127,10 +131,17 @@ function didYouMean(word: string, known: readonly string[]): string {
   return near === undefined ? "" : ` Did you mean ${near}?`;
 }
 
-function amount(origin: string, bound: string, limit: number | bigint): string {
-  if (origin === "string") return `have ${bound} ${String(limit)} characters`;
-  if (origin === "array") return `have ${bound} ${String(limit)} entries`;
-  return `be ${bound} ${String(limit)}`;
+function bound(withIt: string, withoutIt: string, inclusive: boolean | undefined): string {
+  return inclusive === false ? withoutIt : withIt;
+}
+
+function outOfBounds(origin: string, within: string, limit: number | bigint, input: unknown): string {
+  const most = String(limit);
+  if (origin === "string")
+    return `must have ${within} ${most} ${most === "1" ? "character" : "characters"}${given(input)}.`;
+  if (origin !== "array") return `must be ${within} ${most}${given(input)}.`;
+  const entries = most === "1" ? "entry" : "entries";
+  return `must have ${within} ${most} ${entries}${Array.isArray(input) ? `, not ${String(input.length)}` : ""}.`;
 }
 
 /** The value in question, when it is short enough to be told. */

@@ -88,14 +88,16 @@ export class Asking {
     }
   }
 
-  async #take(targets: readonly Awaited[], { shown }: Waited): Promise<void> {
+  async #take(targets: readonly Awaited[], { forms, shown }: Waited): Promise<void> {
     const { eventId, requestId, sessionId } = shown;
     const view = targets.find((each) => each.view.id === sessionId)?.view;
-    const taken = view && this.#asks ? await takeShown(view, shown, this.#asker) : undefined;
+    const taken = view && this.#asks ? await takeShown(view, { forms, shown }, this.#asker) : undefined;
     if (taken === undefined) return;
     if (taken === "late") return this.#stop();
+    if (taken === "unattended") this.#asks = false;
     // It is for somebody else to answer then: the call tells of it at once.
-    this.#round.from[sessionId] = taken === "dismissed" ? eventId : eventId + 1;
+    const isLeft = taken === "dismissed" || taken === "unattended";
+    this.#round.from[sessionId] = isLeft ? eventId : eventId + 1;
     if (taken === "unclear") this.#again = requestId;
     if (this.#asker.call.client.elicitation === "during") this.#hurry();
   }

@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../domain/json.ts";
 import type { Ask } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import type { Form } from "./needs-input.ts";
@@ -5,10 +6,30 @@ import type { Form } from "./needs-input.ts";
 /** What a person decides, without whom and what it is about. */
 export type Decided = Pick<AnswerRequest, "decision" | "denyMessage" | "updatedInput">;
 
+export interface Place {
+  readonly cwd: string;
+  /** The line that names the session. */
+  readonly where: string;
+}
+
+/** What is known when a second form is to follow. */
+export interface Begun {
+  /** Of the first form, kept until the second has come back. */
+  readonly filled: JsonObject;
+  /** The request is denied from here on: what Claude Code is told where no reason comes. */
+  readonly denial?: string;
+}
+
 export interface FormKind {
-  /** `where` is the line that names the session. */
-  show(ask: Ask, where: string): Form;
-  /** Undefined when what was filled in is no answer. */
+  /** The first lines say what it is about: Claude Code's terminal shows no more of a message than three. */
+  show(ask: Ask, place: Place): Form;
+  /**
+   * Given where a second form asks for words: some clients cannot send a text field that is left empty, so the first form
+   * has none.
+   */
+  begun(ask: Ask, content: Record<string, unknown>): Begun | undefined;
+  showSecond(ask: Ask, place: Place, filled: JsonObject): Form;
+  /** Of both forms together. Undefined when what was filled in is no answer. */
   read(ask: Ask, content: Record<string, unknown>): Decided | undefined;
   /** Told to Claude Code when the person wants no part of it. */
   readonly declined: string;
@@ -16,3 +37,11 @@ export interface FormKind {
 
 /** Characters that a person may write beside a decision. */
 export const REASON_MOST = 2_000;
+
+/** The form that asks for a reason, or for what should be different. */
+export function reasonForm(head: string, key: string, title: string): Form {
+  const field = { type: "string" as const, title, description: "What Claude Code is told.", maxLength: REASON_MOST };
+  return { message: `${head}\n${CLOSE}`, schema: { type: "object", properties: { [key]: field }, required: [] } };
+}
+
+const CLOSE = "Tell it why, or close this form to say nothing more.";

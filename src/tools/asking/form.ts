@@ -1,5 +1,6 @@
+import type { JsonObject } from "../../domain/json.ts";
 import type { Ask } from "../../domain/permission.ts";
-import type { Decided, FormKind } from "./form-kind.ts";
+import type { Begun, Decided, FormKind } from "./form-kind.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 import { PERMISSION } from "./permission-form.ts";
 import { PLAN } from "./plan-form.ts";
@@ -8,31 +9,49 @@ import { inline } from "./words.ts";
 
 /** The form for a request of Claude Code, and what it comes to once somebody has filled it in. */
 
-export interface Place {
+export interface Session {
   readonly title: string | undefined;
   readonly cwd: string;
 }
 
-const AGAIN =
-  "The answer was not complete. Please answer again, or dismiss this form to leave it to somebody else.\n\n";
+const AGAIN = "The answer was not complete. Answer again, or close this form.\n";
 const TITLE_MOST = 80;
 const FOLDER_MOST = 200;
 
-export function formOf(ask: Ask, { cwd, title }: Place, again: boolean): Form {
+interface Showing {
+  /** It came back unclear. */
+  readonly again?: boolean;
+  /** Of the first form, where this is the second. */
+  readonly filled?: JsonObject | undefined;
+}
+
+export function formOf(ask: Ask, { cwd, title }: Session, { again = false, filled }: Showing = {}): Form {
   const named = title === undefined ? "" : ` "${inline(title, TITLE_MOST)}"`;
   const where = `Session${named} in ${inline(cwd, FOLDER_MOST)}`;
-  const form = kindOf(ask).show(ask, where);
+  const kind = kindOf(ask);
+  const form = filled ? kind.showSecond(ask, { cwd, where }, filled) : kind.show(ask, { cwd, where });
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 
 /** `dismissed`: closed without an answer. `unclear`: filled in, and not an answer. */
+export type Verdict = Decided | { readonly begun: Begun } | "dismissed" | "unclear";
+
+/** `filled` is of the first form, where this is the answer to the second; `last` where no other can be shown. */
 export function decidedBy(
   ask: Ask,
   answer: Exclude<FormAnswer, { action: "none" }>,
-): Decided | "dismissed" | "unclear" {
+  { filled, last }: { readonly filled: JsonObject | undefined; readonly last: boolean },
+): Verdict {
   const kind = kindOf(ask);
-  if (answer.action === "accept") return kind.read(ask, answer.content) ?? "unclear";
-  return answer.action === "cancel" ? "dismissed" : { decision: "deny", denyMessage: kind.declined };
+  if (filled) {
+    const words = answer.action === "accept" ? answer.content : {};
+    const decided = kind.read(ask, { ...words, ...filled });
+    return decided ?? (answer.action === "accept" ? "unclear" : "dismissed");
+  }
+  if (answer.action !== "accept")
+    return answer.action === "cancel" ? "dismissed" : { decision: "deny", denyMessage: kind.declined };
+  const begun = last ? undefined : kind.begun(ask, answer.content);
+  return begun ? { begun } : (kind.read(ask, answer.content) ?? "unclear");
 }
 
 function kindOf({ kind, toolName }: Ask): FormKind {

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
-import type { JsonObject } from "../../domain/json.ts";
 import type { Ask } from "../../domain/permission.ts";
-import { subjectKey } from "../present/summary.ts";
-import { REASON_MOST, type FormKind } from "./form-kind.ts";
-import { block, harmless, inline, type Room } from "./words.ts";
+import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
+import { fieldText, subjectOf } from "./subject.ts";
+import { fitsInLine, harmless, inline, type Room } from "./words.ts";
 
 /** May Claude Code use a tool in this way? */
 
@@ -16,27 +15,34 @@ const Filled = z.object({
 
 export const PERMISSION: FormKind = {
   declined: "The user does not allow this.",
-  show: (ask, where) => ({
-    message: [`${headOf(ask)}\n${where}`, ...bodyOf(ask)].join("\n\n"),
-    schema: {
-      type: "object",
-      properties: {
-        decision: {
-          type: "string",
-          title: "Decision",
-          enum: ["allow", "deny", "allow_for_session"],
-          enumNames: ["Allow once", "Deny", lasting(ask)],
+  show(ask, { cwd, where }) {
+    const { lines, told, whole } = subjectOf(ask, cwd);
+    return {
+      message: [...lines, ...saidOf(ask), ...fieldsOf(ask, told), where].join("\n"),
+      schema: {
+        type: "object",
+        properties: {
+          decision: {
+            type: "string",
+            title: "Decision",
+            description: whole,
+            enum: ["allow", "deny", "allow_for_session"],
+            enumNames: ["Allow once", "Deny", lasting(ask)],
+          },
         },
-        message: {
-          type: "string",
-          title: "Why not",
-          description: "With deny: what Claude Code is told. May be left empty.",
-          maxLength: REASON_MOST,
-        },
+        required: ["decision"],
       },
-      required: ["decision"],
-    },
-  }),
+    };
+  },
+  begun(_, content) {
+    const filled = Filled.safeParse(content).data;
+    if (filled?.decision !== "deny" || filled.message?.trim()) return undefined;
+    return { filled: { decision: "deny" }, denial: PERMISSION.declined };
+  },
+  showSecond(ask, { cwd, where }) {
+    const head = ["Denied. Claude Code asked:", ...subjectOf(ask, cwd).lines, where].join("\n");
+    return reasonForm(head, "message", "Why not");
+  },
   read(_, content) {
     const filled = Filled.safeParse(content).data;
     if (!filled) return undefined;
@@ -47,64 +53,43 @@ export const PERMISSION: FormKind = {
   },
 };
 
-const ACTS: Readonly<Record<string, string>> = {
-  Agent: "start a subagent",
-  Bash: "run a command",
-  Edit: "change a file",
-  NotebookEdit: "change a notebook",
-  Read: "read a file",
-  WebFetch: "fetch a page",
-  WebSearch: "search the web",
-  Write: "write a file",
-};
-
 const LINE_MOST = 300;
 
-function headOf(ask: Ask): string {
-  const { agentId, toolName } = ask;
-  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
-  const tool = inline(toolName, 100);
-  const who = agentId === undefined ? "Claude Code" : "A subagent of Claude Code";
-  return act === undefined ? `${who} asks to use the tool ${tool}.` : `${who} asks to ${act} (${tool}).`;
-}
-
-const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], string>> = {
-  reads: "low, it looks at what is in the session's folders",
-  edits: "some, it changes files in the session's folders",
-  all: "high, it can reach beyond the session's folders",
+const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; means: string }>> = {
+  reads: { word: "low", means: "it looks at what is in the session's folders" },
+  edits: { word: "some", means: "it changes files in the session's folders" },
+  all: { word: "high", means: "it can reach beyond the session's folders" },
 };
 
-function bodyOf({ blockedPath, decisionReason, input, risk, toolName }: Ask): string[] {
+/** The risk comes first: where a line is cut, and where only the first ones are shown, it is still seen. */
+function saidOf({ blockedPath, decisionReason, risk }: Ask): string[] {
   const said = [
-    ...(risk ? [`Risk: ${RISK[risk.level]}${risk.why.length > 0 ? ` (${risk.why.join(", ")})` : ""}`] : []),
-    ...(decisionReason === undefined ? [] : [`Why it asks: ${decisionReason}`]),
+    `Risk: ${riskIn(risk)}`,
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
+    ...(decisionReason === undefined ? [] : [`Why it asks: ${decisionReason}`]),
   ];
-  const lines = said.map((line) => inline(line, LINE_MOST)).join("\n");
-  return [...(lines === "" ? [] : [lines]), ...fieldsOf(toolName, input)];
+  return said.map((line) => inline(line, LINE_MOST));
+}
+
+function riskIn(risk: Ask["risk"]): string {
+  if (!risk) return "not known, so it counts as high";
+  const { means, word } = RISK[risk.level];
+  return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${means}`;
 }
 
 const FIELDS_MOST = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
-/** What one text is to become another. */
-const MARKS: Readonly<Record<string, string>> = { old_string: "- ", new_string: "+ " };
 
-/** The input field by field, first what the call is about: whoever writes the input does not choose what is seen of it. */
-function fieldsOf(toolName: string, input: JsonObject): string[] {
-  const subject = subjectKey(toolName);
-  const entries = Object.entries(input).toSorted(([one], [other]) => rank(one, subject) - rank(other, subject));
-  const shown = entries.slice(0, FIELDS_MOST).map(([key, value]) => fieldOf(key, value));
-  const left = entries.length - shown.length;
-  return left > 0 ? [...shown, `[cut: ${String(left)} more fields are not shown]`] : shown;
-}
-
-function rank(key: string, subject: string | undefined): number {
-  return key === subject ? 0 : 1;
-}
-
-function fieldOf(key: string, value: unknown): string {
-  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
-  return `${harmless(key.slice(0, 60))}:\n${block(text, ROOM, MARKS[key])}`;
+/** The input, without what is told already: whoever writes it does not choose what is seen of it. */
+function fieldsOf({ input, toolName }: Ask, told: readonly string[]): string[] {
+  const rest = Object.entries(input).filter(([key]) => !told.includes(key));
+  if (rest.length === 0) return [];
+  const line = `With ${harmless(JSON.stringify(Object.fromEntries(rest)))}`;
+  if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return [line];
+  const shown = rest.slice(0, FIELDS_MOST).map(([key, value]) => fieldText(key, value, ROOM));
+  const left = rest.length - shown.length;
+  const cut = left > 0 ? [`[cut: ${String(left)} more fields are not shown]`] : [];
+  return [[...shown, ...cut].join("\n\n"), ""];
 }
 
 /** What "allow for the session" leaves behind. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { REASON_MOST, type FormKind } from "./form-kind.ts";
-import { block } from "./words.ts";
+import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
+import { block, inFewLines, inOneLine, shortened } from "./words.ts";
 
 /** Is the plan good? */
 
@@ -13,31 +13,35 @@ const ROOM = { characters: 8_000, lines: 160 };
 
 export const PLAN: FormKind = {
   declined: "The user does not agree with the plan. Keep planning.",
-  show: ({ input }, where) => {
-    const { plan } = input;
-    const text = typeof plan === "string" && plan !== "" ? block(plan, ROOM) : "It has written no plan down.";
+  show: ({ input }, { where }) => {
+    const { plan: written } = input;
+    const plan = typeof written === "string" && written !== "" ? written : "it has written none down";
+    const { isWhole, lines } = inFewLines(`Carry out this plan of Claude Code? ${plan}`);
+    const isTold = isWhole && !plan.includes("\n");
     return {
-      message: `Claude Code has made a plan and asks to carry it out.\n${where}\n\n${text}`,
+      message: [...lines, ...(isTold ? [] : [block(plan, ROOM), ""]), where].join("\n"),
       schema: {
         type: "object",
         properties: {
           decision: {
             type: "string",
             title: "Decision",
+            description: shortened(inOneLine(plan)),
             enum: ["approve", "keep_planning"],
             enumNames: ["Approve the plan", "Keep planning"],
-          },
-          feedback: {
-            type: "string",
-            title: "What should be different",
-            description: "With keep planning: what Claude Code is told. May be left empty.",
-            maxLength: REASON_MOST,
           },
         },
         required: ["decision"],
       },
     };
   },
+  begun(_, content) {
+    const filled = Filled.safeParse(content).data;
+    if (filled?.decision !== "keep_planning" || filled.feedback?.trim()) return undefined;
+    return { filled: { decision: "keep_planning" }, denial: PLAN.declined };
+  },
+  showSecond: (_, { where }) =>
+    reasonForm(`The plan is not carried out.\n${where}`, "feedback", "What should be different"),
   read(_, content) {
     const filled = Filled.safeParse(content).data;
     if (!filled) return undefined;

@@ -3,7 +3,7 @@ import { AppError } from "../../domain/error.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 import type { FormKind } from "./form-kind.ts";
 import type { FormField } from "./needs-input.ts";
-import { block, inline } from "./words.ts";
+import { block, inFewLines, inline } from "./words.ts";
 
 /** What Claude Code wants to know (AskUserQuestion): a choice for each question, and room for words of one's own. */
 
@@ -19,19 +19,40 @@ type Question = z.infer<typeof Questions>[number];
 
 const ROOM = { characters: 1_000, lines: 12 };
 const WORDS_MOST = 4_000;
-const OTHER = "Or in your own words";
+const OTHER = "In my own words";
+const WORDS = "other";
 
 export const QUESTION: FormKind = {
   declined: "The user does not want to answer. Decide for yourself, or say what you need.",
-  show: ({ input }, where) => {
+  show: ({ input }, { where }) => {
     const questions = questionsIn(input);
     return {
-      message: [`Claude Code has a question.\n${where}`, ...questions.map(told)].join("\n\n"),
+      message: [...questions.map(told), where].join("\n"),
       schema: {
         type: "object",
-        properties: Object.fromEntries(questions.flatMap((question, index) => fieldsFor(question, index + 1))),
-        required: [],
+        properties: Object.fromEntries(questions.map((question, index) => fieldFor(question, index + 1))),
+        required: questions.map((question, index) => fieldFor(question, index + 1)[0]),
       },
+    };
+  },
+  begun({ input }, content) {
+    const questions = questionsIn(input);
+    const places = questions.map((_, index) => index + 1);
+    const isOpen = questions.some((question, index) => wantsWords(question, content, index));
+    if (!isOpen || places.some((place) => content[wordsKey(place)] !== undefined)) return undefined;
+    const chosen = questions.flatMap((question, index) => {
+      const known = [content[choiceKey(index + 1)]].flat().filter((each) => choicesOf(question).includes(String(each)));
+      return known.length > 0 ? [[choiceKey(index + 1), question.multiSelect ? known : known[0]] as const] : [];
+    });
+    return { filled: Object.fromEntries(chosen) };
+  },
+  showSecond({ input }, { where }, filled) {
+    const open = [...questionsIn(input).entries()].filter(([index, question]) => wantsWords(question, filled, index));
+    const fields = open.map(([index, question]) => [wordsKey(index + 1), wordsFor(question)] as const);
+    const message = [...open.map(([, question]) => inFewLines(`${OTHER}: ${question.question}`).lines), where];
+    return {
+      message: message.flat().join("\n"),
+      schema: { type: "object", properties: Object.fromEntries(fields), required: fields.map(([key]) => key) },
     };
   },
   read({ input }, content) {
@@ -50,30 +71,51 @@ export const QUESTION: FormKind = {
 };
 
 const choiceKey = (place: number): string => `answer${String(place)}`;
-const wordsKey = (place: number): string => `other${String(place)}`;
+const wordsKey = (place: number): string => `${WORDS}${String(place)}`;
 
 function questionsIn({ questions }: Record<string, unknown>): Question[] {
   return Questions.safeParse(questions).data ?? [];
 }
 
-function told({ options, question }: Question): string {
+function told({ options, question }: Question, index: number): string {
   const choices = options.map(({ description, label }) => `  ${inline(label, 80)}: ${inline(description, 300)}`);
-  return [block(question, ROOM), ...choices].join("\n");
+  const { isWhole, lines } = inFewLines(`${index === 0 ? "Claude Code asks" : "And"}: ${question}`);
+  return [...lines, ...(isWhole ? [] : [block(question, ROOM)]), ...choices].join("\n");
 }
 
-function fieldsFor({ header, multiSelect, options, question }: Question, place: number): [string, FormField][] {
-  const about = { title: inline(header === "" ? question : header, 80), description: inline(question, 300) };
-  // What comes back is looked up among the labels as they are, whatever is shown of them.
-  const labels = options.map(({ label }) => inline(label, 80));
-  const words: FormField = { type: "string", title: OTHER, description: about.description, maxLength: WORDS_MOST };
-  if (labels.length === 0) return [[wordsKey(place), words]];
-  const choice: FormField = multiSelect
-    ? { type: "array", ...about, items: { type: "string", enum: labels } }
-    : { type: "string", ...about, enum: labels };
+/** What comes back is looked up among the labels as they are, whatever is shown of them. */
+function labelsOf({ options }: Question): string[] {
+  return options.map(({ label }) => inline(label, 80));
+}
+
+/** A choice for each question, and one more for words of one's own, which the second form asks for. */
+function choicesOf(question: Question): string[] {
+  return [...new Set([...labelsOf(question), OTHER])];
+}
+
+function wantsWords(question: Question, content: Record<string, unknown>, index: number): boolean {
+  const isLabel = labelsOf(question).includes(OTHER);
+  return !isLabel && [content[choiceKey(index + 1)]].flat().includes(OTHER);
+}
+
+function fieldFor(question: Question, place: number): [string, FormField] {
+  if (question.options.length === 0) return [wordsKey(place), wordsFor(question)];
+  const about = aboutOf(question);
+  const choices = choicesOf(question);
   return [
-    [choiceKey(place), choice],
-    [wordsKey(place), words],
+    choiceKey(place),
+    question.multiSelect
+      ? { type: "array", ...about, items: { type: "string", enum: choices } }
+      : { type: "string", ...about, enum: choices },
   ];
+}
+
+function aboutOf({ header, question }: Question): { title: string; description: string } {
+  return { title: inline(header === "" ? question : header, 80), description: inline(question, 300) };
+}
+
+function wordsFor(question: Question): FormField {
+  return { type: "string", ...aboutOf(question), maxLength: WORDS_MOST };
 }
 
 /** Words of one's own go before a choice, or are one more where there may be several. */

@@ -15,7 +15,16 @@ import { showForm, takeForm, untilSettled, type Asker, type Taken } from "./user
 /** Clients give a call up after so many rounds as it takes to look like a loop (ten, and less before 2026-07-28). */
 export const FORMS_MOST = 7;
 
-const Shown = z.object({ sessionId: z.string(), requestId: z.string(), eventId: z.int(), again: z.boolean() });
+const Shown = z.object({
+  sessionId: z.string(),
+  requestId: z.string(),
+  eventId: z.int(),
+  again: z.boolean(),
+  /** Of two forms for the request this is the second. */
+  second: z.boolean(),
+  /** ms since the epoch. */
+  at: z.number(),
+});
 
 export const Round = z.object({
   tool: z.string(),
@@ -49,13 +58,14 @@ export async function endWithForm<T extends Round>(
   { again: unclear, round, withinMs }: Showing<T>,
   asker: Asker,
 ): Promise<NeedsInput | undefined> {
-  const { eventId, requestId } = open;
+  const { eventId, filled, requestId } = open;
   const again = requestId === unclear;
   const form = await showForm(view, open, again, asker);
   if (!form) return undefined;
-  const shown = { sessionId: view.id, requestId, eventId, again };
+  const second = filled !== undefined;
+  const shown = { sessionId: view.id, requestId, eventId, again, second, at: asker.deps.now() };
   return {
-    requests: { [requestKey(requestId)]: form },
+    requests: { [requestKey(requestId, second)]: form },
     state: { ...round, forms: round.forms + 1, shown },
     sessionId: view.id,
     withinMs,
@@ -64,11 +74,16 @@ export async function endWithForm<T extends Round>(
 }
 
 /** What came of the form; undefined where the client has not shown it. */
-export async function takeShown(view: SessionView, shown: Round["shown"], asker: Asker): Promise<Taken | undefined> {
-  const answer = asker.call.inputResponses[requestKey(shown.requestId)];
-  return answer && takeForm(view, shown, answer, asker);
+export async function takeShown(
+  view: SessionView,
+  { forms, shown }: Pick<Round, "forms" | "shown">,
+  asker: Asker,
+): Promise<Taken | undefined> {
+  const answer = asker.call.inputResponses[requestKey(shown.requestId, shown.second)];
+  return answer && takeForm(view, { ...shown, last: forms >= FORMS_MOST }, answer, asker);
 }
 
-export function requestKey(requestId: string): string {
-  return `perm_${requestId}`;
+/** A client may show each key once: the second form for a request has a key of its own. */
+export function requestKey(requestId: string, second: boolean): string {
+  return second ? `perm_${requestId}_why` : `perm_${requestId}`;
 }

@@ -4,7 +4,7 @@ import { rungOf, type OpenAsk } from "../../domain/permission.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import { readAsked } from "./asked.ts";
-import { decidedBy, formOf } from "./form.ts";
+import { decidedBy, formOf, type Verdict } from "./form.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 
 /** The person at the client as one of those who answer: a form is shown to them, and what they say is their answer. */
@@ -48,31 +48,60 @@ export async function showForm(
   // Whoever polls is shown it each time.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, rung: "user" }]);
-  return formOf(asked.ask, { cwd: spec.cwd, title }, again);
+  return formOf(asked.ask, { cwd: spec.cwd, title }, { again, filled: open.filled });
 }
 
 /**
  * `settled`: answered, by this form or by somebody who was quicker. `dismissed`: it has gone on to whoever is next.
- * `unclear`: to be asked once more. `late`: not answered yet.
+ * `unattended`: that too, and no form of this client is read by anybody. `begun`: a second form follows. `unclear`: to be
+ * asked once more. `late`: not answered yet.
  */
-export type Taken = "settled" | "dismissed" | "unclear" | "late";
+export type Taken = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
 
-export async function takeForm(
-  view: SessionView,
-  { requestId, again }: { readonly requestId: string; readonly again: boolean },
-  answer: FormAnswer,
-  { call, deps }: Asker,
-): Promise<Taken> {
+/** No person has read a form and declined it in so short a time, ms: `codex exec` and `copilot -p` decline each at once. */
+const READ_MS = 300;
+
+interface ShownForm {
+  readonly requestId: string;
+  readonly again: boolean;
+  readonly second: boolean;
+  /** ms since the epoch. */
+  readonly at: number;
+  /** The call can show no other. */
+  readonly last: boolean;
+}
+
+export async function takeForm(view: SessionView, shown: ShownForm, answer: FormAnswer, asker: Asker): Promise<Taken> {
+  const { call, deps } = asker;
+  const { answeredAt = deps.now() } = call;
+  const { requestId, second } = shown;
   const { state } = await view.record();
   const open = state.asks.find((each) => each.requestId === requestId);
   const asked = open && (await readAsked(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
-  const decided = decidedBy(asked.ask, answer);
-  if (decided === "unclear" && !again) return decided;
+  const isUnread = answer.action === "decline" && !second && answeredAt - shown.at < READ_MS;
+  const filled = second ? open.filled : undefined;
+  const decided = isUnread ? "unattended" : decidedBy(asked.ask, answer, { filled, last: shown.last });
+  if (decided === "unclear" && !shown.again) return decided;
+  return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, asker);
+}
+
+async function settle(
+  view: SessionView,
+  requestId: string,
+  decided: Exclude<Verdict, "unclear"> | "unattended",
+  { call, deps }: Asker,
+): Promise<Taken> {
+  const { principal } = call;
   if (typeof decided === "string") {
-    await deps.engine.pass(call.principal, view.id, { requestId, from: "user", why: "dismissed" });
-    return "dismissed";
+    if (decided === "unattended") call.client.noteUnattended?.();
+    await deps.engine.pass(principal, view.id, { requestId, from: "user", why: decided });
+    return decided;
+  }
+  if ("begun" in decided) {
+    await deps.engine.fill(principal, view.id, { requestId, from: "user", ...decided.begun });
+    return "begun";
   }
   try {
     await deps.engine.answer(call, view.id, { ...decided, requestId, by: "user", asPerson: call.attended === true });

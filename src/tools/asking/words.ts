@@ -14,13 +14,92 @@ export function inline(text: string, most: number): string {
   return text.length > most || line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+/** Columns of a line in Claude Code's terminal, in a window of 80: longer ones it cuts. */
+export const COLUMNS = 74;
+
+/** Of what is too long the beginning is shown, and the end, where something may be hidden. */
+const HEAD_SHARE = 0.75;
+
+/** As it is, but for what would begin a line. */
+export function inOneLine(text: string): string {
+  return harmless(
+    text
+      .trim()
+      .replaceAll(/\s*\n\s*/g, " ⏎ ")
+      .replaceAll("\t", " "),
+  );
+}
+
+/** Beside a choice there is little room. Characters. */
+const BESIDE_MOST = 1_200;
+
+/** The beginning and the end of a line that is too long. */
+export function shortened(line: string): string {
+  if (line.length <= BESIDE_MOST) return line;
+  const head = Math.floor(BESIDE_MOST * HEAD_SHARE);
+  const tail = BESIDE_MOST - head;
+  const cut = `[cut: ${String(line.length - BESIDE_MOST)} characters are not shown]`;
+  return harmless(`${line.slice(0, head)} … ${cut} … ${line.slice(-tail)}`);
+}
+
+/**
+ * In two lines at most. Claude Code's terminal shows three lines of a message, and no key shows the rest: of what is too
+ * long for two, the end is shown as well, where something may be hidden.
+ */
+export function inFewLines(text: string): { readonly lines: readonly string[]; readonly isWhole: boolean } {
+  const line = inOneLine(text);
+  const first = breakAt(line, COLUMNS);
+  const rest = line.slice(first.length).trimStart();
+  if (rest === "") return { lines: [first], isWhole: true };
+  const room = COLUMNS - SET_IN.length;
+  if (beginningOf(rest, room) === rest) return { lines: [first, SET_IN + rest], isWhole: true };
+  const cut = `[cut: ${String(rest.length)} characters] … `;
+  const end = endOf(rest, room - cut.length);
+  const mark = cut.replace(String(rest.length), String(rest.length - end.length));
+  return { lines: [first, SET_IN + mark + end], isWhole: false };
+}
+
+const SET_IN = "  ";
+
+/** As much as has room, to the end of a word where one ends in the second half. */
+function breakAt(line: string, columns: number): string {
+  const head = beginningOf(line, columns);
+  const space = head.lastIndexOf(" ");
+  const isBroken = head.length < line.length && line[head.length] !== " " && space > columns / 2;
+  return isBroken ? head.slice(0, space) : head;
+}
+
+function beginningOf(text: string, columns: number): string {
+  let [end, left] = [0, columns];
+  for (const character of text) {
+    left -= columnsOf(character);
+    if (left < 0) break;
+    end += character.length;
+  }
+  return text.slice(0, end);
+}
+
+function endOf(text: string, columns: number): string {
+  // Of more than can be shown nothing is looked at.
+  const end = Array.from(text.slice(-2 * columns)).toReversed();
+  return Array.from(beginningOf(end.join(""), columns))
+    .toReversed()
+    .join("");
+}
+
+/** Two for all that may be wide: a line that is short does no harm. */
+function columnsOf(character: string): number {
+  return (character.codePointAt(0) ?? 0) < 0x1100 ? 1 : 2;
+}
+
+export function fitsInLine(text: string): boolean {
+  return beginningOf(text, COLUMNS) === text;
+}
+
 export interface Room {
   readonly characters: number;
   readonly lines: number;
 }
-
-/** Of what is too long the beginning is shown, and the end, where something may be hidden. */
-const HEAD_SHARE = 0.75;
 
 /** As a block of its own, set in so that no line of it can be taken for one of ours. `mark` begins each line. */
 export function block(text: string, room: Room, mark = ""): string {

@@ -23,6 +23,7 @@ export class Dialog {
   #work: JsonObject | undefined;
   /** Of a request whose form came back unclear. */
   #again: string | undefined;
+  #isUnattended = false;
 
   constructor(tool: string, asker: Asker) {
     this.#tool = tool;
@@ -47,7 +48,7 @@ export class Dialog {
 
   /** Whether a form can be shown at all. */
   get isPossible(): boolean {
-    return reachesUser(this.#asker);
+    return !this.#isUnattended && reachesUser(this.#asker);
   }
 
   /** A call can be in so many rounds and no more. */
@@ -59,7 +60,9 @@ export class Dialog {
   async take(view: SessionView): Promise<void> {
     if (!this.#resumed || !this.isPossible) return;
     const { shown } = this.#resumed;
-    if ((await takeShown(view, shown, this.#asker)) === "unclear") this.#again = shown.requestId;
+    const taken = await takeShown(view, this.#resumed, this.#asker);
+    if (taken === "unclear") this.#again = shown.requestId;
+    if (taken === "unattended") this.#isUnattended = true;
   }
 
   async show(view: SessionView, open: OpenAsk, place: Place): Promise<NeedsInput | undefined> {

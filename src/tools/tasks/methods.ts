@@ -65,11 +65,13 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
   const { state } = await view.record();
   if (!isRunning(state, prompt)) return undefined;
   const unclear: string[] = [];
-  for (const { requestId } of state.asks) {
-    const key = requestKey(requestId);
+  for (const { deliveredAt = 0, filled, requestId } of state.asks) {
+    const second = filled !== undefined;
+    const key = requestKey(requestId, second);
     const answer = call.inputResponses[key];
     if (!answer) continue;
-    const taken = await takeForm(view, { requestId, again: false }, answer, { call, deps });
+    const shown = { requestId, again: false, second, at: deliveredAt, last: false };
+    const taken = await takeForm(view, shown, answer, { call, deps });
     if (taken === "unclear") unclear.push(key);
   }
   if (unclear.length === 0) return undefined;

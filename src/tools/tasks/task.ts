@@ -71,7 +71,7 @@ async function formsOf(view: SessionView, { asks }: SessionState, reading: Readi
   if (!reachesUser(reading)) return forms;
   for (const open of asks.filter((each) => isForForm(each, reading))) {
     const form = await showForm(view, open, false, reading);
-    if (form) forms[requestKey(open.requestId)] = form;
+    if (form) forms[requestKey(open.requestId, open.filled !== undefined)] = form;
   }
   return forms;
 }

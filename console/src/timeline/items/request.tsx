@@ -49,6 +49,7 @@ const WHY: Readonly<Record<string, string>> = {
   time: "no answer in time",
   unreachable: "nobody was there",
   dismissed: "would not say",
+  unattended: "nobody reads forms there",
 };
 
 function Verdict({ item: { answer, ask } }: { readonly item: RequestItem }) {

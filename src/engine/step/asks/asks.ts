@@ -1,8 +1,9 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
+import type { Passed } from "../../../domain/approvals/rung.ts";
 import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
 import { clockOf } from "../time.ts";
-import { giveTo, nextRung, nobodyFor, passOn, setTimes } from "./ladder.ts";
+import { endWithin, giveTo, nextRung, nobodyFor, passOn, setTimes } from "./ladder.ts";
 import { ruleFor, type Ruling } from "./ruling.ts";
 
 const ANSWERED_KEPT = 20;
@@ -55,7 +56,28 @@ export function denyAsk(draft: Draft, ask: OpenAsk, by: AnsweredBy, message: str
 export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
   const ask = draft.state.asks.find((open) => open.requestId === requestId);
   if (!ask || rungOf(ask) !== from || (why === "unreachable" && ask.deliveredAt !== undefined)) return;
-  if (!passOn(draft, ask, why)) denyAsk(draft, ask, "rule", nobodyFor(draft, ask));
+  if (why !== "unattended") return moveOn(draft, ask, why);
+  // The client has nobody who reads forms: until the next prompt none is shown.
+  draft.state.noDialog = true;
+  for (const open of draft.state.asks.filter((each) => rungOf(each) === from)) moveOn(draft, open, why);
+}
+
+function moveOn(draft: Draft, ask: OpenAsk, why: Passed): void {
+  if (ask.denial !== undefined) denyAsk(draft, ask, "user", ask.denial);
+  else if (!passOn(draft, ask, why)) denyAsk(draft, ask, "rule", nobodyFor(draft, ask));
+}
+
+/** So long a person who has denied a request is waited for, to say why. */
+const REASON_MS = 120_000;
+
+/** The first of two forms is filled in. A denial stands from here: it does not go on to whoever could allow it. */
+export function fillAsk(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
+  const ask = draft.state.asks.find((open) => open.requestId === requestId);
+  if (!ask || rungOf(ask) !== from || ask.denial !== undefined) return;
+  ask.filled = filled;
+  if (denial === undefined) return;
+  ask.denial = denial;
+  endWithin(draft, ask, REASON_MS);
 }
 
 /** The one way out of `asks`, so that log and state cannot disagree about what is open. */

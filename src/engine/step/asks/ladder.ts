@@ -59,6 +59,7 @@ export function giveTo(draft: Draft, ask: OpenAsk, rung: Rung): void {
   if (ask.deliveredAt !== undefined) ask.seenBefore = true;
   delete ask.deliveredAt;
   delete ask.extended;
+  delete ask.filled;
   setTimes(draft, ask);
 }
 
@@ -102,6 +103,14 @@ export function extend(draft: Draft, ask: OpenAsk): Refusal | undefined {
   ask.extended = true;
   showTimes(draft, ask);
   return undefined;
+}
+
+/** The rung has no longer than this from here on. */
+export function endWithin(draft: Draft, ask: OpenAsk, ms: number): void {
+  const clock = askClockOf(ask);
+  clock.rungLeftMs = Math.min(clock.rungLeftMs, ms);
+  clock.leftMs = Math.min(clock.leftMs, clock.rungLeftMs);
+  showTimes(draft, ask);
 }
 
 function callersTime(draft: Draft, ask: OpenAsk): number {
@@ -149,6 +158,8 @@ export function whyNotBy(
   { asCaller, by, decides, decision }: Answering,
 ): Refusal | undefined {
   const { ladder } = draft.policy;
+  if (ask.denial !== undefined && decision.behavior === "allow")
+    return denied("The user has denied it, and is asked why.");
   const rung = RUNGS.find((each) => each === by);
   if (rung === undefined) return undefined;
   if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);

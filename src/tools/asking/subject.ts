@@ -1,0 +1,99 @@
+import type { JsonObject } from "../../domain/json.ts";
+import type { Ask } from "../../domain/permission.ts";
+import { block, harmless, inFewLines, inOneLine, shortened, type Room } from "./words.ts";
+
+/** A request in the words of a form: the lines that come first, which are all that some clients show, and the whole. */
+
+interface Act {
+  readonly verb: string;
+  /** The field of the input that says what the call is about. */
+  readonly key: string;
+  /** What beside it is approved. */
+  readonly detail?: readonly string[];
+}
+
+const RUN = { verb: "Run:", key: "command" };
+const START = { verb: "Start a subagent:", key: "description", detail: ["prompt"] };
+
+const ACTS: Readonly<Record<string, Act>> = {
+  Agent: START,
+  Bash: RUN,
+  Edit: { verb: "Edit", key: "file_path", detail: ["old_string", "new_string"] },
+  Glob: { verb: "Find files:", key: "pattern" },
+  Grep: { verb: "Search files for:", key: "pattern" },
+  NotebookEdit: { verb: "Edit", key: "notebook_path", detail: ["new_source"] },
+  PowerShell: RUN,
+  Read: { verb: "Read", key: "file_path" },
+  Skill: { verb: "Use the skill:", key: "skill", detail: ["args"] },
+  Task: START,
+  WebFetch: { verb: "Fetch", key: "url", detail: ["prompt"] },
+  WebSearch: { verb: "Search the web for:", key: "query" },
+  Write: { verb: "Write", key: "file_path", detail: ["content"] },
+};
+
+export interface Subject {
+  /** At most two lines. */
+  readonly lines: readonly string[];
+  /** Fields of the input that `lines` show whole. */
+  readonly told: readonly string[];
+  /** All that is approved, on a line. */
+  readonly whole: string;
+}
+
+export function subjectOf({ agentId, input, toolName }: Ask, cwd: string): Subject {
+  const who = agentId === undefined ? "" : "Subagent: ";
+  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
+  const about = act && input[act.key];
+  if (!act || typeof about !== "string") {
+    const verb = `${who}Use ${inOneLine(toolName)}`;
+    const fields = JSON.stringify(input);
+    const { isWhole, lines } = inFewLines(Object.keys(input).length === 0 ? verb : `${verb}: ${fields}`);
+    return { lines, told: isWhole ? Object.keys(input) : [], whole: shortened(`${verb}: ${inOneLine(fields)}`) };
+  }
+  const verb = `${who}${act.verb}`;
+  const named = act.key.endsWith("_path") ? within(about, cwd) : about;
+  const { isWhole, lines } = inFewLines(`${verb} ${named}${sizeOf(input)}`);
+  const whole = [`${verb} ${inOneLine(named)}`, ...(act.detail ?? []).flatMap((key) => detailOf(key, input[key]))];
+  const isPlain = isWhole && !about.includes("\n");
+  return { lines, told: isPlain ? [act.key] : [], whole: shortened(whole.join(": ")) };
+}
+
+/** As the person knows it who knows the session's folder. */
+function within(path: string, cwd: string): string {
+  const isInside = path.startsWith(cwd) && /^[/\\]./.test(path.slice(cwd.length));
+  return isInside ? path.slice(cwd.length + 1) : path;
+}
+
+function sizeOf({ content, new_string: now, old_string: before, replace_all: all }: JsonObject): string {
+  if (typeof content === "string") return ` (${countOf(content)})`;
+  if (typeof before !== "string" || typeof now !== "string") return "";
+  return ` (${countOf(before)} become ${String(linesIn(now))}${all === true ? ", at every place" : ""})`;
+}
+
+function countOf(text: string): string {
+  const lines = linesIn(text);
+  return lines === 1 ? "1 line" : `${String(lines)} lines`;
+}
+
+/** A line break at the end begins no other line. */
+function linesIn(text: string): number {
+  return text === "" ? 0 : text.replace(/\n$/, "").split("\n").length;
+}
+
+/** What one text is to become another. */
+const MARKS: Readonly<Record<string, string>> = { content: "", new_source: "", new_string: "+ ", old_string: "- " };
+
+function detailOf(key: string, value: unknown): string[] {
+  if (value === undefined) return [];
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return [inOneLine(`${MARKS[key] ?? ""}${text.replaceAll("\n", `\n${MARKS[key] ?? ""}`)}`)];
+}
+
+/** A field of the input in a message, set in; those that need no name have a mark. */
+export function fieldText(key: string, value: unknown, room: Room): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+  const mark = Object.hasOwn(MARKS, key) ? MARKS[key] : undefined;
+  return mark === undefined
+    ? `${harmless(JSON.stringify(key.slice(0, 60)))}:\n${block(text, room)}`
+    : block(text, room, mark);
+}
