@@ -1,6 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { DEPTH_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
+import { invalidArgument } from "../domain/error.ts";
 
 /**
  * Of an outer Claude Code session or of the application around it, which hands them to its MCP servers: a child that inherits
@@ -88,12 +89,31 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, dep
     // A stdio MCP server that never answers would hold up the first turn for 30 s.
     MCP_TIMEOUT: "10000",
     ...Object.fromEntries(kept),
+    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
     ...(configDir !== undefined && { CLAUDE_CONFIG_DIR: configDir }),
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),
-    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
-    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
+    [STATE_EVENTS]: "1",
   };
+}
+
+/** Without it nobody would know when a turn has ended. */
+const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
+
+/** Variables by which the server keeps hold of what it runs: no caller changes them. docs/configuration.md lists them. */
+const OF_THE_SERVER: Readonly<Record<string, string>> = {
+  [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
+  [PROCESS_VARIABLE]: "what a session has started is found by it",
+  [STATE_EVENTS]: "the server learns from it when a turn has ended",
+  CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
+};
+
+/** Throws INVALID_ARGUMENT for a variable that is the server's to set. */
+export function checkAdded(added: Readonly<Record<string, string>> = {}): void {
+  for (const name of Object.keys(added)) {
+    const why = OF_THE_SERVER[name.toUpperCase()];
+    if (why !== undefined) throw invalidArgument(`env.${name}`, `is set by the server: ${why}. Leave it out.`);
+  }
 }
 
 /** Where Claude Code keeps settings, transcripts and its record of trust, for a process with this environment. */

@@ -7,7 +7,7 @@ import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../eng
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
-import { childEnvironment, configFolder } from "./environment.ts";
+import { checkAdded, childEnvironment, configFolder } from "./environment.ts";
 import { workTreeOf } from "./git.ts";
 import { checkShell } from "./check/git-bash.ts";
 import { checkFenced } from "./fence/options.ts";
@@ -119,6 +119,7 @@ async function check(
   { options, policy, principal }: Pick<AgentStart, "options" | "policy" | "principal">,
   config: ClaudeSettings,
 ): Promise<SessionOptions> {
+  checkAdded(options.env);
   const environment = plainEnvironment(principal, options, config);
   const closed = await closedTo(options, environment, config);
   const checked = await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);

@@ -36,6 +36,15 @@ describe("an option of `claude_code` about the process", () => {
     expect(readFileSync(join(cwd, "seen.txt"), "utf8")).toBe("server added call\n");
   });
 
+  it("leaves alone by `env` what the server keeps hold of the session by", async () => {
+    const advanced = { env: { CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" } };
+    const refused = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
+    expect(refused).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      text: expect.stringContaining("env.CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: is set by the server"),
+    });
+  });
+
   it("runs another Claude Code: `pathToClaudeCodeExecutable`", async () => {
     const folder = world.folder();
     const trace = join(folder, "was-run");

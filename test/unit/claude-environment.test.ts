@@ -1,9 +1,14 @@
 import { readFileSync } from "node:fs";
 
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { bundledClaude } from "../../src/claude/binary.ts";
-import { FAMILIES_OF_THE_OUTER_SESSION, OF_THE_OUTER_SESSION } from "../../src/claude/environment.ts";
+import {
+  checkAdded,
+  childEnvironment,
+  FAMILIES_OF_THE_OUTER_SESSION,
+  OF_THE_OUTER_SESSION,
+} from "../../src/claude/environment.ts";
 
 it("variables of an outer session are named as Claude Code's binary has them", () => {
   const path = bundledClaude();
@@ -11,4 +16,19 @@ it("variables of an outer session are named as Claude Code's binary has them", (
   const binary = readFileSync(path);
   const names = [...OF_THE_OUTER_SESSION, ...FAMILIES_OF_THE_OUTER_SESSION];
   expect(names.filter((name) => !binary.includes(name))).toEqual([]);
+});
+
+describe("what a caller adds to the environment", () => {
+  it("wins over the defaults of the server", () => {
+    const added = { MCP_TIMEOUT: "1", CLAUDE_CONFIG_DIR: "/mine", CLAUDE_AGENT_SDK_CLIENT_APP: "mine" };
+    expect(childEnvironment({}, { depth: 0, configDir: "/c", added })).toMatchObject(added);
+  });
+
+  it("is refused in four variables, which are the server's", () => {
+    const names = ["CLAUDE_CODE_MCP_DEPTH", "CLAUDE_CODE_MCP_PROCESS", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
+    for (const name of [...names, "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "claude_code_mcp_depth"]) {
+      expect(() => checkAdded({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);
+    }
+    expect(() => checkAdded({ MCP_TIMEOUT: "5" })).not.toThrow();
+  });
 });
