@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { callTitle } from "../../console/src/timeline/call/title.ts";
-import { areEdited } from "../../console/src/timeline/fold/edits.ts";
 import { Fold } from "../../console/src/timeline/fold/fold.ts";
 import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
 import type { ShownEvent } from "../../src/console/wire.ts";
@@ -141,15 +140,6 @@ describe("what has happened in a session", () => {
     expect(lines(waits, up)).toEqual(["Claude Code started"]);
     const idle = [prompt("b"), prompt("c")];
     expect(lines(waits, ...idle, up)).toEqual(["It waits for a place.", "Claude Code started"]);
-  });
-
-  it("knows whether files were changed behind a prompt, by subagents too", () => {
-    const items = fold(prompt("a"), calls("r", "Read"), gives("r", "x"), prompt("b"), calls("s", "Agent"));
-    expect(areEdited(items, 1)).toBe(false);
-    const more = fold(calls("s", "Agent"), calls("w", "Write", {}, "s"), gives("w", "done", {}, "s"), prompt("c"));
-    expect([areEdited(more, 1), areEdited(more, 3)]).toEqual([true, false]);
-    const denied = fold(calls("w", "Write"), gives("w", "no", { is_error: true }));
-    expect(areEdited(denied, 0)).toBe(false);
   });
 
   it("nests what subagents do under their calls, however deep", () => {
