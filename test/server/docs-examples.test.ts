@@ -89,7 +89,7 @@ describe("the events and messages of the page are like real ones", () => {
     const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
     const { sessionId: failed } = await server.call("claude_code", refused);
     const whole = [await server.end(id), await server.end(failed)];
-    const events = [asked, done, ...whole].flatMap((answer) => answer.events);
+    const events = [asked, done, ...whole].flatMap((each) => each.events);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
