@@ -14,11 +14,11 @@ export const answers = {
       row: `read beside what is approved, ${mode}`,
       of: `beside ${mode}`,
       unit: "bytes",
-      ...(mode === "minimal" && { bound: "at most 2,560" }),
+      ...(mode === "minimal" && { atMostAlone: 2_560 }),
     })),
-    ...MODES.map((mode) => ({ row: `calls, ${mode}`, of: `calls ${mode}`, unit: "calls" })),
-    { row: "sent, without the prompt, each mode", of: "sent", unit: "bytes" },
-    { row: "the list of tools, once", of: "tools", unit: "bytes" },
+    ...MODES.map((mode) => ({ row: `calls, ${mode}`, of: `calls ${mode}`, unit: "calls", atMostAlone: 4 })),
+    { row: "sent beside the prompt, minimal", of: "sent", unit: "bytes" },
+    { row: "the list of tools, once", of: "tools", unit: "bytes", atMostAlone: 8_192 },
   ],
   // Nothing in it depends on how fast the machine is: once is enough.
   async run({ figures, progress, world }) {
@@ -40,28 +40,32 @@ export const answers = {
 };
 
 const ALLOWED = ["Bash(seq *)"];
+/** What is to be approved has to be read, whatever the mode. */
+const CONTENT = "All of this is to be written, and read before that. ".repeat(40).slice(0, 2_000);
 const bash = (command) => ({ name: "Bash", input: { command, description: `Run ${command}` } });
+const write = (file_path) => ({ name: "Write", input: { file_path, content: CONTENT } });
 /** Eight calls that run unasked, with some lines of output, and two that ask. */
-const COMMANDS = [8, 30, 2, 60].map((lines) => `seq ${String(lines)}`);
+const COMMANDS = [8, 20, 2, 30].map((lines) => `seq ${String(lines)}`);
 const TASK = prompt(
-  ...COMMANDS.map((command) => ({ text: `I look at ${command}.`, tools: [bash(command)] })),
-  { text: "Now I change something.", tools: [bash("touch a.txt")] },
-  ...COMMANDS.map((command) => ({ text: `I look again at ${command}.`, tools: [bash(command)] })),
-  { text: "And something else.", tools: [bash("touch b.txt")] },
+  ...COMMANDS.map((command) => ({ tools: [bash(command)] })),
+  { text: "Now I write the first file.", tools: [write("a.txt")] },
+  ...COMMANDS.map((command) => ({ tools: [bash(command)] })),
+  { text: "And the second.", tools: [write("b.txt")] },
   { text: "All is done: two files were written, and the numbers are as they were." },
 );
 
 /** As a calling model does it: start, wait for news, answer what is asked, until the turn has ended. */
 async function supervise(server, responseMode, cwd) {
-  const spent = { bytes: 0, calls: 0 };
-  const call = async (tool, args) => {
-    const { content, structuredContent } = await server.answer(tool, args);
-    spent.bytes += bytesOf(args) + Buffer.byteLength(content[0].text);
+  const spent = { calls: 0, read: 0, sent: 0 };
+  const call = async (tool, { prompt: task, ...args }) => {
+    const { content, structuredContent } = await server.answer(tool, { ...args, ...(task && { prompt: task }) });
+    spent.read += Buffer.byteLength(content[0].text);
+    spent.sent += bytesOf(args);
     spent.calls += 1;
     return structuredContent;
   };
   const { nextCursor, sessionId } = await call("claude_code", { prompt: TASK, cwd, allowedTools: ALLOWED });
-  const request = { sessionId, responseMode, waitMs: 45_000 };
+  const request = { sessionId, waitMs: 45_000, ...(responseMode !== "minimal" && { responseMode }) };
   let answer = await call("claude_code_check", { action: "poll", ...request, cursor: nextCursor });
   while (!answer.result) {
     const [{ requestId }] = answer.actions;

@@ -28,6 +28,7 @@ async function watch(sessionId: string, enough: (told: Answer["events"]) => bool
       cursor,
       waitMs: 20_000,
       until: "event",
+      responseMode: "delta_compact",
     });
     told.push(...answer.events);
     cursor = answer.nextCursor;

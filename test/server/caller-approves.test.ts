@@ -187,7 +187,7 @@ describe("changes on the way", () => {
     });
     expect(warned(answer)).toContain("updatedPermissions addRules allow Bash: left out");
     expect(warned(answer)).not.toContain("setMode");
-    expect(await askedOf(edits, answer.sessionId)).toEqual(["Write", "Bash"]);
+    expect(await askedOf(edits, open.sessionId)).toEqual(["Write", "Bash"]);
     expect([existsSync(files.Bash), existsSync(second)]).toEqual([false, true]);
   });
 });

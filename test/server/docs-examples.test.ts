@@ -93,7 +93,7 @@ describe("the events and messages of the page are like real ones", () => {
     const ended = await server.end(failed);
     expect(isLike(shapesOf(page, "failure"), [ended.result])).toBe(true);
     const whole = [await server.end(id), ended];
-    const events = [asked, done, ...whole].flatMap((answer) => answer.events);
+    const events = [asked, done, ...whole].flatMap((each) => each.events);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
