@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { DEPTH_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE, PRODUCT } from "../domain/names.ts";
 
 /**
  * Of an outer Claude Code session or of the application around it, which hands them to its MCP servers: a child that inherits
@@ -92,7 +92,7 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, dep
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
-    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
+    CLAUDE_AGENT_SDK_CLIENT_APP: PRODUCT,
   };
 }
 
