@@ -26,7 +26,7 @@ const CHUNKS = [
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
-  { name: "engine/engine", test: /src\/(app-engine|engine\/clock|store\/open)\.ts$/ },
+  { name: "engine/engine", test: /src\/(app-engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
   { name: "http/server", test: /src\/app-http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },

@@ -1,5 +1,4 @@
 import { availableParallelism, homedir, totalmem } from "node:os";
-import { dirname } from "node:path";
 import { configFolder, stateFile } from "./claude/environment.ts";
 import type { Fence } from "./claude/fence/fence.ts";
 import { claudeRuntime } from "./claude/runtime.ts";
@@ -14,6 +13,7 @@ import type { Engine } from "./engine/api.ts";
 import { systemClock } from "./engine/clock.ts";
 import { createEngine, type EngineOptions } from "./engine/engine.ts";
 import type { JsonObject } from "./domain/json.ts";
+import { FORMER_PRODUCT, PRODUCT } from "./domain/names.ts";
 import type { Confinement } from "./domain/principal.ts";
 import type { Places as SessionPlaces } from "./domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "./engine/ports.ts";
@@ -22,12 +22,15 @@ import { requestEntry } from "./log/requests.ts";
 import { ownedPlaces, ownFiles, type Installation } from "./security/owned.ts";
 import { protectedPaths, type Owned } from "./security/protected-paths.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
-import { defaultStorePath, IN_MEMORY } from "./store/open.ts";
+import { defaultStorePath, IN_MEMORY, stateFolder } from "./store/open.ts";
 import type { Outcome } from "./notify/outbox.ts";
 import type { Notifier } from "./notify/notifier.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch } from "./tools/define.ts";
 import { canAnswer, switchIn, type ToolName } from "./tools/listed.ts";
+
+/** Servers of older versions may run beside this one. */
+const PRODUCTS = [PRODUCT, FORMER_PRODUCT];
 
 /** What runs sessions, put together; loaded by the first tool call. */
 
@@ -140,15 +143,14 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
 
 /** Where this server keeps what is its own. */
 function installationOf({ config, configFile, environment }: EngineSettings): Installation {
-  const defaultStore = defaultStorePath(environment, process.platform);
-  const { store = defaultStore } = config;
+  const { store = defaultStorePath(environment, process.platform) } = config;
   return {
     settings: config,
     environment,
     configFile,
-    stateFolder: dirname(defaultStore),
+    stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
     store: store === IN_MEMORY ? undefined : store,
-    cacheFolder: cacheFolder(environment),
+    cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };
 }

@@ -1,6 +1,6 @@
-import { dirname } from "node:path";
 import { consoleOf } from "./app-console.ts";
 import type { OverHttp, Running } from "./app-engine.ts";
+import { settledState } from "./app-store.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
 import type { Logger } from "./engine/ports.ts";
@@ -15,7 +15,6 @@ import { createMetrics } from "./http/metrics.ts";
 import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
 import { descriptorLimit } from "./security/descriptors.ts";
-import { defaultStorePath } from "./store/open.ts";
 import type { Audit } from "./tools/audit.ts";
 
 /** The assembly of a server that is reached over HTTP; loaded only for one. */
@@ -152,7 +151,7 @@ async function closeBoth(endpoint: HttpEndpoint, listening: Listening): Promise<
 }
 
 async function authenticatorOf({ config, environment, local, log }: HttpParts, host: string, publicUrl: () => string) {
-  const stateFolder = dirname(defaultStorePath(environment, process.platform));
+  const stateFolder = async () => settledState({ config, environment }, log);
   const own = Object.values(config.principals).flatMap((terms) =>
     terms.allowDirs === "any" ? [] : (terms.allowDirs ?? []),
   );

@@ -1,13 +1,13 @@
 import type { OverHttp, Running } from "./app-engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./app-http.ts";
-import { resolve } from "node:path";
+import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./app-store.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
 import { startFolder } from "./config/start-folder.ts";
 import type { Engine } from "./engine/api.ts";
-import type { Logger, SessionBackend } from "./engine/ports.ts";
+import type { Logger } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
@@ -16,7 +16,6 @@ import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { createStates, Unattended } from "./mcp/states.ts";
 import { serveOverStdio } from "./mcp/stdio.ts";
-import { realPathOf } from "./security/paths.ts";
 import { waitLimits } from "./tools/arguments/wait-limits.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
@@ -24,13 +23,8 @@ import { canAnswer, namesOf, tells, type ToolName } from "./tools/listed.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { querySettings } from "./config/query.ts";
 
-export interface StoreSettings {
-  config: Config;
-  /** The environment of the server; what is secret in it is masked wherever it would be written. */
-  environment: NodeJS.ProcessEnv;
-}
-
 export interface AppSettings extends StoreSettings {
+  config: Config;
   /** How deep this server is nested in sessions of servers like it. */
   depth: number;
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
@@ -56,12 +50,6 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Where the sessions are: a file, or "memory:" when they end with their server. */
-export async function storeLocation({ config, environment }: StoreSettings): Promise<string> {
-  const { defaultStorePath } = await import("./store/open.ts");
-  return config.store ?? defaultStorePath(environment, process.platform);
-}
-
 /** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
 export async function isolationOf({ processIsolation }: Config): Promise<readonly string[]> {
   if (processIsolation === "none") return [];
@@ -70,43 +58,6 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
     const why = error instanceof Error ? error.message : String(error);
     const advice = "Run the server as root, or install bubblewrap and allow user namespaces; or leave the setting out.";
     throw new ConfigError(`--process-isolation pid-namespace cannot be had here (${why}). ${advice}`, error);
-  });
-}
-
-/** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
-async function storeNameOf(settings: StoreSettings, { nodeId }: SessionBackend): Promise<string> {
-  const [location, { IN_MEMORY }] = await Promise.all([storeLocation(settings), import("./store/open.ts")]);
-  if (location === IN_MEMORY) return nodeId;
-  return (await realPathOf(resolve(location))) ?? location;
-}
-
-async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
-  const { startTime } = await import("./claude/supervise/tree.ts");
-  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
-}
-
-/** Where the system does not tell when a process began, its pid has to do. */
-const UNKNOWN = "unknown";
-
-/** The sessions of this user, shared by all servers that use the same file. */
-export async function connectStore(
-  settings: StoreSettings,
-  log: Logger,
-  urls: readonly string[] = [],
-): Promise<SessionBackend> {
-  const [{ openStore }, { isAlive, startTime }, { systemClock }] = await Promise.all([
-    import("./store/open.ts"),
-    import("./claude/supervise/tree.ts"),
-    import("./engine/clock.ts"),
-  ]);
-  return openStore(await storeLocation(settings), {
-    nodeId: crypto.randomUUID(),
-    process: await thisProcess(),
-    isRunning: async (other, startedAt) =>
-      startedAt === UNKNOWN ? isAlive(other) : (await startTime(other)) === startedAt,
-    clock: systemClock,
-    urls,
-    log,
   });
 }
 
@@ -130,8 +81,9 @@ export function createApp(settings: AppSettings): App {
   let closed: Promise<void> | undefined;
   const deps = async (): Promise<ToolDeps> => {
     const { startEngine } = await import("./app-engine.ts");
-    running = connectStore(settings, log, overHttp?.ownUrls).then(async (backend) => {
-      const self = { storeName: await storeNameOf(settings, backend), process: await thisProcess() };
+    running = storeLocation(settings, log).then(async (location) => {
+      const backend = await connectStore(location, log, overHttp?.ownUrls);
+      const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
       return startEngine(settings, { backend, ...self, http: overHttp, audit, log, masker, bypass, listed: toolNames });
     });
     const { engine } = await running;

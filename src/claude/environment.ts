@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE, PROCESS_VARIABLE, PRODUCT } from "../domain/names.ts";
 import { invalidArgument } from "../domain/error.ts";
 
 /**
@@ -89,7 +89,7 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, dep
     // A stdio MCP server that never answers would hold up the first turn for 30 s.
     MCP_TIMEOUT: "10000",
     ...Object.fromEntries(kept),
-    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
+    CLAUDE_AGENT_SDK_CLIENT_APP: PRODUCT,
     ...(configDir !== undefined && { CLAUDE_CONFIG_DIR: configDir }),
     ...added,
     [DEPTH_VARIABLE]: String(depth + 1),

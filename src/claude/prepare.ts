@@ -51,7 +51,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
     options: {
       ...toSdkOptions(options),
       ...(executable !== undefined && { pathToClaudeCodeExecutable: executable }),
-      ...(!mayRun && { projectConfigRoot: await emptyProject(environment) }),
+      ...(!mayRun && { projectConfigRoot: await emptyProject(environment, config.log) }),
       ...(await restrictions({ options, policy, environment, fenced, allow }, config)),
       ...(fenced && { sandbox: fenced.sandbox }),
       env: fenced?.environment ?? environment,

@@ -3,6 +3,7 @@ import { ConfigError } from "../config/error.ts";
 import { configFileOf, loadConfig, readDepth } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { depthAbove } from "../security/ancestors.ts";
+import { FORMER_PRODUCT } from "../domain/names.ts";
 import { newToken } from "../http/auth/secret.ts";
 import { requireSandbox } from "./fence.ts";
 
@@ -23,7 +24,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
     depth: Math.max(readDepth(process.env), depthAbove(process.pid)),
-    ownCommands: [[name]],
+    ownCommands: [[name], [FORMER_PRODUCT]],
     info: { name, version },
     isolation: await isolationOf(config),
     local: { address: `127.0.0.1:${port}`, token },

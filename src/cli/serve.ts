@@ -3,6 +3,7 @@ import type { Config } from "../config/schema.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { configFileOf, loadConfig, readDepth, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
+import { FORMER_PRODUCT } from "../domain/names.ts";
 import { depthAbove } from "../security/ancestors.ts";
 import { confinedBy, requireSandbox } from "./fence.ts";
 
@@ -61,8 +62,10 @@ function ownCommands(name: string, argv: readonly string[]): (readonly [string, 
     [node, script, ...args],
     ["node", script, ...args],
     [script, ...args],
-    [name, ...args],
-    ["npx", name, ...args],
-    ["npx", "-y", name, ...args],
+    ...[name, FORMER_PRODUCT].flatMap((each): [string, ...string[]][] => [
+      [each, ...args],
+      ["npx", each, ...args],
+      ["npx", "-y", each, ...args],
+    ]),
   ];
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, resolve } from "node:path";
-import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/names.ts";
 import { JsonObject } from "../domain/json.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";

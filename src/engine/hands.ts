@@ -1,5 +1,5 @@
 import { AppError, type Refusal } from "../domain/error.ts";
-import { markOf } from "../domain/environment.ts";
+import { markOf } from "../domain/names.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";

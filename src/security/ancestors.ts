@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { DEPTH_VARIABLE } from "../domain/environment.ts";
+import { DEPTH_VARIABLE } from "../domain/names.ts";
 
 /**
  * Whether this server was started from inside a session. A session's Claude Code carries its depth in the environment; a shell

@@ -27,10 +27,11 @@ export interface Installation {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The file of settings; undefined where there is none. */
   readonly configFile: string | undefined;
-  readonly stateFolder: string;
+  /** By the name of today, and the one before. */
+  readonly stateFolders: readonly string[];
   /** The file of the store; undefined where it is in memory. */
   readonly store: string | undefined;
-  readonly cacheFolder: string;
+  readonly cacheFolders: readonly string[];
   /** Claude Code's configuration, as the server itself would use it. */
   readonly claude: { readonly folder: string; readonly record: string };
 }
@@ -40,10 +41,10 @@ export function ownedPlaces(installation: Installation): Owned[] {
 }
 
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
-export function ownFiles({ configFile, settings, stateFolder, store }: Installation): Owned[] {
+export function ownFiles({ configFile, settings, stateFolders, store }: Installation): Owned[] {
   return [
     // Store, token and whatever else is kept beside them.
-    tree(stateFolder, "the state folder of this server"),
+    stateFolders.flatMap((folder) => tree(folder, "the state folder of this server")),
     // With its -wal, -shm and -journal: sessions of everybody, and who answered what.
     prefix(store, "the store of this server"),
     // Principals, scopes and rules.
@@ -58,7 +59,7 @@ export function ownFiles({ configFile, settings, stateFolder, store }: Installat
   ].flat();
 }
 
-function ownCode({ cacheFolder, environment, settings }: Installation): Owned[] {
+function ownCode({ cacheFolders, environment, settings }: Installation): Owned[] {
   const own = fileURLToPath(import.meta.url);
   const root = packageRoot(own);
   const isCheckout = existsSync(join(root, ".git"));
@@ -69,7 +70,7 @@ function ownCode({ cacheFolder, environment, settings }: Installation): Owned[] 
     // What npm has put elsewhere: the Agent SDK with Claude Code itself, the driver of the store, the writer of logs.
     installed(EXTERNAL, own).flatMap((folder) => tree(folder, SERVER_CODE)),
     // Compiled code is run unseen.
-    tree(cacheFolder, "the cache of this server"),
+    cacheFolders.flatMap((folder) => tree(folder, "the cache of this server")),
     tree(environment["NODE_COMPILE_CACHE"], "the cache of this server"),
     tree(settings.claudePath, STARTED),
     ...wrappers.map((file) => tree(file, STARTED)),

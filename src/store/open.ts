@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { posix, resolve, win32 } from "node:path";
+import { PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { withEphemeral } from "./ephemeral.ts";
 import { createMemoryStore } from "./memory.ts";
@@ -27,17 +28,22 @@ export function openStore(location: string, { log, ...self }: StoreOptions): Ses
   );
 }
 
-const FILE = ["claude-code-mcp", "store.db"] as const;
+/** In the state folder. */
+export const STORE_FILE = "store.db";
 
-/** In the user's state folder, where each system has it. */
 export function defaultStorePath(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string {
+  return (platform === "win32" ? win32 : posix).join(stateFolder(env, platform), STORE_FILE);
+}
+
+/** What this program keeps for the user, where each system has it. */
+export function stateFolder(env: NodeJS.ProcessEnv, platform: NodeJS.Platform, product = PRODUCT): string {
   if (platform === "win32") {
     const local = env["LOCALAPPDATA"] ?? win32.join(env["USERPROFILE"] ?? homedir(), "AppData", "Local");
-    return win32.join(local, ...FILE);
+    return win32.join(local, product);
   }
   const home = env["HOME"] ?? homedir();
-  if (platform === "darwin") return posix.join(home, "Library", "Application Support", ...FILE);
+  if (platform === "darwin") return posix.join(home, "Library", "Application Support", product);
   const state = env["XDG_STATE_HOME"];
   // A relative path there is to be ignored, as the specification has it.
-  return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), ...FILE);
+  return posix.join(state?.startsWith("/") ? state : posix.join(home, ".local", "state"), product);
 }

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { FORMER_PRODUCT } from "../../src/domain/names.ts";
 import { play } from "./one-turn.ts";
 import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
@@ -28,6 +29,8 @@ beforeAll(async () => {
   put(at("odd [1] {x} (y),z", "audit.jsonl"), "");
   put(at(".local/state/claude-code-mcp/http-token"), "SECRET token");
   put(at(".cache/claude-code-mcp/compiled/code"), "SECRET code");
+  put(at(".local/state", FORMER_PRODUCT, "http-token"), "SECRET token");
+  put(at(".cache", FORMER_PRODUCT, "compiled/code"), "SECRET code");
   put(at(".claude/settings.json"), '{"env": {"A": "SECRET"}}');
   put(at(".claude.json.backup"), "SECRET");
   put(at("ada/settings.json"), "SECRET of ada");
@@ -56,6 +59,9 @@ const CLOSED: (() => string)[] = [
   () => at("linked/claude-code-mcp/http-token"),
   () => `/proc/self/cwd/.local/state/claude-code-mcp/http-token`,
   () => `/proc/self/root${at(".local/state/claude-code-mcp/http-token")}`,
+  // Where a server of an older version may still run.
+  () => at(".local/state", FORMER_PRODUCT, "http-token"),
+  () => at(".cache", FORMER_PRODUCT, "compiled/code"),
   () => at("sessions.db"),
   () => at("sessions.db-wal"),
   () => at("etc/config.json"),

@@ -4,6 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
 import { hostile } from "./hostile.ts";
 import type { Server } from "./server.ts";
 import { createWorld, type World } from "./world.ts";
@@ -28,9 +29,10 @@ async function run(server: Server, cwd: string, script: object[] = [{ text: "hi"
 }
 
 describe("no recursion by accident", () => {
-  it("our own server, installed for the user, is not started inside a session", async () => {
-    configure({ mcpServers: { "claude-code-mcp": { command: process.execPath, args: [main] } } });
-    const server = await world.server();
+  it("our own server, installed for the user under its name or its former one, is not started inside a session", async () => {
+    const own = { command: process.execPath, args: [main] };
+    configure({ mcpServers: { [PRODUCT]: own, [FORMER_PRODUCT]: own } });
+    const server = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
     const cwd = world.folder();
     await run(server, cwd);
     const tools = world.model.requests.at(-1)?.tools ?? [];

@@ -226,7 +226,8 @@ describe("a command line that cannot be used: one line on stderr, exit 2", () =>
   ])("%j", async (args, beginning) => {
     const { status, stderr, stdout } = await run(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-    expect(stderr.slice(0, beginning.length + 17)).toBe(`claude-code-mcp: ${beginning}`);
+    const line = `claude-code-mcp: ${beginning}`;
+    expect(stderr.slice(0, line.length)).toBe(line);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 

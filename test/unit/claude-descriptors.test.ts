@@ -4,7 +4,7 @@ import { closeSync, openSync, readdirSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { PROCESS_VARIABLE } from "../../src/domain/environment.ts";
+import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { endMarked, findMarked } from "../../src/claude/supervise/marked.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PROCESS_VARIABLE } from "../../src/domain/environment.ts";
+import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { MARK_VARIABLE, markOf, MARKS, serverOfNumber, serverOfValue } from "../../src/claude/supervise/mark.ts";
 
 const server = { store: "/home/ann/store.db", pid: 4_194_303, startedAt: "123456" };

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { PROCESS_VARIABLE } from "../../src/domain/environment.ts";
+import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { endMarked } from "../../src/claude/supervise/marked.ts";
 import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 

@@ -31,7 +31,7 @@ export class Door {
       auth: true,
       host: "127.0.0.1",
       publicUrl: () => PUBLIC_URL,
-      stateFolder: join(this.folder, "state"),
+      stateFolder: async () => Promise.resolve(join(this.folder, "state")),
       workFolders: [],
       principals: {},
       log: { error: log, info: log },

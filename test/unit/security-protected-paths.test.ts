@@ -103,9 +103,9 @@ describe("what no session may reach", () => {
       settings,
       environment: {},
       configFile: undefined,
-      stateFolder: at("state"),
+      stateFolders: [at("state")],
       store: undefined,
-      cacheFolder: at("cache"),
+      cacheFolders: [at("cache")],
       claude,
     }).map(({ path }) => path);
     expect(paths).toEqual(expect.arrayContaining(["/opt/python3", at("hold.py"), at("hold.json")]));

@@ -198,7 +198,12 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     async (file: string): Promise<Database> => {
       const database = await openDatabase(file);
       const prepare = (sql: string) => database.prepare(sql.replace("sqlite_version()", `'${version}'`));
-      return { exec: (sql) => database.exec(sql), prepare, close: () => database.close() };
+      const rest: Omit<Database, "prepare"> = {
+        exec: (sql) => database.exec(sql),
+        function: (name, work) => database.function(name, work),
+        close: () => database.close(),
+      };
+      return { ...rest, prepare };
     };
 
   async function open(

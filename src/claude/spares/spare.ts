@@ -1,7 +1,7 @@
 import type { CanUseTool, HookCallback, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { firstMark } from "../../domain/environment.ts";
+import { firstMark } from "../../domain/names.ts";
 import type { Bindings, Launch } from "../process/launch.ts";
 import { hooksOf } from "../process/looking.ts";
 import type { Spawned, Spawner } from "../supervise/spawn.ts";

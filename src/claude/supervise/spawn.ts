@@ -2,7 +2,7 @@ import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sd
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { PROCESS_VARIABLE } from "../../domain/environment.ts";
+import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import { findProgram } from "../../security/programs.ts";
 import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import { LastLines } from "./last-lines.ts";

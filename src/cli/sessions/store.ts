@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import type { connectStore, StoreSettings } from "../../app.ts";
+import type { connectStore, StoreSettings } from "../../app-store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
 import { IN_MEMORY } from "../../config/setting.ts";
@@ -34,15 +34,15 @@ export async function withStoreIfAny<T>(
 ): Promise<T> {
   const settings = settingsOf(flags);
   // Only now: it costs half a second, which a misspelt flag need not wait for.
-  const app = await import("../../app.ts");
-  const file = await app.storeLocation(settings);
+  const { connectStore, storeLocation } = await import("../../app-store.ts");
+  const masker = createMasker(settings.environment);
+  const file = await storeLocation(settings, createLogger({ level: "warn", masker }));
   if (file === IN_MEMORY) {
     const problem = `The store is "${IN_MEMORY}": such sessions are seen by their own server only, and end with it.`;
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
   if (!(await exists(file))) return none(file);
-  const log = createLogger({ level: "error", masker: createMasker(settings.environment) });
-  const store = await app.connectStore(settings, log);
+  const store = await connectStore(file, createLogger({ level: "error", masker }));
   try {
     return await work(store);
   } finally {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { FORMER_PRODUCT, PRODUCT } from "../../domain/names.ts";
 import { ConfigError } from "../error.ts";
 import type { Principals } from "./terms.ts";
 
@@ -47,7 +48,20 @@ const WORDS = [
   ["admin", "administrator", "root", "user", "guest", "operator", "local", "default", "login", "letmein", "welcome"],
   ["123", "1234", "12345", "123456", "1234567", "12345678", "123456789", "1234567890", "0", "1", "a", "abc", "abc123"],
   ["qwerty", "qwerty123", "iloveyou", "monkey", "dragon", "api-key", "apikey", "api_key", "key", "bearer", "null"],
-  ["undefined", "true", "false", "none", "todo", "xxx", "claude", "claude-code", "claude-code-mcp", "mcp", "agents"],
+  [
+    "undefined",
+    "true",
+    "false",
+    "none",
+    "todo",
+    "xxx",
+    "claude",
+    "claude-code",
+    PRODUCT,
+    FORMER_PRODUCT,
+    "mcp",
+    "agents",
+  ],
   ["ccm_", "ccm_...", "<token>", "TOKEN", "$TOKEN", "ada", "bob", "ann"],
 ].flat();
 

@@ -1,3 +1,14 @@
+/** The names that others know this server and its sessions by. */
+
+/** The program and its folders, as package.json has it: a test compares them. */
+export const PRODUCT = "claude-code-mcp";
+
+/**
+ * The name before 2026-11. Nothing is made under it, and somebody else's package has it; folders may still carry it, and entries in
+ * the configuration of Claude Code.
+ */
+export const FORMER_PRODUCT = "claude-code-mcp";
+
 /** Variables that the server sets in the environment of every Claude Code it starts; neither is a setting. */
 
 /** How deep a server is nested in sessions of servers like it. */

@@ -1,0 +1,65 @@
+import { join, resolve } from "node:path";
+import type { Config } from "./config/schema.ts";
+import { FORMER_PRODUCT } from "./domain/names.ts";
+import type { Logger, SessionBackend } from "./engine/ports.ts";
+import { isInside, realPathOf } from "./security/paths.ts";
+
+/** Where the sessions of this user are, and the way to them; what it needs is loaded by its first use. */
+
+export interface StoreSettings {
+  readonly config: Pick<Config, "store">;
+  /** The environment of the server; what is secret in it is masked wherever it would be written. */
+  readonly environment: NodeJS.ProcessEnv;
+}
+
+/** A file, or "memory:" when the sessions end with their server. */
+export async function storeLocation(settings: StoreSettings, log: Logger): Promise<string> {
+  const { STORE_FILE } = await import("./store/open.ts");
+  return settings.config.store ?? join(await settledState(settings, log), STORE_FILE);
+}
+
+/** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */
+export async function settledState({ config: { store }, environment }: StoreSettings, log: Logger): Promise<string> {
+  const [{ stateFolder }, { settledFolder }] = await Promise.all([
+    import("./store/open.ts"),
+    import("./store/former-folder.ts"),
+  ]);
+  const present = stateFolder(environment, process.platform);
+  const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
+  if (store !== undefined && isInside(resolve(store), former)) return former;
+  return settledFolder({ present, former }, { isRunning, log });
+}
+
+/** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
+export async function storeNameOf(location: string, { nodeId }: SessionBackend): Promise<string> {
+  const { IN_MEMORY } = await import("./store/open.ts");
+  if (location === IN_MEMORY) return nodeId;
+  return (await realPathOf(resolve(location))) ?? location;
+}
+
+export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
+  const { startTime } = await import("./claude/supervise/tree.ts");
+  return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
+}
+
+/** Where the system does not tell when a process began, its pid has to do. */
+const UNKNOWN = "unknown";
+
+async function isRunning(pid: number, startedAt: string): Promise<boolean> {
+  const { isAlive, startTime } = await import("./claude/supervise/tree.ts");
+  return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
+}
+
+/** The sessions at `location`, shared by all servers that use the same file. */
+export async function connectStore(
+  location: string,
+  log: Logger,
+  urls: readonly string[] = [],
+): Promise<SessionBackend> {
+  const [{ openStore }, { systemClock }, process] = await Promise.all([
+    import("./store/open.ts"),
+    import("./engine/clock.ts"),
+    thisProcess(),
+  ]);
+  return openStore(location, { nodeId: crypto.randomUUID(), process, isRunning, clock: systemClock, urls, log });
+}

@@ -1,0 +1,171 @@
+import { existsSync } from "node:fs";
+import { readdir, realpath, rename, rmdir, symlink } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import type { Logger } from "../engine/ports.ts";
+import { STORE_FILE } from "./open.ts";
+import { isBusy, openDatabase, type Database } from "./sqlite/connect/driver.ts";
+import { HOST, type Self } from "./sqlite/leases.ts";
+
+/**
+ * The state folder had another name once. Whoever comes first moves it, with all that is in it, and leaves a link for servers of
+ * older versions and for paths that people have written down. While a server has the store open nothing is moved: all use it where
+ * it is, and the next start tries again. So there is one store at any time.
+ */
+
+export interface Folders {
+  readonly present: string;
+  readonly former: string;
+}
+
+interface Means {
+  readonly isRunning: Self["isRunning"];
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** How long another one that is moving it is waited for, ms. */
+const PATIENCE_MS = 10_000;
+const LOOK_MS = 20;
+
+/** Resolves to the folder that is to be used. */
+export async function settledFolder(folders: Folders, means: Means): Promise<string> {
+  const { former, present } = folders;
+  const deadline = performance.now() + PATIENCE_MS;
+  while (former !== present && (await isLeftBehind(folders))) {
+    const outcome = await move(folders, means);
+    if (outcome === "moved") break;
+    if (outcome === "busy" && performance.now() < deadline) {
+      await sleep(LOOK_MS);
+      continue;
+    }
+    const reason = outcome === "busy" ? "somebody has locked the store" : outcome.kept;
+    means.log.warn("the state folder keeps its former name, and is used there", { folder: former, reason });
+    return former;
+  }
+  if (await isOther(folders)) {
+    const advice = "Sessions in it are not listed: end its servers and name its store with --store to see them.";
+    means.log.warn("there is a store in the folder of the former name, too", { folder: former, used: present, advice });
+  }
+  return present;
+}
+
+/** Where there are both, the present one counts. */
+async function isLeftBehind({ former, present }: Folders): Promise<boolean> {
+  if (existsSync(join(present, STORE_FILE))) return false;
+  return existsSync(join(former, STORE_FILE)) || ((await isEmpty(present)) && !(await isEmpty(former)));
+}
+
+async function isEmpty(folder: string): Promise<boolean> {
+  const found = await readdir(folder).catch(() => []);
+  return found.length === 0;
+}
+
+async function isOther({ former, present }: Folders): Promise<boolean> {
+  if (former === present || !existsSync(join(former, STORE_FILE))) return false;
+  return (await realpath(former)) !== (await realpath(present).catch(() => present));
+}
+
+/** `busy` while another process is moving it, or may be. */
+type Outcome = "moved" | "busy" | { readonly kept: string };
+
+async function move(folders: Folders, means: Means): Promise<Outcome> {
+  const file = join(folders.former, STORE_FILE);
+  if (!existsSync(file)) return renamed(folders, means);
+  try {
+    const database = await openDatabase(file);
+    let outcome: Outcome | undefined;
+    try {
+      outcome = isAlone(database) ? await moveHeld(folders, database, means) : await whyNot(file);
+    } finally {
+      database.close();
+    }
+    return outcome ?? (await renamed(folders, means));
+  } catch (error) {
+    return isBusy(error) || !existsSync(file) ? "busy" : { kept: String(error) };
+  }
+}
+
+/** While nobody else can open it. Undefined on Windows: there no file that is open can be moved, nor its folder. */
+async function moveHeld(folders: Folders, database: Database, means: Means): Promise<Outcome | undefined> {
+  const user = await userOf(database, means);
+  if (user !== undefined) return { kept: `the server with pid ${String(user)} uses it` };
+  // Somebody may have moved it before the lock was ours.
+  if (!(await isLeftBehind(folders))) return "moved";
+  return process.platform === "win32" ? undefined : renamed(folders, means);
+}
+
+async function whyNot(file: string): Promise<Outcome> {
+  return (await isRead(file)) ? { kept: "a server that runs has the store open" } : "busy";
+}
+
+/** Whether nobody else has it open; then nobody can open it until this connection is closed. */
+function isAlone(database: Database): boolean {
+  database.exec("PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE");
+  try {
+    database.exec("BEGIN EXCLUSIVE; COMMIT");
+    return true;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  }
+}
+
+/** Whoever is moving it lets nobody read it. */
+async function isRead(file: string): Promise<boolean> {
+  const database = await openDatabase(file);
+  try {
+    database.exec("PRAGMA busy_timeout = 0; SELECT count(*) FROM sqlite_master");
+    return true;
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw error;
+  } finally {
+    database.close();
+  }
+}
+
+/** Without a write-ahead log a server at rest holds no lock, so the servers that are written down in it are looked at. */
+async function userOf(database: Database, { isRunning }: Means): Promise<number | undefined> {
+  for (const { expiresAt, host, pid, startedAt } of nodesOf(database)) {
+    const lives = host === HOST ? await isRunning(pid, startedAt) : expiresAt > Date.now();
+    if (lives) return pid;
+  }
+  return undefined;
+}
+
+const Node = z.object({ host: z.string(), pid: z.int(), startedAt: z.string(), expiresAt: z.int() });
+
+/** Through a function: with one of the drivers a statement would hold the lock for a while after the database is closed. */
+function nodesOf(database: Database): z.infer<typeof Node>[] {
+  const nodes: z.infer<typeof Node>[] = [];
+  database.function("found", (host, pid, startedAt, expiresAt) => {
+    nodes.push(Node.parse({ host, pid, startedAt, expiresAt }));
+    return null;
+  });
+  try {
+    database.exec("SELECT found(host, pid, started_at, expires_at) FROM nodes");
+  } catch (error) {
+    // Its maker was killed before it had made the tables.
+    if (!String(error).includes("no such table: nodes")) throw error;
+  }
+  return nodes;
+}
+
+/** A folder and a link to one are renamed alike, with what leads from them: they stay where they were. */
+async function renamed({ former, present }: Folders, { log }: Means): Promise<Outcome> {
+  try {
+    // An empty one is in the way on some systems.
+    await rmdir(present).catch(() => undefined);
+    await rename(former, present);
+  } catch (error) {
+    // Another one may have been faster.
+    return (await isLeftBehind({ former, present })) ? { kept: String(error) } : "busy";
+  }
+  const link = await symlink(basename(present), former, "junction").then(
+    () => former,
+    (error: unknown) => `none: ${String(error)}`,
+  );
+  log.warn("the state folder was moved to its new name, this once", { from: former, to: present, link });
+  return "moved";
+}

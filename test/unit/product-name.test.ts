@@ -1,0 +1,129 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
+import { helpText } from "../../src/cli/help.ts";
+import { firstStartText } from "../../src/http/auth/first-start.ts";
+
+/** People run what they are told to run: it is this package, and never the one that has its former name on npm. */
+
+const Manifest = z.object({ name: z.string(), bin: z.record(z.string(), z.string()) });
+const Lock = z.object({ name: z.string(), packages: z.object({ "": Manifest }) });
+
+const manifest = Manifest.parse(JSON.parse(readFileSync("package.json", "utf8")));
+const { name } = manifest;
+
+/** Texts of the repository, by path. */
+const texts = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
+  encoding: "utf8",
+})
+  .split("\0")
+  .filter((path) => path !== "" && !/\.(?:png|ico|woff2?)$/.test(path))
+  .flatMap((path) => {
+    try {
+      return [{ path, text: readFileSync(path, "utf8") }];
+    } catch {
+      // Deleted, and not yet committed so.
+      return [];
+    }
+  });
+
+/** What people read and paste. */
+const told = [
+  ...texts.filter(({ path }) => /^(?:README|CONTRIBUTING|SECURITY|AGENTS)\.md$|^docs\/|^examples\//.test(path)),
+  // But for the table of programs that a shell may name.
+  ...texts.filter(({ path }) => /^console\/src\/|^src\/(?!security\/shell\/)/.test(path)),
+  ...[undefined, "serve", "demo", "console", "token", "sessions", "version"].map((command) => ({
+    path: `--help ${command ?? ""}`,
+    text: helpText(command),
+  })),
+  {
+    path: "the first start over HTTP",
+    text: firstStartText({ file: "/f", token: "t" }, { url: "http://localhost/mcp", showToken: true }),
+  },
+];
+
+/** Where the former name stands, and why it may. */
+const FORMER: readonly { readonly file: RegExp; readonly line: RegExp; readonly why: string }[] = [
+  { file: /./, line: /@steipete(?:\/|", ")claude-/, why: "somebody else's package, which the benchmarks compare with" },
+  { file: /^(?:CHANGELOG\.md|docs\/reliability\.md)$/, line: /\bformerly\b/, why: "says what the name was" },
+  { file: /^src\/domain\/names\.ts$/, line: /\bFORMER_PRODUCT = /, why: "by it folders are moved and entries denied" },
+];
+
+/** Of others: what people are told to run beside it, and what it is compared with. */
+const OTHERS = new Set(["claude-agent-mcp", "mcp-remote", "vite", "vitest"]);
+
+/** `npx NAME`, `["npx", "-y", "NAME"]` over several lines too, `npm install -g NAME`. */
+const RUN = /(?:\bnpx (?:-y |--yes )?|"-y",\s*"|npm (?:install|i) (?:-g|--global) )(@?[a-z][\w./-]*)/g;
+
+/** What looks like our program. */
+const PROGRAM = /(?<![\w/@.-])claude-[a-z]+-mcp(?![\w-])/g;
+
+describe("the name of the product", () => {
+  it("is that of the package, its program, its lock file and the code", () => {
+    const lock = Lock.parse(JSON.parse(readFileSync("package-lock.json", "utf8")));
+    expect([PRODUCT, lock.name, lock.packages[""].name]).toEqual([name, name, name]);
+    expect(Object.keys(manifest.bin)).toEqual([name]);
+    expect(lock.packages[""].bin).toEqual(manifest.bin);
+    expect(FORMER_PRODUCT).not.toBe(name);
+  });
+
+  it("is what every text tells people to run", () => {
+    const others = told.flatMap(({ path, text }) =>
+      [...text.matchAll(RUN)]
+        .map(([, run = ""]) => run)
+        .filter((run) => run !== name && !OTHERS.has(run))
+        .map((run) => `${path}: ${run}`),
+    );
+    expect(others).toEqual([]);
+    expect(told.filter(({ text }) => new RegExp(RUN).test(text)).map(({ path }) => path)).toEqual(
+      expect.arrayContaining(["README.md", "docs/clients.md", "docs/http.md", "examples/clients/cursor.json"]),
+    );
+  });
+
+  it("is that of every command line of its program", () => {
+    const misnamed = told.flatMap(({ path, text }) =>
+      text
+        .split("\n")
+        .filter((line) => !FORMER.some(({ file, line: allowed }) => file.test(path) && allowed.test(line)))
+        .flatMap((line) => line.match(PROGRAM) ?? [])
+        .filter((program) => program !== name && !OTHERS.has(program))
+        .map((program) => `${path}: ${program}`),
+    );
+    expect(misnamed).toEqual([]);
+    expect(helpText(undefined)).toContain(`Usage: ${name} `);
+  });
+
+  it("has taken the place of the former one everywhere else", () => {
+    const left = texts.flatMap(({ path, text }) =>
+      text
+        .split("\n")
+        .filter((line) => line.toLowerCase().includes(FORMER_PRODUCT))
+        .filter((line) => !FORMER.some(({ file, line: allowed }) => file.test(path) && allowed.test(line)))
+        .map((line) => `${path}: ${line.trim()}`),
+    );
+    expect(left).toEqual([]);
+    const idle = FORMER.filter(({ file, line }) => !texts.some((each) => file.test(each.path) && line.test(each.text)));
+    expect(idle).toEqual([]);
+  });
+});
+
+describe("README, until the package is published", () => {
+  const readme = readFileSync("README.md", "utf8");
+
+  it("begins with the clone, and says of npx that it works once published", () => {
+    const [clone, npx] = [readme.indexOf("dist/cli/main.js"), readme.indexOf("npx -y")];
+    expect([clone > 0, clone < npx]).toEqual([true, true]);
+    const paragraph = readme.slice(readme.lastIndexOf("\n\n", npx), readme.indexOf("\n\n", npx));
+    expect(paragraph.trim()).toMatch(/^Once published\b/);
+    expect(readme.match(/npx -y/g)).toHaveLength(1);
+  });
+
+  it.each(["docs/clients.md", "docs/http.md"])("and so does %s, before it tells people to run the package", (path) => {
+    const text = readFileSync(path, "utf8");
+    const said = text.search(/once published/i);
+    const [first] = [...text.matchAll(RUN)].filter(([, run]) => run === name);
+    expect([said > 0, said < (first?.index ?? 0)]).toEqual([true, true]);
+  });
+});

@@ -1,0 +1,210 @@
+import { existsSync } from "node:fs";
+import {
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+  chmod,
+} from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { settledFolder } from "../../src/store/former-folder.ts";
+import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
+import { letGo, StoreFile } from "./store-files.ts";
+import { session } from "./store-world.ts";
+
+/** The state folder of an older version is moved once, and nobody's sessions are lost or split by it. */
+
+let world: StoreFile;
+let former: string;
+let present: string;
+let said: { message: string; fields: Record<string, unknown> }[];
+/** Whether the processes that are written down in the store are taken to live. */
+let lives: boolean;
+
+beforeEach(async () => {
+  world = await StoreFile.make();
+  [former, present] = [join(world.folder, "old"), join(world.folder, "new")];
+  [said, lives] = [[], false];
+});
+afterEach(async () => world.close());
+
+async function settle(): Promise<string> {
+  const isRunning = async () => Promise.resolve(lives);
+  const warn = (message: string, fields = {}) => void said.push({ message, fields });
+  return settledFolder({ former, present }, { isRunning, log: { warn } });
+}
+
+/** A store with one session, as a server leaves it that has ended. */
+async function leave(folder: string): Promise<string> {
+  const node = world.connect(folder, {}, join(folder, "store.db"));
+  await node.heartbeat(30_000);
+  const { record } = await node.create(session());
+  await node.close();
+  await letGo();
+  return record.id;
+}
+
+async function sessionsIn(folder: string): Promise<string[]> {
+  const node = world.connect(`reader of ${folder}`, {}, join(folder, "store.db"));
+  const found = await node.list({ principal: session().principal, limit: 9 });
+  await node.close();
+  await letGo();
+  return found.map(({ id }) => id);
+}
+
+describe("the state folder of the former name", () => {
+  it("is moved with all that is in it, its permissions too, and said once; its path still leads there", async () => {
+    const id = await leave(former);
+    await writeFile(join(former, "http-token"), "token\n", { mode: 0o600 });
+    await chmod(former, 0o750);
+    expect(await settle()).toBe(present);
+    expect(said).toEqual([
+      expect.objectContaining({
+        message: "the state folder was moved to its new name, this once",
+        fields: { from: former, to: present, link: former },
+      }),
+    ]);
+    expect([await settle(), await settle()]).toEqual([present, present]);
+    expect(said).toHaveLength(1);
+    expect(await sessionsIn(present)).toEqual([id]);
+    // What people have written down, and servers of older versions.
+    expect(await readFile(join(former, "http-token"), "utf8")).toBe("token\n");
+    expect(await sessionsIn(former)).toEqual([id]);
+    const modes = await Promise.all([present, join(present, "store.db"), join(present, "http-token")].map(modeOf));
+    expect(modes).toEqual(process.platform === "win32" ? [0o666, 0o666, 0o666] : [0o750, 0o600, 0o600]);
+  });
+
+  it("is moved by one of many that begin together, and all of them go to the same place", async () => {
+    const id = await leave(former);
+    expect(new Set(await Promise.all(Array.from({ length: 12 }, settle)))).toEqual(new Set([present]));
+    expect(said).toHaveLength(1);
+    expect(await sessionsIn(present)).toEqual([id]);
+  });
+
+  it("is moved without a store as well, by one of many", async () => {
+    await mkdir(former);
+    await writeFile(join(former, "http-token"), "token\n");
+    expect(new Set(await Promise.all(Array.from({ length: 12 }, settle)))).toEqual(new Set([present]));
+    expect(said).toHaveLength(1);
+    expect(await readFile(join(present, "http-token"), "utf8")).toBe("token\n");
+  });
+
+  it("is not made where there is none, and one that is empty is left", async () => {
+    expect(await settle()).toBe(present);
+    await mkdir(former);
+    expect(await settle()).toBe(present);
+    expect([existsSync(present), said]).toEqual([false, []]);
+  });
+
+  it("stays while a server has the store open, and is moved when that has ended", async () => {
+    const older = world.connect("older", {}, join(former, "store.db"));
+    const { record } = await older.create(session());
+    expect(await settle()).toBe(former);
+    expect(said).toEqual([
+      {
+        message: "the state folder keeps its former name, and is used there",
+        fields: { folder: former, reason: "a server that runs has the store open" },
+      },
+    ]);
+    await older.update(record.id, record.rev, { title: "still mine" });
+    await older.close();
+    await letGo();
+    expect(await settle()).toBe(present);
+    expect(await sessionsIn(present)).toEqual([record.id]);
+  });
+
+  it("stays while a server lives that is written down in the store, though it has no lock on it", async () => {
+    await leave(former);
+    lives = true;
+    expect(await settle()).toBe(former);
+    expect(said[0]?.fields["reason"]).toBe(`the server with pid ${String(process.pid)} uses it`);
+    lives = false;
+    expect(await settle()).toBe(present);
+  });
+
+  it("is moved with what a server that was killed had not yet put into the file", async () => {
+    const dead = world.connect("dead");
+    await dead.heartbeat(30_000);
+    const { record } = await dead.create(session());
+    await mkdir(former);
+    for (const end of ["", "-wal"]) await copyFile(world.file + end, join(former, `store.db${end}`));
+    expect(await settle()).toBe(present);
+    expect(await sessionsIn(present)).toEqual([record.id]);
+  });
+
+  it("is waited for while another process is moving it", async () => {
+    await leave(former);
+    const mover = await openDatabase(join(former, "store.db"));
+    mover.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
+    const settled = settle();
+    expect(await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, 100, "waits"))])).toBe("waits");
+    await rename(former, present);
+    // Half-way, as it is seen by whoever comes now.
+    expect(await settle()).toBe(present);
+    await symlink("new", former);
+    mover.close();
+    expect(await settled).toBe(present);
+    expect(said).toEqual([]);
+  });
+
+  it("is moved as the link that it may be, and what it leads to stays where it is", async () => {
+    const elsewhere = join(world.folder, "disk");
+    const id = await leave(elsewhere);
+    await symlink("disk", former);
+    expect(await settle()).toBe(present);
+    expect([await readlink(present), await readlink(former)]).toEqual(["disk", "new"]);
+    expect(await sessionsIn(elsewhere)).toEqual([id]);
+    expect(await sessionsIn(present)).toEqual([id]);
+  });
+
+  it("is moved into the place of an empty folder", async () => {
+    const id = await leave(former);
+    await mkdir(present);
+    expect(await settle()).toBe(present);
+    expect(await sessionsIn(present)).toEqual([id]);
+  });
+
+  it("is used where it is when it cannot be moved", async () => {
+    const id = await leave(former);
+    await mkdir(present);
+    await writeFile(join(present, "notes"), "mine");
+    expect(await settle()).toBe(former);
+    expect(said[0]).toMatchObject({ fields: { folder: former, reason: expect.stringContaining("ENOTEMPTY") } });
+    expect((await lstat(former)).isDirectory()).toBe(true);
+    expect(await sessionsIn(former)).toEqual([id]);
+  });
+
+  it("is left as it is when its store is damaged: opening it says what is wrong", async () => {
+    await mkdir(former);
+    await writeFile(join(former, "store.db"), "no database ".repeat(1000));
+    expect(await settle()).toBe(former);
+    expect(said[0]?.fields["reason"]).toContain("file is not a database");
+    expect(existsSync(present)).toBe(false);
+  });
+
+  it("is named, and not touched, where there is a store under the new name already", async () => {
+    const [old, id] = [await leave(former), await leave(present)];
+    expect(await settle()).toBe(present);
+    expect(said).toEqual([
+      {
+        message: "there is a store in the folder of the former name, too",
+        fields: { folder: former, used: present, advice: expect.stringContaining("--store") as string },
+      },
+    ]);
+    expect([await sessionsIn(former), await sessionsIn(present)]).toEqual([[old], [id]]);
+    await rm(former, { recursive: true });
+    expect(await settle()).toBe(present);
+    expect(said).toHaveLength(1);
+  });
+});
+
+async function modeOf(path: string): Promise<number> {
+  return (await stat(path)).mode & 0o777;
+}
