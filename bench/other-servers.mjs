@@ -9,7 +9,7 @@ import { prompt } from "./world.mjs";
 /** Installed into the folder of the benchmark, and gone with it. */
 const PACKAGES = ["claude-agent-mcp@1.3.0", "@steipete/claude-code-mcp@1.10.12"];
 const ASK = prompt({ text: "hi" });
-const OURS = "claude-code-mcp";
+const OURS = "claude-agents-mcp";
 
 /** How each is asked for a first turn, which returns how it is asked for the next one, if it can be. */
 const SERVERS = {

@@ -7,7 +7,7 @@ import { FORMER_PRODUCT } from "../domain/names.ts";
 import { newToken } from "../http/auth/secret.ts";
 import { requireSandbox } from "./fence.ts";
 
-/** `claude-code-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
+/** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
 
 export async function serveConsole(argv: string[]): Promise<void> {
   const { port, rest } = readPort(argv);

@@ -22,12 +22,12 @@ interface Flags {
 export async function demo(argv: string[]): Promise<number> {
   const flags = readFlags(argv);
   if (bundledClaude() === undefined) {
-    console.error(`claude-code-mcp: ${missingClaude()}`);
+    console.error(`claude-agents-mcp: ${missingClaude()}`);
     return 1;
   }
   const write = (text: string) => void process.stdout.write(text);
   const screen = flags.json ? jsonScreen(write) : textScreen(write, process.stdout.isTTY && process.stdout.hasColors());
-  const home = await realpath(await mkdtemp(join(tmpdir(), "claude-code-mcp-demo-")));
+  const home = await realpath(await mkdtemp(join(tmpdir(), "claude-agents-mcp-demo-")));
   const cleanUp = () => {
     if (flags.keep) console.error(`Kept: ${home}`);
     else rmSync(home, { recursive: true, force: true, maxRetries: 5 });
@@ -38,7 +38,7 @@ export async function demo(argv: string[]): Promise<number> {
     screen.ending({ ...ending }, endingText(ending));
     return ending.ok ? 0 : 1;
   } catch (error) {
-    console.error(`claude-code-mcp: the demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    console.error(`claude-agents-mcp: the demo failed: ${error instanceof Error ? error.message : String(error)}`);
     return 1;
   } finally {
     cleanUp();
@@ -79,7 +79,7 @@ async function run(flags: Flags, screen: Screen, home: string): Promise<Ending> 
   const model = flags.live ? undefined : await startScriptedModel();
   const client = await connect(server(model ? model.environment(join(home, "config")) : ownEnvironment()));
   try {
-    screen.title(`claude-code-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
+    screen.title(`claude-agents-mcp ${client.serverVersion}, MCP ${client.protocolVersion}, over stdio`);
     const played = model ? `the scripted model at ${model.url}` : "your own Claude login";
     screen.line({ at: 0, who: "note", text: `Claude Code works in ${project}, with ${played}` });
     return await play({ client, screen, project, live: flags.live, startedAt });

@@ -59,27 +59,28 @@ export function helpText(command?: string): string {
   if (command === undefined || command === "help") {
     return page(usage(), entries("Commands", COMMANDS), examples(), flags(), more());
   }
-  if (command === "serve") return page(`Usage: claude-code-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
+  if (command === "serve")
+    return page(`Usage: claude-agents-mcp [serve] [flags]\n\n${COMMANDS.serve}`, flags(), more());
   if (command === "demo")
-    return page(`Usage: claude-code-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
+    return page(`Usage: claude-agents-mcp demo [flags]\n\n${COMMANDS.demo}`, entries("Flags", DEMO_FLAGS));
   if (command === "console") {
-    const head = `Usage: claude-code-mcp console [flags]\n\n${COMMANDS.console}`;
+    const head = `Usage: claude-agents-mcp console [flags]\n\n${COMMANDS.console}`;
     return page(head, entries("Flags", CONSOLE_FLAGS), "More: docs/console.md.");
   }
   if (command === "token") {
-    const head = `Usage: claude-code-mcp token [--json]\n\n${COMMANDS.token}`;
+    const head = `Usage: claude-agents-mcp token [--json]\n\n${COMMANDS.token}`;
     return page(head, entries("Flags", TOKEN_FLAGS), "Where it goes: docs/http.md.");
   }
   if (command === "sessions") {
-    const head = `Usage: claude-code-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
+    const head = `Usage: claude-agents-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
     return page(head, entries("Verbs", SESSIONS_VERBS), entries("Flags", SESSIONS_FLAGS), "More: docs/sessions.md.");
   }
-  return page(`Usage: claude-code-mcp version\n\n${COMMANDS.version}`);
+  return page(`Usage: claude-agents-mcp version\n\n${COMMANDS.version}`);
 }
 
 export function unknownCommand(name: string): ConfigError {
   return new ConfigError(
-    `Unknown command "${name}".${didYouMean(name, NAMES)} "claude-code-mcp help" lists all commands.`,
+    `Unknown command "${name}".${didYouMean(name, NAMES)} "claude-agents-mcp help" lists all commands.`,
   );
 }
 
@@ -89,9 +90,9 @@ function page(...parts: string[]): string {
 
 function usage(): string {
   return [
-    "Usage: claude-code-mcp [serve] [flags]",
-    "       claude-code-mcp sessions <verb> [flags]",
-    "       claude-code-mcp demo | console | token | help [command] | version",
+    "Usage: claude-agents-mcp [serve] [flags]",
+    "       claude-agents-mcp sessions <verb> [flags]",
+    "       claude-agents-mcp demo | console | token | help [command] | version",
     "",
     "An MCP server that runs Claude Code as durable, supervised background agents.",
   ].join("\n");
@@ -104,8 +105,8 @@ function entries(title: string, all: Readonly<Record<string, string>>): string {
 function examples(): string {
   return [
     "Examples",
-    "  claude mcp add agents -- claude-code-mcp --allow-dir ~/src",
-    "  claude-code-mcp --turn-max-ms 600000 --log-level=debug",
+    "  claude mcp add claude-agents-mcp -- claude-agents-mcp --allow-dir ~/src",
+    "  claude-agents-mcp --turn-max-ms 600000 --log-level=debug",
   ].join("\n");
 }
 

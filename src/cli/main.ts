@@ -91,10 +91,10 @@ async function version(): Promise<number> {
 async function report(error: unknown): Promise<number> {
   const { ConfigError } = await import("../config/error.ts");
   if (error instanceof ConfigError) {
-    console.error(`claude-code-mcp: ${error.message}`);
+    console.error(`claude-agents-mcp: ${error.message}`);
     return 2;
   }
-  console.error("claude-code-mcp:", error);
+  console.error("claude-agents-mcp:", error);
   return 1;
 }
 
@@ -107,7 +107,7 @@ if (tooOld()) {
   const { major, minor } = LEAST_NODE;
   const needed = `${String(major)}.${String(minor)}`;
   console.error(
-    `claude-code-mcp needs Node ${needed} or newer; this is ${process.versions.node} (${process.execPath}).`,
+    `claude-agents-mcp needs Node ${needed} or newer; this is ${process.versions.node} (${process.execPath}).`,
   );
   process.exitCode = 1;
 } else {

@@ -8,7 +8,7 @@ import { list } from "./sessions/list.ts";
 import { show } from "./sessions/show.ts";
 import { stats } from "./sessions/stats.ts";
 
-/** `claude-code-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
+/** `claude-agents-mcp sessions VERB`: the store, with or without servers that use it. Resolves to the exit code. */
 export async function sessions(argv: string[]): Promise<number> {
   const [verb = "", ...rest] = spelled(argv);
   const run = VERBS.get(verb);
@@ -18,7 +18,7 @@ export async function sessions(argv: string[]): Promise<number> {
     return await run(rest);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    console.error(`claude-code-mcp: ${withSteeringEscaped(error.message.replaceAll(/\s+/g, " "))}`);
+    console.error(`claude-agents-mcp: ${withSteeringEscaped(error.message.replaceAll(/\s+/g, " "))}`);
     return 1;
   }
 }
@@ -40,12 +40,12 @@ function spelled(argv: string[]): string[] {
 function unknownVerb(verb: string): ConfigError {
   const known = [...VERBS.keys()];
   const problem = verb === "" || verb.startsWith("-") ? "sessions: a verb is missing." : `Unknown verb "${verb}".`;
-  const advice = `"claude-code-mcp help sessions" says more.`;
+  const advice = `"claude-agents-mcp help sessions" says more.`;
   return new ConfigError(`${problem}${didYouMean(verb, known)} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
 /** Whoever reads our output may have seen enough, as `head` has: that is no fault. */
 function leave(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EPIPE") console.error(`claude-code-mcp: the output could not be written: ${error.message}`);
+  if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 }

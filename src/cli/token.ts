@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "../config/error.ts";
 import { digestOf, newToken } from "../http/auth/secret.ts";
 
-/** `claude-code-mcp token`: makes a token for a server over HTTP, and says what goes where. It is stored nowhere. */
+/** `claude-agents-mcp token`: makes a token for a server over HTTP, and says what goes where. It is stored nowhere. */
 export function token(argv: string[]): number {
   const { json } = readFlags(argv);
   const made = newToken();

@@ -71,6 +71,6 @@ function unknownFlag(written: string): ConfigError {
     reading === "boolean" ? [`--${flag}`, `--no-${flag}`] : [`--${flag}`],
   );
   return new ConfigError(
-    `Unknown flag ${written}.${didYouMean(written, known)} "claude-code-mcp help" lists all flags.`,
+    `Unknown flag ${written}.${didYouMean(written, known)} "claude-agents-mcp help" lists all flags.`,
   );
 }

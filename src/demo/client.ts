@@ -45,7 +45,7 @@ export interface DemoClient {
 export async function connect({ command, args, env }: ServerCommand): Promise<DemoClient> {
   const transport = new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } });
   const client = new Client(
-    { name: "claude-code-mcp-demo", version: "1.0.0" },
+    { name: "claude-agents-mcp-demo", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
   await client.connect(transport);

@@ -1,7 +1,7 @@
 /** The names that others know this server and its sessions by. */
 
 /** The program and its folders, as package.json has it: a test compares them. */
-export const PRODUCT = "claude-code-mcp";
+export const PRODUCT = "claude-agents-mcp";
 
 /**
  * The name before 2026-11. Nothing is made under it, and somebody else's package has it; folders may still carry it, and entries in

@@ -99,7 +99,7 @@ export function isNested({ depth, maxDepth }: Pick<Gate, "depth" | "maxDepth">):
 export function refuseNested({ depth }: Pick<Gate, "depth">): never {
   const where =
     depth > 0
-      ? `runs inside a session of claude-code-mcp already (depth ${String(depth)}): it starts nothing, answers nothing and changes nothing`
+      ? `runs inside a session of claude-agents-mcp already (depth ${String(depth)}): it starts nothing, answers nothing and changes nothing`
       : "starts no sessions (--max-depth 0)";
   const advice = "Do the work in this session, or raise --max-depth.";
   throw new AppError("PERMISSION_DENIED", `This server ${where}. ${advice}`);

@@ -37,7 +37,7 @@ export async function attempt(
   try {
     const response = await fetch(url, {
       method: "POST",
-      headers: { "content-type": "application/json", "user-agent": "claude-code-mcp", ...signed },
+      headers: { "content-type": "application/json", "user-agent": "claude-agents-mcp", ...signed },
       body: message.body,
       // Whom the operator has not named is told nothing.
       redirect: "manual",

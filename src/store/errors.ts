@@ -19,7 +19,7 @@ const MESSAGES = {
   network: (file: string) =>
     `The store ${file} is on a network file system, where it cannot be kept safely. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`,
   newer: (file: string) =>
-    `The store ${file} was changed by a newer claude-code-mcp than this one can work with. Update claude-code-mcp.`,
+    `The store ${file} was changed by a newer claude-agents-mcp than this one can work with. Update claude-agents-mcp.`,
   readonly: (file: string) =>
     `The store ${file} cannot be written. Make the file and its folder writable, or name another file with --store or CLAUDE_CODE_MCP_STORE.`,
 } as const;

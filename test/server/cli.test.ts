@@ -48,7 +48,7 @@ describe("help", () => {
 
   it.each(["demo", "token", "version"])("of %s is short", (command) => {
     const { status, stdout } = run(["help", command]);
-    expect(stdout).toMatch(new RegExp(`^Usage: claude-code-mcp ${command}`));
+    expect(stdout).toMatch(new RegExp(`^Usage: claude-agents-mcp ${command}`));
     expect(stdout.split("\n").length).toBeLessThan(12);
     expect(status).toBe(0);
     expect(run([command, "--help"]).stdout).toBe(stdout);
@@ -81,25 +81,25 @@ describe("token", () => {
 
 describe("a command line that cannot be used: one line on stderr, nothing on stdout, exit 2", () => {
   it.each<[string[], string]>([
-    [["srve"], 'Unknown command "srve". Did you mean serve? "claude-code-mcp help" lists all commands.'],
-    [["start"], 'Unknown command "start". "claude-code-mcp help" lists all commands.'],
-    [["help", "demos"], 'Unknown command "demos". Did you mean demo? "claude-code-mcp help" lists all commands.'],
-    [["srve", "--help"], 'Unknown command "srve". Did you mean serve? "claude-code-mcp help" lists all commands.'],
+    [["srve"], 'Unknown command "srve". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
+    [["start"], 'Unknown command "start". "claude-agents-mcp help" lists all commands.'],
+    [["help", "demos"], 'Unknown command "demos". Did you mean demo? "claude-agents-mcp help" lists all commands.'],
+    [["srve", "--help"], 'Unknown command "srve". Did you mean serve? "claude-agents-mcp help" lists all commands.'],
     [
       ["--log-levle", "warn"],
-      'Unknown flag --log-levle. Did you mean --log-level? "claude-code-mcp help" lists all flags.',
+      'Unknown flag --log-levle. Did you mean --log-level? "claude-agents-mcp help" lists all flags.',
     ],
     [["token", "--name"], "token: Unknown option '--name'. It takes --json, and nothing else."],
     [["serve", "--reaper=no"], '--reaper is "no": must be one of auto, always.'],
     [["--allow-bypass", "serve"], 'Unexpected argument "serve": only flags go here, as --flag value or --flag=value.'],
   ])("%j", (args, line) => {
-    expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-code-mcp: ${line}\n` });
+    expect(run(args)).toEqual({ status: 2, stdout: "", stderr: `claude-agents-mcp: ${line}\n` });
   });
 
   it("names a variable", () => {
     const { status, stdout, stderr } = run([], { env: { CLAUDE_CODE_MCP_LOG_LEVEL: "loud" } });
     expect(stderr).toBe(
-      'claude-code-mcp: CLAUDE_CODE_MCP_LOG_LEVEL is "loud": must be one of debug, info, warn, error, silent.\n',
+      'claude-agents-mcp: CLAUDE_CODE_MCP_LOG_LEVEL is "loud": must be one of debug, info, warn, error, silent.\n',
     );
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
   });
@@ -114,7 +114,7 @@ describe("an old Node", () => {
   ])("%s exits with %j", (node, status) => {
     const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${node}" } })`;
     const result = run(["--version"], { node: ["--import", `data:text/javascript,${encodeURIComponent(pretend)}`] });
-    const line = `claude-code-mcp needs Node 20.19 or newer; this is ${node} (${process.execPath}).\n`;
+    const line = `claude-agents-mcp needs Node 20.19 or newer; this is ${node} (${process.execPath}).\n`;
     expect(result).toEqual(
       status === 0 ? { status, stdout: `${version}\n`, stderr: "" } : { status, stdout: "", stderr: line },
     );

@@ -128,7 +128,7 @@ describe("a log live", () => {
   });
 });
 
-/** `claude-code-mcp console`, as a person at a terminal starts it: the address that it prints, and its token. */
+/** `claude-agents-mcp console`, as a person at a terminal starts it: the address that it prints, and its token. */
 async function startCommand(args: string[], env: Record<string, string>) {
   const command = ["dist/cli/main.js", "console", ...args];
   const child = spawn(process.execPath, command, { env: { PATH: process.env["PATH"] ?? "", ...env }, stdio: "pipe" });
@@ -148,7 +148,7 @@ async function startCommand(args: string[], env: Record<string, string>) {
   throw new Error(`the command has ended: ${stderr}`);
 }
 
-describe("`claude-code-mcp console`", () => {
+describe("`claude-agents-mcp console`", () => {
   it("sees the session of a server on stdio and answers its request, whoever has the turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
     const env = { HOME: home };

@@ -7,7 +7,7 @@ function demo(...args: string[]) {
   return spawnSync(process.execPath, ["dist/cli/main.js", "demo", ...args], { encoding: "utf8", env });
 }
 
-describe("claude-code-mcp demo", () => {
+describe("claude-agents-mcp demo", () => {
   it("plays the main job, readable and plain when piped, and exits with 0", () => {
     const { status, stdout, stderr } = demo();
     expect(stderr).toBe("");
@@ -34,7 +34,7 @@ describe("claude-code-mcp demo", () => {
 
   it("an unknown flag is one clear line and exit code 2", () => {
     const { status, stderr, stdout } = demo("--fast");
-    expect(stderr).toMatch(/^claude-code-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
+    expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(2);
   });

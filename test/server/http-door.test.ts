@@ -255,9 +255,9 @@ describe("at the door", () => {
     try {
       await everywhere.logged("More: docs/http.md");
       const { port } = new URL(everywhere.url);
-      const [, url = ""] = /--transport http agents (\S+)/.exec(everywhere.stderr()) ?? [];
+      const [, url = ""] = /--transport http claude-agents-mcp (\S+)/.exec(everywhere.stderr()) ?? [];
       expect(url).toBe(`http://localhost:${port}/mcp`);
-      const token = readFileSync(join(state, "claude-code-mcp", "http-token"), "utf8").trim();
+      const token = readFileSync(join(state, "claude-agents-mcp", "http-token"), "utf8").trim();
       const headers = { authorization: `Bearer ${token}` };
       expect((await fetch(url, post(INITIALIZE, headers))).status).toBe(200);
       expect((await raw({ ...everywhere, token }, { host: `elsewhere:${port}` })).status).toBe(403);

@@ -27,8 +27,8 @@ beforeAll(async () => {
   put(at("plain.txt"), "SECRET plain");
   put(at("etc", "config.json"), JSON.stringify({ logLevel: "debug" }));
   put(at("odd [1] {x} (y),z", "audit.jsonl"), "");
-  put(at(".local/state/claude-code-mcp/http-token"), "SECRET token");
-  put(at(".cache/claude-code-mcp/compiled/code"), "SECRET code");
+  put(at(".local/state/claude-agents-mcp/http-token"), "SECRET token");
+  put(at(".cache/claude-agents-mcp/compiled/code"), "SECRET code");
   put(at(".local/state", FORMER_PRODUCT, "http-token"), "SECRET token");
   put(at(".cache", FORMER_PRODUCT, "compiled/code"), "SECRET code");
   put(at(".claude/settings.json"), '{"env": {"A": "SECRET"}}');
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const own = world.configFolder;
   put(join(own, "settings.json"), '{"env": {"A": "SECRET"}}');
   put(join(own, "CLAUDE.md"), "The password is SWORDFISH.");
-  put(join(own, "claude-code-mcp/untrusted/notes"), "SECRET");
+  put(join(own, "claude-agents-mcp/untrusted/notes"), "SECRET");
   put(join(own, "projects/a/other.jsonl"), "SECRET transcript");
   put(join(own, "projects/a/memory/MEMORY.md"), "SECRET memory");
   put(join(own, "plans/plan.md"), "SECRET plan");
@@ -52,13 +52,13 @@ afterAll(async () => world.close());
 
 /** What is closed, as a session may spell it. */
 const CLOSED: (() => string)[] = [
-  () => at(".local/state/claude-code-mcp/http-token"),
-  () => "~/.local/state/claude-code-mcp/http-token",
-  () => ".local/state/claude-code-mcp/http-token",
-  () => ` ${at(".local/state/claude-code-mcp/http-token")}`,
-  () => at("linked/claude-code-mcp/http-token"),
-  () => `/proc/self/cwd/.local/state/claude-code-mcp/http-token`,
-  () => `/proc/self/root${at(".local/state/claude-code-mcp/http-token")}`,
+  () => at(".local/state/claude-agents-mcp/http-token"),
+  () => "~/.local/state/claude-agents-mcp/http-token",
+  () => ".local/state/claude-agents-mcp/http-token",
+  () => ` ${at(".local/state/claude-agents-mcp/http-token")}`,
+  () => at("linked/claude-agents-mcp/http-token"),
+  () => `/proc/self/cwd/.local/state/claude-agents-mcp/http-token`,
+  () => `/proc/self/root${at(".local/state/claude-agents-mcp/http-token")}`,
   // Where a server of an older version may still run.
   () => at(".local/state", FORMER_PRODUCT, "http-token"),
   () => at(".cache", FORMER_PRODUCT, "compiled/code"),
@@ -66,7 +66,7 @@ const CLOSED: (() => string)[] = [
   () => at("sessions.db-wal"),
   () => at("etc/config.json"),
   () => at("odd [1] {x} (y),z", "audit.jsonl"),
-  () => at(".cache/claude-code-mcp/compiled/code"),
+  () => at(".cache/claude-agents-mcp/compiled/code"),
   () => at(".claude/settings.json"),
   () => at(".claude.json.backup"),
   () => at("ada/settings.json"),
@@ -74,8 +74,8 @@ const CLOSED: (() => string)[] = [
   () => join(world.configFolder, "settings.json"),
   () => join(world.configFolder, "SETTINGS.json"),
   () => join(world.configFolder, ".claude.json"),
-  () => join(world.configFolder, "claude-code-mcp/untrusted/notes"),
-  () => join(world.configFolder, "claude-code-mcp/untrusted/.claude/settings.json"),
+  () => join(world.configFolder, "claude-agents-mcp/untrusted/notes"),
+  () => join(world.configFolder, "claude-agents-mcp/untrusted/.claude/settings.json"),
   () => join(world.configFolder, "projects/a/other.jsonl"),
   () => join(world.configFolder, "agents/agent.md"),
   () => join(world.configFolder, "plansx"),
@@ -110,7 +110,7 @@ function resultsOf(sessionId: string): string[] {
 }
 
 async function run(calls: object[], options: object) {
-  const prompt = `${scriptTag([...calls, { text: "end" }])} @${at(".local/state/claude-code-mcp/http-token")}`;
+  const prompt = `${scriptTag([...calls, { text: "end" }])} @${at(".local/state/claude-agents-mcp/http-token")}`;
   const { sessionId } = await server.call("claude_code", { prompt, cwd: home, waitMs: 40_000, ...options });
   const { status } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
   return { status, results: resultsOf(sessionId), sessionId };
@@ -132,7 +132,7 @@ describe("what no session may reach", () => {
       );
       expect(reached).toEqual([]);
       expect(world.transcript(sessionId)).not.toContain("SECRET token");
-      expect(readFileSync(at(".local/state/claude-code-mcp/http-token"), "utf8")).toBe("SECRET token");
+      expect(readFileSync(at(".local/state/claude-agents-mcp/http-token"), "utf8")).toBe("SECRET token");
       expect(existsSync(join(world.configFolder, "a-name-of-tomorrow"))).toBe(false);
     },
   );
@@ -152,10 +152,10 @@ describe("what no session may reach", () => {
 
   it("is refused as folder, file or attachment of a session, also where a link leads there", async () => {
     const prompt = scriptTag([{ text: "end" }]);
-    const state = at(".local/state/claude-code-mcp");
+    const state = at(".local/state/claude-agents-mcp");
     const folders = [
       state,
-      at("linked/claude-code-mcp"),
+      at("linked/claude-agents-mcp"),
       world.configFolder,
       join(world.configFolder, "plans"),
       at("ada"),
@@ -164,7 +164,7 @@ describe("what no session may reach", () => {
       { argument: "cwd", args: { cwd: folder } },
       { argument: "additionalDirectories[0]", args: { cwd: home, advanced: { additionalDirectories: [folder] } } },
     ]);
-    const debugFile = at("linked/claude-code-mcp/new.log");
+    const debugFile = at("linked/claude-agents-mcp/new.log");
     const more = [
       { argument: "debugFile", args: { cwd: home, advanced: { debugFile } } },
       { argument: "attachments[0].path", args: { cwd: home, attachments: [{ path: join(state, "http-token") }] } },
@@ -180,7 +180,7 @@ describe("what no session may reach", () => {
   it("is denied when it is asked for, and no answer puts it in another's place", async () => {
     const { actions, sessionId } = await play(server, [write(at("new-here.txt")), { text: "end" }], { cwd: home });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
-    for (const file_path of [join(world.configFolder, "settings.json"), at("linked/claude-code-mcp/http-token")]) {
+    for (const file_path of [join(world.configFolder, "settings.json"), at("linked/claude-agents-mcp/http-token")]) {
       const updatedInput = { file_path, content: "x" };
       const refused = await server.refusal("claude_code_check", { ...answer, permissionOptions: { updatedInput } });
       expect(refused).toMatchObject({
@@ -188,7 +188,7 @@ describe("what no session may reach", () => {
         text: expect.stringContaining("updatedInput: No session may reach "),
       });
     }
-    const updatedPermissions = [{ type: "addDirectories", directories: [at(".local/state/claude-code-mcp")] }];
+    const updatedPermissions = [{ type: "addDirectories", directories: [at(".local/state/claude-agents-mcp")] }];
     const opened = { ...answer, permissionOptions: { updatedPermissions } };
     expect(await server.refusal("claude_code_check", opened)).toMatchObject({ code: "INVALID_ARGUMENT" });
     await server.call("claude_code_session", { action: "cancel", sessionId });

@@ -48,7 +48,7 @@ describe("sessions of a real server", () => {
     expect(open.stdout).toMatch(/^Process +live, pid \d+$/m);
     expect(open.stdout).toContain(`${asked.actions[0]?.requestId ?? ""}  Write ${allowed} (is denied in `);
     expect(await run(["delete", sessionId, "--yes", ...store])).toEqual(
-      refused(1, `^claude-code-mcp: Session ${sessionId} waits for a decision\\. Cancel it first .*\n$`),
+      refused(1, `^claude-agents-mcp: Session ${sessionId} waits for a decision\\. Cancel it first .*\n$`),
     );
 
     const answer = { action: "respond_permission", sessionId, cursor: asked.nextCursor };
@@ -102,7 +102,7 @@ describe("sessions of a real server", () => {
       await run(["show", sessionId, ...store]),
     ];
     expect(yes).toEqual({ status: 0, stdout: "1 session deleted.\n", stderr: "" });
-    expect(again).toEqual(refused(1, `^claude-code-mcp: There is no session ${sessionId}\\. .*\n$`));
+    expect(again).toEqual(refused(1, `^claude-agents-mcp: There is no session ${sessionId}\\. .*\n$`));
     expect((await run(["list", ...store])).stdout).toBe("No sessions yet.\n");
   });
 
@@ -122,7 +122,7 @@ describe("sessions of a real server", () => {
     const file = join(root, "transcript.md");
     const to = ["export", sessionId, "--format", "markdown", "--output", file, ...store];
     writeFileSync(file, "mine");
-    expect(await run(to)).toEqual(refused(1, `^claude-code-mcp: ${file} exists\\. .*--force.*\n$`));
+    expect(await run(to)).toEqual(refused(1, `^claude-agents-mcp: ${file} exists\\. .*--force.*\n$`));
     expect(readFileSync(file, "utf8")).toBe("mine");
     rmSync(file);
     const written = { status: 0, stdout: `${String(events.length)} events written to ${file}\n`, stderr: "" };

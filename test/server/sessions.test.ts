@@ -64,7 +64,7 @@ describe("many sessions, without a server", () => {
       `Session     ${id(0xdead)}\nStatus      abandoned: `,
     );
     expect(await run(["show", "0000001", ...store])).toEqual(
-      refused(1, /^claude-code-mcp: "0000001" may mean (\S+, ){3}\S+ and others\. Give more of the id\.\n$/),
+      refused(1, /^claude-agents-mcp: "0000001" may mean (\S+, ){3}\S+ and others\. Give more of the id\.\n$/),
     );
     for (const unknown of ["f", id(0xa11), ""]) {
       expect(await run(["show", unknown, ...store])).toMatchObject({ status: unknown === "" ? 2 : 1, stdout: "" });
@@ -81,10 +81,13 @@ describe("many sessions, without a server", () => {
 
   it("says what it would delete and needs --yes where nobody can be asked", async () => {
     expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
-      refused(2, `^claude-code-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* needs --yes\\.\n$`),
+      refused(2, `^claude-agents-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* needs --yes\\.\n$`),
     );
     expect(await run(["delete", "--older-than", "3h", ...store])).toEqual(
-      refused(2, /^1 old session kept: not at rest\.\nclaude-code-mcp: 57 sessions would be .* and 47 more\. .*--yes/),
+      refused(
+        2,
+        /^1 old session kept: not at rest\.\nclaude-agents-mcp: 57 sessions would be .* and 47 more\. .*--yes/,
+      ),
     );
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
@@ -173,7 +176,7 @@ describe("where there is no store", () => {
       ["delete", "x"],
       ["delete", "--older-than", "1d"],
     ]) {
-      const line = `claude-code-mcp: There are no sessions yet: there is no store at ${file}.\n`;
+      const line = `claude-agents-mcp: There are no sessions yet: there is no store at ${file}.\n`;
       expect(await run([...args, "--store", file])).toEqual({ status: 1, stdout: "", stderr: line });
     }
     expect(existsSync(file)).toBe(false);
@@ -184,7 +187,7 @@ describe("where there is no store", () => {
     writeFileSync(config, JSON.stringify({ store: "of-file.db" }));
     const CLAUDE_CODE_MCP_STORE = join(root, "of-variable.db");
     const where = async (args: string[], env = {}) => (await run(["list", ...args], env)).stdout.split(" ").at(-1);
-    expect(await where([], { HOME: root })).toMatch(/claude-code-mcp.store\.db\.\n$/);
+    expect(await where([], { HOME: root })).toMatch(/claude-agents-mcp.store\.db\.\n$/);
     expect(await where(["--config", config])).toBe(`${join(root, "of-file.db")}.\n`);
     expect(await where([], { CLAUDE_CODE_MCP_CONFIG: config })).toBe(`${join(root, "of-file.db")}.\n`);
     expect(await where(["--config", config], { CLAUDE_CODE_MCP_STORE })).toBe(`${CLAUDE_CODE_MCP_STORE}.\n`);
@@ -196,7 +199,7 @@ describe("where there is no store", () => {
   it("is said to be no database where the file is another's", async () => {
     const file = join(root, "other.db");
     writeFileSync(file, "This is no database, and never was one.".repeat(99));
-    expect(await run(["list", "--store", file])).toEqual(refused(1, `^claude-code-mcp: .*${file}.*\n$`));
+    expect(await run(["list", "--store", file])).toEqual(refused(1, `^claude-agents-mcp: .*${file}.*\n$`));
   });
 });
 
@@ -226,14 +229,14 @@ describe("a command line that cannot be used: one line on stderr, exit 2", () =>
   ])("%j", async (args, beginning) => {
     const { status, stderr, stdout } = await run(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-    const line = `claude-code-mcp: ${beginning}`;
+    const line = `claude-agents-mcp: ${beginning}`;
     expect(stderr.slice(0, line.length)).toBe(line);
     expect(stderr.trimEnd().split("\n")).toHaveLength(1);
   });
 
   it("has help", async () => {
     const { status, stdout } = await run(["--help"]);
-    expect(stdout).toMatch(/^Usage: claude-code-mcp sessions <verb> \[flags\]/);
+    expect(stdout).toMatch(/^Usage: claude-agents-mcp sessions <verb> \[flags\]/);
     for (const word of ["list", "show ID", "export ID", "delete ID", "--older-than", "--force", "--since"]) {
       expect(stdout).toContain(word);
     }

@@ -209,7 +209,7 @@ describe("a webhook that cannot be used is refused at the start", () => {
       encoding: "utf8",
       env: { PATH: process.env["PATH"] ?? "", ...env },
     });
-    expect(stderr).toContain(`claude-code-mcp: ${message}`);
+    expect(stderr).toContain(`claude-agents-mcp: ${message}`);
     expect(stderr.trim().split("\n")).toHaveLength(1);
     expect(status).toBe(2);
   });

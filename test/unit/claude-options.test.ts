@@ -234,7 +234,7 @@ describe("the environment of Claude Code", () => {
     MCP_TIMEOUT: "10000",
     CLAUDE_CODE_MCP_DEPTH: "1",
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "1",
-    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-code-mcp",
+    CLAUDE_AGENT_SDK_CLIENT_APP: "claude-agents-mcp",
   };
 
   it("is the server's own, and what every session has", () => {

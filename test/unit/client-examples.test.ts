@@ -40,7 +40,7 @@ function contentOf(file: string): JsonObject {
 }
 
 function entryOf(file: string): Entry {
-  return Entry.parse(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""])["claude-code"]);
+  return Entry.parse(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""])["claude-agents-mcp"]);
 }
 
 /** opencode has one list, the others a command and its arguments. */
@@ -49,7 +49,7 @@ const commandLine = ({ args = [], command }: Entry): string[] => [command, args]
 /** Throws what the server would say when it is started so. */
 function accept(words: readonly string[]): readonly string[] {
   const [program, yes, name, ...argv] = words;
-  expect([program, yes, name]).toEqual(["npx", "-y", "claude-code-mcp"]);
+  expect([program, yes, name]).toEqual(["npx", "-y", "claude-agents-mcp"]);
   return loadConfig({ argv, env: {} }).toolsets;
 }
 
@@ -63,7 +63,7 @@ describe("examples/clients", () => {
   it.each(files)("%s has the server under the key of its client, and nothing else", (file) => {
     const keys = Object.keys(contentOf(file)).filter((key) => key !== "$schema");
     expect(keys).toEqual([KEYS[file]]);
-    expect(Object.keys(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""]))).toEqual(["claude-code"]);
+    expect(Object.keys(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""]))).toEqual(["claude-agents-mcp"]);
   });
 
   it.each(files)("%s starts the package with arguments that it takes", (file) => {

@@ -243,7 +243,7 @@ describe("a value that cannot be used is refused in one line", () => {
       "Unknown flag --no-allow-bypas. Did you mean --no-allow",
     ],
     ["a negated flag that is no boolean", { argv: ["--no-reaper"] }, "Unknown flag --no-reaper."],
-    ["an unknown short flag", { argv: ["-v"] }, 'Unknown flag -v. "claude-code-mcp help" lists all flags.'],
+    ["an unknown short flag", { argv: ["-v"] }, 'Unknown flag -v. "claude-agents-mcp help" lists all flags.'],
     ["an argument that is no flag", { argv: ["--allow-bypass", "false"] }, 'Unexpected argument "false": only flags'],
     [
       "an unknown key in the file",

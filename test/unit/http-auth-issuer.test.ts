@@ -139,7 +139,7 @@ describe("a client that looks for the authorization server", () => {
     );
     expect(server.protectedResourceMetadata()).toEqual({
       resource: AUDIENCE,
-      resource_name: "claude-code-mcp",
+      resource_name: "claude-agents-mcp",
       authorization_servers: [issuer.url],
       scopes_supported: ["read", "run", "approve", "decide", "admin"],
       bearer_methods_supported: ["header"],

@@ -96,7 +96,7 @@ describe("the operator's token", () => {
   });
 
   it.each<[string, string, RegExp]>([
-    ["empty", " \n", /^The token file .*given is empty\. `claude-code-mcp token` makes a good one\.$/],
+    ["empty", " \n", /^The token file .*given is empty\. `claude-agents-mcp token` makes a good one\.$/],
     ["short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
     ["two", `${newToken()}\n${newToken()}`, /^.*given must hold one token, of letters, digits and/],
     ["large", "a".repeat(9_000), /^.*given is no file that holds a token\.$/],

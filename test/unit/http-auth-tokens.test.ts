@@ -164,10 +164,10 @@ describe("what is said when a token was made", () => {
     const text = firstStartText(made, { url, showToken: true });
     expect(text).toContain("It is in /state/http-token,");
     expect(text).toContain(
-      `  claude mcp add --transport http agents ${url} --header "Authorization: Bearer ccm_secret"\n`,
+      `  claude mcp add --transport http claude-agents-mcp ${url} --header "Authorization: Bearer ccm_secret"\n`,
     );
     expect(JSON.parse(text.slice(text.indexOf("  {"), text.lastIndexOf("}") + 1))).toEqual({
-      mcpServers: { agents: { type: "http", url, headers: { Authorization: "Bearer ccm_secret" } } },
+      mcpServers: { "claude-agents-mcp": { type: "http", url, headers: { Authorization: "Bearer ccm_secret" } } },
     });
   });
 

@@ -70,7 +70,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   it("introduces itself and makes nothing before it is needed", async () => {
     const { wire, client } = await connect();
     expect(client.getServerVersion()).toEqual({
-      name: "claude-code-mcp",
+      name: "claude-agents-mcp",
       title: "Claude Code as a background agent",
       version: "1.2.3",
     });

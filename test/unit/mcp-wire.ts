@@ -66,7 +66,7 @@ export class Wire {
       states: createStates(),
       unattended: new Unattended(),
       tasks: undefined,
-      info: { name: "claude-code-mcp", version: "1.2.3" },
+      info: { name: "claude-agents-mcp", version: "1.2.3" },
       onClose: () => {
         this.closes += 1;
       },

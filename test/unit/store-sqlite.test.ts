@@ -209,12 +209,12 @@ describe("how soon a change is on the disk", () => {
 
 describe("where the store is", () => {
   it.each([
-    ["linux", { HOME: "/home/ann" }, "/home/ann/.local/state/claude-code-mcp/store.db"],
-    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "/var/ann" }, "/var/ann/claude-code-mcp/store.db"],
-    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "here" }, "/home/ann/.local/state/claude-code-mcp/store.db"],
-    ["darwin", { HOME: "/Users/ann" }, "/Users/ann/Library/Application Support/claude-code-mcp/store.db"],
-    ["win32", { LOCALAPPDATA: "C:\\Users\\ann\\L" }, "C:\\Users\\ann\\L\\claude-code-mcp\\store.db"],
-    ["win32", { USERPROFILE: "C:\\Users\\ann" }, "C:\\Users\\ann\\AppData\\Local\\claude-code-mcp\\store.db"],
+    ["linux", { HOME: "/home/ann" }, "/home/ann/.local/state/claude-agents-mcp/store.db"],
+    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "/var/ann" }, "/var/ann/claude-agents-mcp/store.db"],
+    ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "here" }, "/home/ann/.local/state/claude-agents-mcp/store.db"],
+    ["darwin", { HOME: "/Users/ann" }, "/Users/ann/Library/Application Support/claude-agents-mcp/store.db"],
+    ["win32", { LOCALAPPDATA: "C:\\Users\\ann\\L" }, "C:\\Users\\ann\\L\\claude-agents-mcp\\store.db"],
+    ["win32", { USERPROFILE: "C:\\Users\\ann" }, "C:\\Users\\ann\\AppData\\Local\\claude-agents-mcp\\store.db"],
   ] as const)("on %s with %o", (platform, env, path) => {
     expect(defaultStorePath(env, platform)).toBe(path);
   });

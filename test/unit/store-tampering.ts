@@ -14,7 +14,7 @@ async function overwrite(path: string, from: number, bytes: number): Promise<voi
 
 export const LOG_LOST = "was deleted, cut off or overwritten while it was in use";
 export const FILE_LOST = "was moved, replaced or deleted while it was in use";
-export const NEWER = "was changed by a newer claude-code-mcp";
+export const NEWER = "was changed by a newer claude-agents-mcp";
 
 export const TAMPERINGS: readonly [what: string, Tampering, told: string][] = [
   ["the log is deleted", async (file) => rm(`${file}-wal`), LOG_LOST],

@@ -33,7 +33,7 @@ export function Account() {
           Keyboard shortcuts <kbd>?</kbd>
         </button>
         {signsIn && <ActionButton act={signOut}>Sign out</ActionButton>}
-        <p class="soft">claude-code-mcp {version}</p>
+        <p class="soft">claude-agents-mcp {version}</p>
       </div>
     </div>
   );

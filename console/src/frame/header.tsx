@@ -10,7 +10,7 @@ export function Header() {
     <header class="bar">
       <a class="bar-name" href={hrefOf({ view: "sessions" })}>
         <Mark />
-        claude-code-mcp
+        claude-agents-mcp
       </a>
       <nav aria-label="Views">
         <Tab to="sessions">Sessions</Tab>

@@ -13,11 +13,11 @@ const NAMES = {
   start: "New session",
 };
 
-/** "(2) Sessions · claude-code-mcp": tabs show how much waits. */
+/** "(2) Sessions · claude-agents-mcp": tabs show how much waits. */
 export function useWindowTitle(): void {
   const waiting = requests.value.length;
   const name = isStranger.value ? "Sign in" : oneLine(title.value ?? NAMES[route.value.view]);
-  const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-code-mcp`;
+  const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {
     document.title = text;
   }, [text]);

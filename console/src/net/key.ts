@@ -3,7 +3,7 @@
  * of it, which is why the cookie alone is worth nothing.
  */
 
-const NAME = "claude-code-mcp console key";
+const NAME = "claude-agents-mcp console key";
 
 export function keyOfPage(): string | undefined {
   return localStorage.getItem(NAME) ?? undefined;

@@ -7,7 +7,7 @@ import { keyOf } from "./words/shown.ts";
 
 /** Notices of the browser for those who look elsewhere: off until somebody wants them. */
 
-const NAME = "claude-code-mcp console notices";
+const NAME = "claude-agents-mcp console notices";
 
 export type Notices = "off" | "on" | "blocked" | "unknown";
 

@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 
 /** Keys that do something wherever the focus is, unless somebody types. */
 
-const OFF = "claude-code-mcp console keys off";
+const OFF = "claude-agents-mcp console keys off";
 
 /** They can be turned off: who dictates, or types with aids, sets them off unawares. */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);

@@ -1,5 +1,5 @@
 /**
- * `claude-code-mcp console` prints an address that ends in #token=...: it is read once and taken out of the address bar and
+ * `claude-agents-mcp console` prints an address that ends in #token=...: it is read once and taken out of the address bar and
  * the history before anything else happens. Import this first.
  */
 

@@ -28,7 +28,7 @@ export function SignInView() {
   return (
     <main class="sign-in">
       <Mark />
-      <h1>Sign in to claude-code-mcp</h1>
+      <h1>Sign in to claude-agents-mcp</h1>
       <p class="soft">Watch, steer and answer the Claude Code sessions of this server.</p>
       <form
         onSubmit={(event) => {
@@ -59,7 +59,7 @@ export function SignInView() {
           The server printed its token when it was started for the first time. Not your server? Ask whoever runs it.
         </p>
         <p>
-          On the machine where it runs, <code>claude-code-mcp console</code> prints an address that signs you in.
+          On the machine where it runs, <code>claude-agents-mcp console</code> prints an address that signs you in.
         </p>
       </div>
     </main>

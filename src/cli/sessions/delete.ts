@@ -37,7 +37,7 @@ export async function remove(argv: string[]): Promise<number> {
   const { "older-than": age, yes = false } = values;
   if (Math.max(readDepth(process.env), depthAbove(process.pid)) > 0) {
     throw new ConfigError(
-      "sessions delete does nothing inside a session of claude-code-mcp. Run it in a shell of your own.",
+      "sessions delete does nothing inside a session of claude-agents-mcp. Run it in a shell of your own.",
     );
   }
   if (ids.length > 0 === (age !== undefined)) {
@@ -144,6 +144,6 @@ async function purge(store: Store, doomed: readonly Doomed[]): Promise<number> {
   process.stdout.write(`${count(deleted, "session")} deleted.\n`);
   const changed = doomed.length - deleted;
   if (changed === 0) return 0;
-  console.error(`claude-code-mcp: ${count(changed, "session")} not deleted: changed meanwhile.`);
+  console.error(`claude-agents-mcp: ${count(changed, "session")} not deleted: changed meanwhile.`);
   return 1;
 }

@@ -94,7 +94,7 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
   const [only, ...others] = found;
   if (only && others.length === 0) return only;
   if (!only) {
-    const advice = `"claude-code-mcp sessions list" lists those there are.`;
+    const advice = `"claude-agents-mcp sessions list" lists those there are.`;
     throw new AppError("SESSION_NOT_FOUND", `There is no session ${id}. ${advice}`);
   }
   const named = found.slice(0, NAMED).map((record) => record.id);

@@ -74,7 +74,7 @@ export function checkTokens(principals: Principals): void {
       .find((each) => each !== undefined);
     if (word === undefined) continue;
     const problem = `tokenSha256 of ${name} is the digest of ${JSON.stringify(word)}, which anybody would try`;
-    throw new ConfigError(`principals: ${problem}. Make a token with \`claude-code-mcp token\`.`);
+    throw new ConfigError(`principals: ${problem}. Make a token with \`claude-agents-mcp token\`.`);
   }
 }
 

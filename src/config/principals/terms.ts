@@ -9,7 +9,7 @@ import { LOCAL_PRINCIPAL, Principal, Scope } from "../../domain/principal.ts";
 const absolute = z.string().refine((path) => isAbsolute(path), "must be an absolute path");
 const digest = z
   .string()
-  .regex(/^[\da-f]{64}$/, "must be a SHA-256 in 64 hexadecimal digits, as `claude-code-mcp token` prints");
+  .regex(/^[\da-f]{64}$/, "must be a SHA-256 in 64 hexadecimal digits, as `claude-agents-mcp token` prints");
 
 export const PrincipalTerms = z
   .strictObject({

@@ -67,7 +67,7 @@ export function protectedResource({ issuer, publicUrl }: Place): ProtectedResour
   if (issuer === undefined) return undefined;
   return {
     resource: resourceUrl(publicUrl()),
-    resource_name: "claude-code-mcp",
+    resource_name: "claude-agents-mcp",
     authorization_servers: [issuer],
     scopes_supported: SCOPES,
     bearer_methods_supported: ["header"],

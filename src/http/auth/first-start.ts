@@ -16,20 +16,20 @@ export function firstStartText({ file, token }: MadeToken, { showToken, url }: T
   const client = { type: "http", url, headers: { Authorization: authorization } };
   const where = showToken ? "It is shown only this once;" : "Put what is in there in place of <token>;";
   return [
-    `claude-code-mcp has made a token, which each client must send. It is in ${file}, where only you can read it.`,
+    `claude-agents-mcp has made a token, which each client must send. It is in ${file}, where only you can read it.`,
     `${where} whoever has it can do all that this server does.`,
     "",
     "Claude Code:",
     "",
-    `  claude mcp add --transport http agents ${url} --header "Authorization: ${authorization}"`,
+    `  claude mcp add --transport http claude-agents-mcp ${url} --header "Authorization: ${authorization}"`,
     "",
     "Clients with a file of JSON:",
     "",
-    ...JSON.stringify({ mcpServers: { agents: client } }, null, 2)
+    ...JSON.stringify({ mcpServers: { "claude-agents-mcp": client } }, null, 2)
       .split("\n")
       .map((line) => `  ${line}`),
     "",
-    "Tokens for others, with fewer scopes: claude-code-mcp token. More: docs/http.md.",
+    "Tokens for others, with fewer scopes: claude-agents-mcp token. More: docs/http.md.",
     "",
   ].join("\n");
 }

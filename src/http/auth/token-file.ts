@@ -117,7 +117,7 @@ async function versionOf(file: string): Promise<string> {
 
 async function readDigest(file: string): Promise<Buffer> {
   const token = (await readPrivate(file, "token")).trim();
-  const advice = "`claude-code-mcp token` makes a good one.";
+  const advice = "`claude-agents-mcp token` makes a good one.";
   if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
   if (token.length < LEAST_LENGTH) {
     throw new ConfigError(`The token in ${file} is too short: at least ${String(LEAST_LENGTH)} characters. ${advice}`);

@@ -27,7 +27,7 @@ export function mountSignIn(app: Hono<Env>, path: string, options: PeopleOptions
 
 /** Cookies are shared by all ports of a host: each server has one of its own. */
 function cookieName({ req }: Context<Env>): string {
-  return `claude-code-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
+  return `claude-agents-mcp-${(req.header("host") ?? "").toLowerCase().replaceAll(/[^a-z\d]+/g, "-")}`;
 }
 
 function cookiePath({ publicUrl }: PeopleOptions): string {

@@ -5,7 +5,7 @@ const METHODS = ["tasks/get", "tasks/update", "tasks/cancel"] as const;
 
 /** Whatever they are: who may ask comes before what was asked. */
 const ANY = {
-  "~standard": { version: 1 as const, vendor: "claude-code-mcp", validate: (value: unknown) => ({ value }) },
+  "~standard": { version: 1 as const, vendor: "claude-agents-mcp", validate: (value: unknown) => ({ value }) },
 };
 
 /** Takes the requests of the Tasks extension; what answers them is loaded by the first. */
