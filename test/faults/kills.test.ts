@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
 import { createWorld, type World } from "../server/world.ts";
@@ -101,7 +101,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         // One that was killed after its turn had ended is noticed a moment later; a prompt in that moment would be lost with it.
         const get = { action: "get", sessionId };
         const isLive = async () => (await server.call("claude_code_session", get)).sessions[0]?.["processLive"];
-        if (claude) await expect.poll(isLive, { timeout: 30_000, interval: 20 }).not.toBe(true);
+        await vi.waitUntil(async () => !claude || (await isLive()) !== true, { timeout: 30_000, interval: 20 });
         const after = await server.end(sessionId);
         found[after.status] = (found[after.status] ?? 0) + 1;
         expect(`${after.status} ${after.result?.errorSubtype ?? ""}`).toMatch(/^(idle $|error (lost|start_failed)$)/);

@@ -92,7 +92,7 @@ describe("secrets", () => {
     expect(printed.map(({ status }) => status)).toEqual([0, 0]);
     expect(printed.map(({ stdout }) => found(stdout))).toEqual([[], []]);
     // Nor the part of the token that stands in front of the cut.
-    expect(printed[1]?.stdout).toMatch(/0{3992}\[masked\]?"/);
+    expect(printed[1].stdout).toMatch(/0{3992}\[masked\]?"/);
 
     expect(stored()).toContain("I have found token [masked]");
     expect(stored()).toMatch(/"structuredPatch".*"\+\[masked\]"/);

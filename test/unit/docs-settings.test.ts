@@ -111,7 +111,8 @@ it("a variable of ours that a document names is one that has an effect", () => {
 
 it("a flag that a document names by itself is one of ours, or of a program that is named with it", () => {
   const OF_COMMANDS = "cwd flag force format json keep limit live older-than output port since status text version yes";
-  const OF_OTHERS = "allow-http cpu-prof max-semi-space-size notify- omit preserve-env project rm rounds";
+  const OF_OTHERS =
+    "allow-http allow-tool auto-approve cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
   const ours = new Set([...SETTINGS.flatMap(({ flag }) => [flag, `no-${flag}`]), ...OF_COMMANDS.split(" ")]);
   const named = DOCUMENTS.flatMap(({ text }) =>
     [...text.matchAll(/`--([a-z-]+)[^`\n]*`/g)].map(([, flag = ""]) => flag),
