@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 
 import { comparable, unordered } from "../stand-in/comparable.ts";
-import { SCENARIOS, Stage, UNORDERED } from "../stand-in/scenarios.ts";
+import { SCENARIOS, UNORDERED } from "../stand-in/scenarios.ts";
+import { Stage } from "../stand-in/stage.ts";
 import type { Server } from "./server.ts";
 import { createWorld, STAND_IN, type World } from "./world.ts";
 
@@ -22,9 +23,10 @@ afterAll(async () => {
 async function logOf(agent: "real" | "stand-in", play: (stage: Stage) => Promise<unknown>) {
   const { server, world } = worlds[agent];
   const stage = new Stage(world, server);
-  await play(stage);
+  const returned = await play(stage);
   const { events } = await stage.check({ waitMs: 0, responseMode: "full", maxBytes: 1_000_000 });
-  return comparable(events, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });
+  const all = [...events, { type: "returned", data: { returned } }];
+  return comparable(all, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });
 }
 
 describe("Claude Code and its stand-in leave the same log", () => {

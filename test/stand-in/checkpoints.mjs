@@ -29,7 +29,8 @@ export class Checkpoints {
       if (text === null) rmSync(place, { force: true });
       else writeFileSync(place, text);
     }
-    return { canRewind: true, filesChanged: [...files.keys()], insertions, deletions };
+    const told = { filesChanged: [...files.keys()], insertions, deletions };
+    return { canRewind: true, ...(isDry ? told : { skippedLinks: 0 }) };
   }
 }
 

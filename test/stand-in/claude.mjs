@@ -6,10 +6,11 @@ import { createInterface } from "node:readline";
 import { probe } from "./api.mjs";
 import { Session } from "./session.mjs";
 import { modelOf, settingsOf } from "./settings.mjs";
-import { stopShells } from "./tools.mjs";
-import { answered, serve } from "./wire.mjs";
+import { stopShells } from "./shell.mjs";
+import { startFailure } from "./turn.mjs";
+import { answered, serve, write } from "./wire.mjs";
 
-const session = new Session(settingsOf(process.argv.slice(2), process.env));
+const session = begun(settingsOf(process.argv.slice(2), process.env));
 const MODES = ["acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"];
 
 const answers = {
@@ -23,6 +24,9 @@ const answers = {
       output_style: "default",
       available_output_styles: ["default"],
       account: {},
+      // What the SDK wants to hear before it goes on.
+      hooks_applied: true,
+      mcp_servers_applied: true,
     };
   },
   interrupt: (request) => session.interrupt(request),
@@ -62,6 +66,16 @@ const answers = {
     return session.checkpoints.rewind(uuid, isDry === true);
   },
 };
+
+/** What there is nothing to go on with says so, and ends before it has answered anything. */
+function begun(settings) {
+  try {
+    return new Session(settings);
+  } catch (error) {
+    write(startFailure(error.message, settings.resume));
+    return process.exit(1);
+  }
+}
 
 function leave(code) {
   stopShells();

@@ -57,7 +57,10 @@ const IDS: readonly [RegExp, string][] = [
   [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "time"],
 ];
 
-export function comparable(events: Answer["events"], places: Readonly<Record<string, string>>): Json[] {
+export function comparable(
+  events: readonly Pick<Answer["events"][number], "data" | "type">[],
+  places: Readonly<Record<string, string>>,
+): Json[] {
   const seen = new Map<string, string>();
   const named = (text: string): string => {
     let told = text;

@@ -2,10 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { send } from "./api.mjs";
 import { isConcurrent, normalInput, ToolError } from "./tools.mjs";
-import { useTool } from "./use.mjs";
+import { Stopped, useTool } from "./use.mjs";
 
 const REJECTED =
   "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed.";
+
+const CORRECTION =
+  " Correction to the text above: this call was stopped while running, not refused before it ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work it started elsewhere (a remote command, a background process) may still be running, so check before starting the same work again. The instruction to stop and wait still stands.";
 
 export class Conversation {
   messages = [];
@@ -42,7 +45,7 @@ export class Conversation {
     let more = first;
     const tell = (message, block, aborted) => {
       const { content: _, requestId, ...rest } = message;
-      if (block.type === "tool_use") block.input = normalInput(block.name, block.input);
+      if (block.type === "tool_use") block.input = normalInput(block.name, block.input, session);
       const told = { ...rest, content: [block], context_management: null };
       const uuid = this.#emit({
         type: "assistant",
@@ -109,7 +112,7 @@ export class Conversation {
     } catch (error) {
       if (signal.aborted)
         return this.#refused(call, {
-          content: REJECTED,
+          content: REJECTED + (error instanceof Stopped ? CORRECTION : ""),
           output: "User rejected tool use",
           meta: { non_execution_kind: "user-rejected" },
         });

@@ -20,19 +20,24 @@ function isInside(path, { cwd, folders }) {
   return [cwd, ...folders].some((folder) => isIn(folder, place));
 }
 
+/** Where output goes that no file takes. */
+const HARMLESS = /\d?>&\d|\d?>\s*\/dev\/null/g;
+const KEYWORDS = new Set("! do done elif else fi if then until while".split(" "));
+
 /** The commands of a line, in words. Undefined where it is more than plain commands. */
 function commandsIn(line) {
-  if (
-    /[`$<]|\bfor\b|\bwhile\b|\buntil\b|\bif\b|[^&>\d]>(?!&)|>\s*[^&\s]/.test(
-      line.replaceAll(/\d?>&\d|\d?>\s*\/dev\/null/g, ""),
-    )
-  )
-    return undefined;
-  return line
-    .replaceAll(/\d?>&\d|\d?>\s*\/dev\/null/g, "")
+  const text = line.replaceAll(HARMLESS, "");
+  if (/[`$<>]|\bfor\b/.test(text)) return undefined;
+  return text
     .split(/&&|\|\||[;|&\n]/)
-    .map((part) => part.trim().split(/\s+/))
-    .filter(([program]) => program !== "");
+    .map((part) => wordsOf(part.trim().split(/\s+/)))
+    .filter(([program = ""]) => program !== "");
+}
+
+/** Without what only says when they run. */
+function wordsOf(words) {
+  const at = words.findIndex((word) => !KEYWORDS.has(word));
+  return at < 0 ? [] : words.slice(at);
 }
 
 function isPlain(words, known, places) {
@@ -98,7 +103,11 @@ export class Permissions {
   #rules;
   #places;
 
-  constructor({ allowed, disallowed, folders, permissionMode, settings }, cwd) {
+  /** Where the model may write without a question while it plans. */
+  #planFile;
+
+  constructor({ allowed, disallowed, folders, permissionMode, settings }, { cwd, planFile }) {
+    this.#planFile = planFile;
     this.mode = permissionMode;
     const { allow = [], ask = [], deny = [] } = settings.permissions ?? {};
     this.#rules = { allow: [...allowed, ...allow], ask, deny: [...disallowed, ...deny] };
@@ -148,13 +157,20 @@ export class Permissions {
     if (this.mode === "bypassPermissions") return "mode";
     if (isAllowed) return isCommand && !this.#rules.allow.includes("Bash") ? "subcommandResults" : "rule";
     if (!this.#mayRun(use)) return undefined;
-    return isCommand ? "subcommandResults" : "mode";
+    if (isCommand) return "subcommandResults";
+    return this.#isPlan(use) ? "other" : "mode";
   }
 
-  #mayRun({ input, name, path, tool }) {
+  #isPlan({ path }) {
+    return this.mode === "plan" && path !== undefined && resolve(this.#places.cwd, path) === this.#planFile;
+  }
+
+  #mayRun(use) {
+    const { input, name, path, tool } = use;
     const places = this.#places;
     const edits = this.mode === "acceptEdits";
     if (name === "Read") return isInside(path, places) || this.mode === "plan";
+    if (this.#isPlan(use)) return true;
     if (tool.isEdit)
       return edits && isInside(path, places) && !/\/\.(?:claude|git|vscode|idea)\//.test(resolve(places.cwd, path));
     const known = edits ? new Set([...LOOKS, ...EDITS]) : LOOKS;

@@ -1,103 +1,12 @@
-import { writeFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import { z } from "zod";
+
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../server/connection.ts";
-import type { Server } from "../server/server.ts";
-import type { World } from "../server/world.ts";
-
-/** What a scenario is played on: one server, in a world whose Claude Code is the real one or the stand-in. */
-export class Stage {
-  readonly world: World;
-  readonly server: Server;
-  readonly cwd: string;
-  readonly elsewhere: string;
-  #sessionId = "";
-
-  constructor(world: World, server: Server) {
-    this.world = world;
-    this.server = server;
-    this.cwd = world.folder();
-    this.elsewhere = world.folder();
-  }
-
-  get sessionId(): string {
-    return this.#sessionId;
-  }
-
-  /** Starts the session, and waits for the end of its turn or a request. */
-  async start(script: Script, options: object = {}): Promise<Answer> {
-    const prompt = `Begin. ${scriptTag(script)}`;
-    const answer = await this.server.call("claude_code", { prompt, cwd: this.cwd, waitMs: 40_000, ...options });
-    this.#sessionId = answer.sessionId;
-    return answer;
-  }
-
-  async reply(script: Script, options: object = {}): Promise<Answer> {
-    const prompt = `Go on. ${scriptTag(script)}`;
-    return this.server.call("claude_code_reply", { sessionId: this.#sessionId, prompt, waitMs: 40_000, ...options });
-  }
-
-  /** Answers the requests that are open, in order, until the turn has ended; the last answer stands for all that follow. */
-  async answer(answers: readonly object[]): Promise<void> {
-    for (let at = 0; ; at += 1) {
-      const { actions, status } = await this.server.news(this.#sessionId);
-      const [action] = actions;
-      if (!action) {
-        if (status !== "running") return;
-        continue;
-      }
-      const given = answers[Math.min(at, answers.length - 1)];
-      const verb = action.type === "question" ? "answer_question" : "respond_permission";
-      await this.check({ action: verb, requestId: action.requestId, until: "news", waitMs: 0, ...given });
-    }
-  }
-
-  async check(args: object): Promise<Answer> {
-    return this.server.call("claude_code_check", { action: "poll", sessionId: this.#sessionId, ...args });
-  }
-
-  async act(action: string, args: object = {}): Promise<Answer> {
-    return this.server.call("claude_code_session", { action, sessionId: this.#sessionId, ...args });
-  }
-
-  /** Waits until the log holds the text. */
-  async told(text: string, times = 1): Promise<void> {
-    for (let cursor = 1, seen = 0; ;) {
-      const news = { cursor, waitMs: 20_000, until: "event", responseMode: "full", maxBytes: 262_144 };
-      const { events, nextCursor } = await this.check(news);
-      seen += events.filter(({ data }) => JSON.stringify(data).includes(text)).length;
-      if (seen >= times) return;
-      if (nextCursor === cursor) throw new Error(`never told: ${text}`);
-      cursor = nextCursor;
-    }
-  }
-
-  async isWithoutProcess(): Promise<void> {
-    for (let left = true; left; await sleep(20)) {
-      const { sessions } = await this.act("get");
-      left = sessions[0]?.["processLive"] !== false || this.processes().length > 0;
-    }
-  }
-
-  /** Claude Code, as this session has it. */
-  processes(): { pid: number }[] {
-    return this.world.processes().filter(({ command }) => command.includes(this.#sessionId));
-  }
-
-  /** A gate of this scenario alone. */
-  gate(name: string): string {
-    return `${name} of ${this.cwd}`;
-  }
-
-  async requested(count = 1): Promise<void> {
-    const isMine = () => this.world.model.requests.filter(({ sessionId }) => sessionId === this.#sessionId);
-    await this.world.model.waitForRequest(() => isMine().length >= count);
-  }
-}
-
-type Script = Parameters<typeof scriptTag>[0];
+import type { Script, Stage } from "./stage.ts";
 
 const write = (file: string, content = "hello\n") => ({ name: "Write", input: { file_path: file, content } });
 const bash = (command: string, more: object = {}) => ({ name: "Bash", input: { command, ...more } });
@@ -175,7 +84,7 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
   "an interrupt while a command runs": async (stage) => {
     const command = "touch begun; while :; do sleep 0.05; done";
     await stage.start([{ tools: [bash(command)] }, { text: "Never said." }], { waitMs: 0, allowedTools: ["Bash"] });
-    await stage.told("while :");
+    while (!existsSync(join(stage.cwd, "begun"))) await sleep(20);
     await stage.act("interrupt");
     await stage.server.end(stage.sessionId);
   },
@@ -259,13 +168,12 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
     });
   },
   "a plan": async (stage) => {
-    const script = [
-      { tools: [{ name: "ExitPlanMode", input: {} }] },
-      { tools: [write(join(stage.cwd, "a"))] },
-      { text: "Done." },
-    ];
-    await stage.start(script, { permissionMode: "plan" });
-    await stage.answer([ALLOW]);
+    await stage.start([{ text: "I think." }], { permissionMode: "plan" });
+    const [, file = ""] = /"planFilePath":"([^"]+)"/.exec(stage.world.transcript(stage.sessionId)) ?? [];
+    const show = { name: "ExitPlanMode", input: {} };
+    const steps = [write(file, "# Plan\n"), show, show, write(join(stage.cwd, "a"))];
+    await stage.reply([...steps.map((tool) => ({ tools: [tool] })), { text: "Done." }]);
+    await stage.answer([DENY, ALLOW]);
   },
   "tools that fail": async (stage) => {
     const file = join(stage.cwd, "a");
@@ -287,5 +195,39 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
   },
   "a stream that breaks off": async (stage) => {
     await stage.start([{ text: "Whole.", cut: true }]);
+  },
+  "files that are put back": async (stage) => {
+    const [a, b] = [join(stage.cwd, "a"), join(stage.cwd, "b")];
+    writeFileSync(a, "one\ntwo\nthree\n");
+    const options = { permissionMode: "acceptEdits", advanced: { enableFileCheckpointing: true } };
+    const steps = [read(a), write(a, "one\n2\nthree\n"), write(b)];
+    await stage.start([...steps.map((tool) => ({ tools: [tool] })), { text: "Changed." }], options);
+    return [
+      await stage.act("rewind", { dryRun: true }),
+      await stage.act("rewind"),
+      readFileSync(a, "utf8"),
+      existsSync(b),
+    ];
+  },
+  "a fork, and a return to an earlier message": async (stage) => {
+    await stage.start([{ text: "One." }]);
+    await stage.reply([{ text: "Two." }]);
+    const { events } = await stage.check({ waitMs: 0, responseMode: "full" });
+    const at = events.find(({ data }) => JSON.stringify(data).includes('"text":"One."'))?.data["uuid"];
+    const fork = await stage.reply([{ text: "Three." }], { forkSession: true, resumeSessionAt: at });
+    const lost = await stage.reply([{ text: "Never." }], { resumeSessionAt: randomUUID() });
+    const back = await stage.reply([{ text: "Four." }], { resumeSessionAt: at });
+    return [fork.result, lost.result, back.result, stage.conversation("Three."), stage.conversation("Four.")];
+  },
+  "what a session has used, and what a shell has written": async (stage) => {
+    const loop = bash("echo begun; while [ ! -e go ]; do sleep 0.05; done", { run_in_background: true });
+    await stage.start([{ tools: [loop] }, { text: "It runs." }, { text: "It ended." }]);
+    const { background } = await stage.check({ waitMs: 0 });
+    const taskId = background[0]?.id;
+    const begun = async () => JSON.stringify(await stage.act("task_output", { taskId })).includes("begun");
+    while (!(await begun())) await sleep(20);
+    const { usage } = z.object({ usage: z.looseObject({}) }).parse(await stage.act("usage"));
+    const { context: _, ...used } = usage;
+    return [await stage.act("task_output", { taskId }), used];
   },
 };

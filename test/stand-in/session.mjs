@@ -24,6 +24,7 @@ export class Session {
   hooks = {};
   account = new Account();
   checkpoints = new Checkpoints();
+  planFile;
   /** Uses of tools that were refused in this turn. */
   denials = [];
   transcript;
@@ -39,23 +40,19 @@ export class Session {
   #state = "idle";
   #asking = 0;
   #mode;
-  #startup;
 
   constructor(settings) {
     this.settings = settings;
     this.model = modelOf(settings.model);
     this.sessionId =
       settings.fork || settings.resume === undefined ? (settings.sessionId ?? randomUUID()) : settings.resume;
-    this.permissions = new Permissions(settings, this.cwd);
+    this.planFile = join(CONFIG, "plans", `${this.sessionId}.md`);
+    this.permissions = new Permissions(settings, this);
     this.#mode = settings.permissionMode;
     this.tasks = new Tasks(this);
     this.main = new Conversation(this);
     this.transcript = new Transcript({ cwd: this.cwd, persist: settings.persist, sessionId: this.sessionId });
-    try {
-      this.#resume();
-    } catch (error) {
-      this.#startup = error.message;
-    }
+    this.#resume();
   }
 
   #resume() {
@@ -69,7 +66,8 @@ export class Session {
     this.transcript.goOnFrom(branch.at(-1)?.uuid ?? null);
     for (const { promptId } of branch) if (promptId !== undefined) this.#seen.add(promptId);
     this.main.messages = messagesOf(branch);
-    Object.assign(this.account, account);
+    // A copy begins to count anew.
+    if (!fork) Object.assign(this.account, account);
     if (this.settings.runsAgain) this.#runAgain(branch);
   }
 
@@ -117,7 +115,7 @@ export class Session {
       known: this.#known,
       tasks: this.tasks,
       mode: () => this.permissions.mode,
-      planFile: join(CONFIG, "plans", `${this.sessionId}.md`),
+      planFile: this.planFile,
       hasTool: (name) => this.toolNames().includes(name),
       keep: (place, text) => this.checkpoints.keep(place, text),
       count: (patch) => this.#countLines(patch),
@@ -221,15 +219,14 @@ export class Session {
     this.denials = [];
     for (const item of items) this.lifecycle(item, "started");
     const prompts = items.flatMap(({ kind, uuid }) => (kind === "news" || uuid === undefined ? [] : [uuid]));
-    if (this.#startup === undefined) this.emit(initOf(this, prompts));
+    this.emit(initOf(this, prompts));
     for (const item of items) this.#add(item);
-    await turn.run(this.#startup).catch((error) => {
+    await turn.run().catch((error) => {
       process.stderr.write(`${error.stack}\n`);
       process.exit(1);
     });
     this.transcript.account(this.account);
     this.#turn = undefined;
-    if (this.#startup !== undefined) process.exit(1);
     this.#next();
     this.#rest();
   }
@@ -244,7 +241,7 @@ export class Session {
   #add({ content, kind, uuid }) {
     if (kind === "again") return;
     const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
-    const message = { role: "user", content: blocks };
+    const message = { role: "user", content: [...blocks, ...this.#reminders(kind)] };
     if (kind === "prompt") this.checkpoints.begin(uuid);
     this.main.messages.push(message);
     this.transcript.message(
@@ -253,6 +250,13 @@ export class Session {
       message,
       kind === "prompt" && { promptId: uuid },
     );
+  }
+
+  #reminders(kind) {
+    if (kind !== "prompt" || this.permissions.mode !== "plan") return [];
+    this.transcript.attachment({ type: "plan_mode", planFilePath: this.planFile });
+    const text = `<system-reminder>\nPlan mode is active. Write your plan to ${this.planFile}, and call ExitPlanMode.\n</system-reminder>`;
+    return [{ type: "text", text }];
   }
 
   /** What has come while tools were at work joins the turn. */

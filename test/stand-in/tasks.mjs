@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Conversation } from "./conversation.mjs";
-import { shell } from "./tools.mjs";
+import { shell } from "./shell.mjs";
 
 const letters = (length) => randomBytes(length).toString("hex").slice(0, length);
 

@@ -1,8 +1,8 @@
 // The tools that scripts call, as far as a test can see what they do.
-import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { patchOf } from "./patch.mjs";
+import { shell } from "./shell.mjs";
 
 /** What the model is told where a tool has failed. */
 export class ToolError extends Error {
@@ -130,47 +130,6 @@ function linesOf(text) {
   return text.replace(/\n$/, "").split("\n");
 }
 
-/** A shell in a group of its own, so that it ends with all that it has started. */
-export function shell(command, cwd, signal) {
-  const env = { ...process.env, CLAUDECODE: "1" };
-  const child = spawn("/bin/bash", ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  const stop = () => stopShell(child);
-  signal?.addEventListener("abort", stop, { once: true });
-  shells.add(child);
-  const running = {
-    output: "",
-    ended: new Promise((end, fail) => {
-      child.once("error", fail);
-      child.once("exit", () => shells.delete(child));
-      // With its pipes, which a child of its own may hold open.
-      child.once("close", (code) => {
-        signal?.removeEventListener("abort", stop);
-        end(code ?? KILLED);
-      });
-    }),
-  };
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (chunk) => (running.output += chunk));
-  return running;
-}
-
-/** As a shell tells that a signal has ended a command. */
-const KILLED = 137;
-
-const shells = new Set();
-
-function stopShell({ pid }) {
-  try {
-    process.kill(-pid, "SIGKILL");
-  } catch {
-    // It has ended.
-  }
-}
-
-export function stopShells() {
-  for (const child of shells) stopShell(child);
-}
-
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 const Bash = {
@@ -220,6 +179,11 @@ const AskUserQuestion = {
 
 const ExitPlanMode = {
   needs: [],
+  /** The plan is the one in its file, whatever the model says. */
+  normal(_input, { planFile }) {
+    const plan = textOf(planFile);
+    return plan === undefined ? {} : { plan, planFilePath: planFile };
+  },
   asksAlways: true,
   check(_input, { mode }) {
     if (mode() !== "plan")
@@ -230,13 +194,24 @@ const ExitPlanMode = {
   },
   run(input, context) {
     context.leavePlan();
+    const { plan } = input;
     return {
-      content: "User has approved exiting plan mode. You can now proceed.",
+      content:
+        plan === undefined ? "User has approved exiting plan mode. You can now proceed." : approved(plan, context),
       output: { plan: input.plan ?? null, isAgent: false, filePath: context.planFile },
       isUnmarked: true,
     };
   },
 };
+
+const approved = (plan, { planFile }) =>
+  `User has approved your plan. You can now start coding. Start with updating your todo list if applicable
+
+Your plan has been saved to: ${planFile}
+You can refer back to it if needed during implementation.
+
+## Approved Plan:
+${plan}`;
 
 const StructuredOutput = {
   needs: [],
@@ -283,8 +258,8 @@ export function toolFor({ input, name }, context) {
 }
 
 /** As Claude Code tells it: with its defaults. */
-export function normalInput(name, input) {
-  return TOOLS[name]?.normal?.(input) ?? input;
+export function normalInput(name, input, session) {
+  return TOOLS[name]?.normal?.(input, session) ?? input;
 }
 
 export function isConcurrent(name) {

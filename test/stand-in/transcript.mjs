@@ -88,6 +88,10 @@ export class Transcript {
     this.#parent = uuid;
   }
 
+  attachment(attachment) {
+    this.#append({ type: "attachment", attachment });
+  }
+
   account({ added, apiMs, models, removed }) {
     this.#append({ type: "account", account: { added, apiMs, models, removed } });
   }

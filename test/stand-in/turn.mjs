@@ -41,8 +41,8 @@ export class Turn {
     this.#items = items;
   }
 
-  async run(failure) {
-    const end = failure === undefined ? await this.#play() : failed(failure);
+  async run() {
+    const end = await this.#play();
     const session = this.#session;
     const isOver = end.is_error && end.subtype !== "error_max_turns";
     session.hasFailed = end.is_error;
@@ -179,4 +179,23 @@ const overBudget = (most) => ({
   errors: [`Reached maximum budget ($${String(most)})`],
 });
 
-const failed = (why) => ({ subtype: "error_during_execution", is_error: true, errors: [why] });
+/** The result of a process that cannot go on with what it is to resume. */
+export function startFailure(why, sessionId) {
+  return {
+    type: "result",
+    session_id: sessionId,
+    uuid: randomUUID(),
+    subtype: "error_during_execution",
+    is_error: true,
+    errors: [why],
+    stop_reason: null,
+    num_turns: 0,
+    duration_ms: 0,
+    duration_api_ms: 0,
+    total_cost_usd: 0,
+    usage: { ...noUsage(), ...DETAILS },
+    modelUsage: {},
+    permission_denials: [],
+    result_index: 0,
+  };
+}

@@ -2,6 +2,9 @@
 import { ask } from "./wire.mjs";
 import { toolFor, ToolError } from "./tools.mjs";
 
+/** It was interrupted while it ran. */
+export class Stopped extends Error {}
+
 /** Throws ToolError where it is not done. */
 export async function useTool(call, conversation, signal) {
   const { session } = conversation;
@@ -40,6 +43,8 @@ export async function useTool(call, conversation, signal) {
     return { ...(await tool.run(given, context)), meta };
   } catch (error) {
     if (error instanceof ToolError) error.meta = meta;
+    // What was at work already may have done something.
+    else if (signal.aborted && name === "Bash") throw new Stopped();
     throw error;
   }
 }
