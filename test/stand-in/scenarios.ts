@@ -193,9 +193,6 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
     const tool = { name: "StructuredOutput", input: { n: 4 } };
     await stage.start([{ tools: [tool] }, { text: "Four." }], { outputFormat: { type: "json_schema", schema } });
   },
-  "a stream that breaks off": async (stage) => {
-    await stage.start([{ text: "Whole.", cut: true }]);
-  },
   "files that are put back": async (stage) => {
     const [a, b] = [join(stage.cwd, "a"), join(stage.cwd, "b")];
     writeFileSync(a, "one\ntwo\nthree\n");
