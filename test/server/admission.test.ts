@@ -13,7 +13,7 @@ const PLACES = ["--max-live", "2"];
 let world: World;
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   server = await world.server({ args: PLACES });
 });
 afterAll(async () => world.close());

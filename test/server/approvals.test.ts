@@ -19,7 +19,7 @@ let receiver: ReceiverServer;
 let http: HttpServer;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   auditLog = join(world.folder(), "audit.jsonl");
   receiver = await startReceiver(receive);
   http = await start(LADDER);

@@ -11,7 +11,7 @@ let world: World;
 let server: Server;
 let cwd: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   server = await world.server();
   cwd = world.folder();
 });

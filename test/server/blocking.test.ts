@@ -12,7 +12,7 @@ let caller: Server;
 /** Lists `agent` as well, to look on and to answer. */
 let watcher: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
   watcher = await world.server({ args: ["--toolsets", "agent,query,chat,configure"], env: { IS_SANDBOX: "1" } });
 });

@@ -17,7 +17,7 @@ let world: World;
 let none: Server;
 let edits: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   none = await world.server({ args: [...ALL, "--caller-approves", "none"] });
   edits = await world.server({ args: [...ALL, "--caller-approves", "edits"] });
 });

@@ -21,7 +21,7 @@ let world: World;
 let receiver: ReceiverServer;
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
   const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--no-attended"];
   const ladder = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];

@@ -30,7 +30,7 @@ let bob: Signed;
 let sessionId: string;
 let requestId: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: users.args });
   ann = await signIn(http, users.tokens.ann);
   bob = await signIn(http, users.tokens.bob);

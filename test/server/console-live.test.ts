@@ -20,7 +20,7 @@ let world: World;
 let http: HttpServer;
 let me: Signed;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: ["--allow-rules", "Bash(echo:*)"] });
   me = await signIn(http, http.token);
 });

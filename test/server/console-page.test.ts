@@ -9,7 +9,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   http = await world.http();
 });
 afterAll(async () => world.close());

@@ -16,7 +16,7 @@ const MOST_BYTES = 120 * 1024;
 
 let world: World;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterAll(async () => world.close());
 

@@ -6,7 +6,7 @@ import { createWorld, type World } from "./world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterAll(async () => world.close());
 

@@ -15,7 +15,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let watcher: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   watcher = await world.server();
 });
 afterAll(async () => world.close());

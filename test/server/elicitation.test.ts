@@ -13,7 +13,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let shared: HttpServer | undefined;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterAll(async () => world.close());
 

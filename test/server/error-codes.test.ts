@@ -12,7 +12,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   server = await world.server();
 });
 afterAll(async () => world.close());

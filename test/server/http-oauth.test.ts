@@ -15,7 +15,7 @@ let issuer: Issuer;
 let server: HttpServer;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   issuer = await Issuer.start();
   auditLog = join(world.folder(), "audit.jsonl");
   server = await world.http({ args: ["--oauth-issuer", issuer.url, "--allow-dir", "/", "--audit-log", auditLog] });

@@ -24,7 +24,7 @@ let ada: HttpConnection;
 /** Ada's: one waits for her decision, one is idle, one is closed. */
 let sessions: { id: string; requestId: string }[];
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   auditLog = join(world.folder(), "audit.jsonl");
   const allowed = ["--allow-disk-resume", "--allow-sensitive-session-details", "--toolsets", "all"];
   server = await world.http({ args: [...PRINCIPALS, "--audit-log", auditLog, ...allowed] });

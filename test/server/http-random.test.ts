@@ -24,7 +24,7 @@ const KINDS_MOST = 5;
 
 let world: World;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterAll(async () => world.close());
 

@@ -16,7 +16,7 @@ import { createWorld, type World } from "./world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterEach(async () => world.closeServers());
 afterAll(async () => world.close());

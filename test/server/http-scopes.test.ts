@@ -12,7 +12,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let store: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   store = join(world.folder(), "store.db");
 });
 afterEach(async () => world.closeServers());

@@ -11,7 +11,7 @@ let world: World;
 let server: HttpServer;
 let session: string;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   server = await world.http({ args: ["--rate-limit", "150", "--allow-dir", world.folder()] });
   const began = await server.fetch("/mcp", post(INITIALIZE));
   session = began.headers.get("mcp-session-id") ?? "";

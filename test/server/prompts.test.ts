@@ -15,7 +15,7 @@ let server: HttpServer;
 let root: string;
 let tokens: Readonly<Record<"ada" | "bob" | "eve", string>>;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   root = realpathSync(world.folder());
   for (const folder of ["of-ada/project/part", "of-bob/secret"]) mkdirSync(join(root, folder), { recursive: true });
   symlinkSync(join(root, "of-bob"), join(root, "of-ada/project/link"));

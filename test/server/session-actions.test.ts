@@ -14,7 +14,7 @@ let server: Server;
 /** Another server on the same store: what is asked of a session reaches its owner. */
 let other: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   [server, other] = await Promise.all([world.server(), world.server()]);
 });
 afterAll(async () => world.close());

@@ -8,7 +8,7 @@ let world: World;
 let closed: Server;
 let open: Server;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   closed = await world.server();
   open = await world.server({ env: { CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" } });
 });

@@ -19,7 +19,7 @@ describe("sessions of a real server", () => {
   let world: World;
   let store: string[];
   beforeAll(async () => {
-    world = await createWorld();
+    world = await createWorld({ agent: "stand-in" });
     store = ["--store", join(root, "real.db")];
   });
   afterAll(async () => world.close());

@@ -13,7 +13,7 @@ let root: string;
 let world: World;
 beforeAll(async () => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-stats-")));
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
 });
 afterAll(async () => {
   await world.close();

@@ -16,7 +16,7 @@ const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
 let world: World;
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: PRINCIPALS });
 });
 afterAll(async () => world.close());

@@ -26,7 +26,7 @@ let store: string;
 let auditLog: string;
 let ada: TaskClient;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   store = join(world.folder(), "store.db");
   auditLog = join(world.folder(), "audit.jsonl");
   server = await start();

@@ -14,7 +14,7 @@ import { createWorld, type World } from "./world.ts";
 let world: World;
 let shared: HttpServer;
 beforeAll(async () => {
-  world = await createWorld();
+  world = await createWorld({ agent: "stand-in" });
   shared = await world.http();
 });
 afterAll(async () => world.close());

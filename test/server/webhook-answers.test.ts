@@ -12,7 +12,7 @@ const LADDER = "webhook,caller";
 
 let world: World;
 let receiver: ReceiverServer;
-beforeAll(async () => void (world = await createWorld()));
+beforeAll(async () => void (world = await createWorld({ agent: "stand-in" })));
 afterEach(async () => receiver.close());
 afterAll(async () => world.close());
 

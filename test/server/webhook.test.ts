@@ -8,7 +8,7 @@ import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "./r
 import { createWorld, type World } from "./world.ts";
 
 let world: World;
-beforeAll(async () => void (world = await createWorld()));
+beforeAll(async () => void (world = await createWorld({ agent: "stand-in" })));
 afterAll(async () => world.close());
 
 let receiver: ReceiverServer;

@@ -49,14 +49,31 @@ const LOUD = ["--log-level", "debug"];
 /** What whoever runs the servers of these tests knows. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
-export async function createWorld(): Promise<World> {
+/** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, ten times as fast. */
+export type AgentKind = "real" | "stand-in";
+
+/** What makes a server start the stand-in. */
+export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
+
+/** `AGENT=real npm test` has the real one everywhere. */
+function environmentOf(agent: AgentKind): Record<string, string> {
+  return (process.env["AGENT"] ?? agent) === "stand-in" ? STAND_IN : {};
+}
+
+export async function createWorld({ agent = "real" }: { agent?: AgentKind } = {}): Promise<World> {
   const model = await startScriptedModel();
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
   const servers: Pick<Server, "pid" | "close">[] = [];
   // Without spares, unless a test asks for them: most count processes, or have but one session.
   const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
-  const environment = { ...model.environment(configFolder), HOME: root, ...quiet, ...SHORT_LIVED };
+  const environment = {
+    ...model.environment(configFolder),
+    HOME: root,
+    ...quiet,
+    ...SHORT_LIVED,
+    ...environmentOf(agent),
+  };
   const world: World = {
     model,
     configFolder,

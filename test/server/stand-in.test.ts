@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe, it } from "vitest";
+
+import { comparable, unordered } from "../stand-in/comparable.ts";
+import { SCENARIOS, UNORDERED } from "../stand-in/scenarios.ts";
+import { Stage } from "../stand-in/stage.ts";
+import type { Server } from "./server.ts";
+import { createWorld, STAND_IN, type World } from "./world.ts";
+
+/** What many tests take for Claude Code does as Claude Code does: the same scenarios leave the same log. */
+
+const worlds: Record<"real" | "stand-in", { world: World; server: Server }> = {} as never;
+beforeAll(async () => {
+  for (const agent of ["real", "stand-in"] as const) {
+    const world = await createWorld();
+    const env = agent === "real" ? {} : STAND_IN;
+    worlds[agent] = { world, server: await world.server({ args: ["--max-live", "50"], env }) };
+  }
+});
+afterAll(async () => {
+  for (const { world } of Object.values(worlds)) await world.close();
+});
+
+async function logOf(agent: "real" | "stand-in", play: (stage: Stage) => Promise<unknown>) {
+  const { server, world } = worlds[agent];
+  const stage = new Stage(world, server);
+  const returned = await play(stage);
+  const { events } = await stage.check({ waitMs: 0, responseMode: "full", maxBytes: 1_000_000 });
+  const all = [...events, { type: "returned", data: { returned } }];
+  return comparable(all, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });
+}
+
+describe("Claude Code and its stand-in leave the same log", () => {
+  it.concurrent.for(Object.entries(SCENARIOS))("%s", async ([name, play], { expect }) => {
+    const [real, standIn] = await Promise.all([logOf("real", play), logOf("stand-in", play)]);
+    if (UNORDERED.has(name)) expect(unordered(standIn)).toEqual(unordered(real));
+    else expect(standIn).toEqual(real);
+  });
+});

@@ -1,0 +1,43 @@
+// Commands, as Claude Code runs them.
+import { spawn } from "node:child_process";
+
+/** A shell in a group of its own, so that it ends with all that it has started. */
+export function shell(command, cwd, signal) {
+  const env = { ...process.env, CLAUDECODE: "1" };
+  const child = spawn("/bin/bash", ["-c", command], { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  const stop = () => stopShell(child);
+  signal?.addEventListener("abort", stop, { once: true });
+  shells.add(child);
+  const running = {
+    output: "",
+    ended: new Promise((end, fail) => {
+      child.once("error", fail);
+      child.once("exit", () => shells.delete(child));
+      // With its pipes, which a child of its own may hold open.
+      child.once("close", (code) => {
+        signal?.removeEventListener("abort", stop);
+        end(code ?? KILLED);
+      });
+    }),
+  };
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (chunk) => (running.output += chunk));
+  return running;
+}
+
+/** As a shell tells that a signal has ended a command. */
+const KILLED = 137;
+
+const shells = new Set();
+
+function stopShell({ pid }) {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+export function stopShells() {
+  for (const child of shells) stopShell(child);
+}

@@ -1,0 +1,55 @@
+// The lines between Claude Code and the Agent SDK: messages out, and questions in both directions.
+import { randomUUID } from "node:crypto";
+import { writeSync } from "node:fs";
+
+/** Written at once, so that nothing of it is lost when the process ends. */
+export function write(message) {
+  let rest = Buffer.from(`${JSON.stringify(message)}\n`);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(1, rest));
+    } catch (error) {
+      if (error.code === "EPIPE") process.exit(0);
+      if (error.code !== "EAGAIN") throw error;
+    }
+  }
+}
+
+const waiting = new Map();
+
+/** Asks the SDK. Rejects with the reason of the signal, and takes the question back. */
+export async function ask(request, signal) {
+  signal?.throwIfAborted();
+  const id = randomUUID();
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      waiting.delete(id);
+      write({ type: "control_cancel_request", request_id: id });
+      reject(signal.reason);
+    };
+    signal?.addEventListener("abort", abort, { once: true });
+    waiting.set(id, { resolve, reject, settle: () => signal?.removeEventListener("abort", abort) });
+    write({ type: "control_request", request_id: id, request });
+  });
+}
+
+/** What the SDK has answered. One that was taken back is answered to nobody. */
+export function answered({ error, request_id: id, response, subtype }) {
+  const asked = waiting.get(id);
+  waiting.delete(id);
+  asked?.settle();
+  if (subtype === "error") asked?.reject(new Error(error));
+  else asked?.resolve(response ?? {});
+}
+
+/** Answers what the SDK has asked. */
+export async function serve({ request, request_id: id }, answers) {
+  const reply = (response) => write({ type: "control_response", response: { request_id: id, ...response } });
+  try {
+    const answer = answers[request.subtype];
+    if (!answer) throw new Error(`Unsupported control request subtype: ${request.subtype}`);
+    reply({ subtype: "success", response: (await answer(request)) ?? {} });
+  } catch (error) {
+    reply({ subtype: "error", error: error.message });
+  }
+}
