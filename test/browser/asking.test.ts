@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { calling } from "../server/somebody.ts";
-import { cards, press } from "./cards.ts";
+import { cards, entry, press } from "./cards.ts";
 import { openDesk, type Desk } from "./desk.ts";
 import { PHONE } from "./window.ts";
 
@@ -49,6 +49,12 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
     .waitFor();
   const shop = cards(page, "Check the shop (subagent) asks to run a command");
   await window.shot("asking-subagents");
+  await window.go("#/numbers");
+  // No turn has ended, nobody has answered: people are waited for all the same.
+  const tile = page.locator(".tile").filter({ hasText: "Waiting for people" });
+  await tile.getByText("2 requests open now").waitFor();
+  expect(await tile.locator(".tile-value").innerText()).toMatch(/^\d/);
+  await window.go("#/waiting");
   await shop.getByRole("link", { name: "Its task" }).click();
   await page.waitForURL(new RegExp(`#/sessions/${id}\\?event=\\d+$`));
   await expect
@@ -88,6 +94,14 @@ it("the buttons of a long card are in view wherever one reads in it, and so are 
     await button("Cancel").click();
   }
   await press(card, "Allow");
+  // What was dealt with is over after a while: not in this window.
+  await page.clock.setFixedTime(Date.now());
+  await entry(page, "Turn done").waitFor();
+  // Below the end of the turn nothing is seen, nor is there room for it.
+  const look = 'getComputedStyle(document.querySelector(".rq-card"))';
+  await expect
+    .poll(async () => page.evaluate<string>(`${look}.position + " " + ${look}.clipPath`))
+    .toBe("absolute inset(50%)");
 });
 
 it("an answered card is one line in its place, the next one moves once, and only what decides is guarded", async () => {

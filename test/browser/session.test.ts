@@ -115,8 +115,12 @@ it("what is half written stays while one looks elsewhere, and the focus is never
 
 it("a session is named, and deleted", async () => {
   const { page } = await desk.open();
-  const id = await startSession(page, scriptTag([{ text: "Short." }]), { cwd: desk.world.folder() });
+  const words = "Short: see [the notes](docs/notes.md).";
+  const id = await startSession(page, scriptTag([{ text: words }]), { cwd: desk.world.folder() });
   await turnsDone(page, 1);
+  // No browser opens a file of the agent's: its path is read, and nothing leads there.
+  await entry(page, "Short: see the notes (docs/notes.md).").waitFor();
+  expect(await page.getByRole("link", { name: "the notes" }).count()).toBe(0);
   await page.getByRole("button", { name: "Rename" }).click();
   await page.getByLabel("Title of the session").fill("A short one");
   await page.getByRole("button", { name: "Save" }).click();

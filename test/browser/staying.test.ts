@@ -1,12 +1,17 @@
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
+import type { EventPage } from "../../src/console/wire.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
 import { addSession, id, NOW, prompt, said } from "../server/sessions-run.ts";
 import { entry } from "./cards.ts";
 import { openDesk, type Desk } from "./desk.ts";
 import { PHONE } from "./window.ts";
 
-/** The page stays where one was: when its window changes, when one comes back, and when the server does. */
+/**
+ * The page stays where one was: when its window changes, when one comes back, and when the server does. And it tells of no
+ * wait that nobody notices.
+ */
 
 const READ = id(1);
 const SESSIONS = 70;
@@ -16,6 +21,7 @@ const words = (at: number) =>
 let desk: Desk;
 beforeAll(async () => {
   desk = await openDesk({
+    args: ["--max-live", "1"],
     async seeded(node) {
       const events = [prompt("Tell me."), ...Array.from({ length: 60 }, (_, at) => words(at))];
       await addSession(node, READ, { at: NOW + 1_000, events });
@@ -150,4 +156,34 @@ it("a server that is back after long is noticed within two seconds", async () =>
   await page.unroute("**/api/live*");
   await page.clock.runFor(2_000);
   await page.getByText("The server is back.").waitFor();
+});
+
+it("a wait for a place is told where it lasts, in the list and in the session, and not where it is short", async () => {
+  const { api, world } = desk;
+  const cwd = world.folder();
+  const script = [{ text: "First.", gateBefore: "place" }];
+  const first = await api.start(`Be first. ${scriptTag(script)}`, cwd);
+  await world.model.waitForRequest(({ sessionId }) => sessionId === first);
+  const window = await desk.open();
+  const { page } = window;
+  await page.getByRole("link", { name: /^Be first\./ }).waitFor();
+  const began = Date.now();
+  const second = await api.start(`Be second. ${scriptTag([{ text: "Second." }])}`, cwd);
+  const row = page.getByRole("listitem").filter({ hasText: "Be second." });
+  await row.getByText("Waits for a place, it is the next").waitFor();
+  expect(Date.now() - began).toBeGreaterThan(2_000);
+  world.model.release("place");
+  for (const each of [first, second]) await api.end(each);
+  // The second one makes room for it at once.
+  await api.post(`sessions/${first}/reply`, { prompt: scriptTag([{ text: "Again." }]) });
+  await window.go(`#/sessions/${first}`);
+  await entry(page, "Again.").waitFor();
+  const { events } = await api.get<EventPage>(`sessions/${first}/events?from=1`);
+  const waited = events.find(({ data, type }) => type === "notice" && "kind" in data && data.kind === "waiting");
+  const started = events.findLast(({ type }) => type === "process.started");
+  if (!waited || !started) throw new Error("it has not waited");
+  const toldOf = entry(page, "this session waits for a place");
+  expect(await toldOf.count()).toBe(started.at - waited.at > 2_000 ? 1 : 0);
+  await window.go(`#/sessions/${second}`);
+  await toldOf.waitFor();
 });
