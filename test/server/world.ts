@@ -49,7 +49,7 @@ const LOUD = ["--log-level", "debug"];
 /** What whoever runs the servers of these tests knows. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
-/** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, ten times as fast. */
+/** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, seven times as fast. */
 export type AgentKind = "real" | "stand-in";
 
 /** What makes a server start the stand-in. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Stands in for Claude Code where a test is about this server, and not about Claude Code: it speaks the same stream-json with
-// the Agent SDK, asks the same scripted model, and starts in a tenth of the time. `test/server/stand-in.test.ts` holds it to
+// the Agent SDK, asks the same scripted model, and starts in a seventh of the time. `test/server/stand-in.test.ts` holds it to
 // what the real one does.
 import { createInterface } from "node:readline";
 import { probe } from "./api.mjs";
