@@ -21,6 +21,8 @@ export default defineConfig({
           include: ["test/server/**/*.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          // Each file has a world of its own, and nothing in a module.
+          isolate: false,
         },
       },
       {

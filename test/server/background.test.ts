@@ -136,7 +136,12 @@ describe("a subagent and a shell at once", () => {
     expect(await background(sessionId)).toHaveLength(1);
     writeFileSync(join(cwd, "go"), "");
     await watch(sessionId, (events) => ends(events).length === 2);
-    const all = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    const all = await server.call("claude_code_check", {
+      action: "poll",
+      sessionId,
+      waitMs: 0,
+      responseMode: "delta_compact",
+    });
     expect(ends(all.events)).toMatchObject([{ data: { result: "The agent has ended." } }, { type: "result" }]);
     expect(all.result?.result).toBe("The shell has ended.");
     expect(await background(sessionId)).toEqual([]);

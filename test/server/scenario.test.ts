@@ -118,7 +118,7 @@ function factsOf({ result, status }: Answer, learned: Learned): Facts {
   return {
     finalText: result?.result,
     tools: [...learned.values()].map(({ name = "?", success = false }) => [name, success]),
-    costUsd: result?.usage?.costUsd,
+    costUsd: result?.totalCostUsd,
     turns: result?.numTurns,
     outcome: status,
   };
