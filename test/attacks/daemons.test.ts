@@ -78,8 +78,10 @@ describe.each(Object.entries(MEANS))("by %s", (_, { args = [], ends, says, survi
     const daemons = await leaveDaemons(server, { cwd: world.folder() });
     expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
     const { sessionId } = daemons;
-    const { background } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-    expect(background).toHaveLength(ALL_KINDS.length - survive.length);
+    // Some begin after the turn has ended, and are found when it is looked again.
+    const shown = async () =>
+      (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
+    await expect.poll(shown).toHaveLength(ALL_KINDS.length - survive.length);
     await ENDS[name]?.(server, sessionId);
     const left = await daemons.leftAfter(survive.length === 0 ? WITHIN_MS : 4_000);
     daemons.kill();

@@ -182,12 +182,17 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   const before = (await list()).map(({ sessionId }) => sessionId);
   const controller = new AbortController();
   const args = { cwd: world.folder() };
-  const creating = stream(caller, "claude_session_create", args, { signal: controller.signal }).catch(() => undefined);
+  // One that never comes up: the call cannot be over before it is cancelled.
+  const silent = join(world.folder(), "silent-claude");
+  writeFileSync(silent, "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
+  const server = await world.server({ args: ["--toolsets", "chat"], env: { CLAUDE_CODE_MCP_CLAUDE_PATH: silent } });
+  const creating = stream(server, "claude_session_create", args, { signal: controller.signal }).catch(() => undefined);
   const own = async () => (await list()).filter(({ sessionId }) => !before.includes(sessionId));
   await expect.poll(own).toHaveLength(1);
   controller.abort();
   await creating;
   await expect.poll(own).toEqual([]);
+  await expect.poll(() => world.processes().filter(({ command }) => command.includes("sleep 600"))).toEqual([]);
 });
 
 it("who can answer has its time, also in a session that a server without `agent` has begun", async () => {
