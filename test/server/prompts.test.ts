@@ -59,7 +59,7 @@ describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
     const resumed = JSON.stringify(await ada.client.getPrompt({ name: "resume", arguments: { sessionId: own } }));
     expect(resumed).toContain(`Said by Tide tables ${kind}.`);
     const reviewed = JSON.stringify(await ada.client.getPrompt({ name: "review", arguments: { sessionId: own } }));
-    expect(reviewed).toContain("is idle, after 1 turns");
+    expect(reviewed).toContain("is idle; model calls so far: 1");
 
     // By its beginning, by words, and as the id of a resource: another's is not among them, however it is asked for.
     for (const [ref, name] of [

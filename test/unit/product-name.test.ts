@@ -46,7 +46,7 @@ const told = [
 
 /** Where the former name stands, and why it may. */
 const FORMER: readonly { readonly file: RegExp; readonly line: RegExp; readonly why: string }[] = [
-  { file: /./, line: /@steipete(?:\/|", ")claude-/, why: "somebody else's package, which the benchmarks compare with" },
+  { file: /./, line: /@(?:steipete|leo000001)(?:\/|", ")claude-/, why: "somebody else's package" },
   { file: /^(?:CHANGELOG\.md|docs\/reliability\.md)$/, line: /\bformerly\b/, why: "says what the name was" },
   { file: /^src\/domain\/names\.ts$/, line: /\bFORMER_PRODUCT = /, why: "by it folders are moved and entries denied" },
 ];

@@ -27,7 +27,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
             for <Since at={detail.turnStartedAt} />
           </span>
         )}
-        {turns > 0 && <span>{count(turns, "model turn")}</span>}
+        {turns > 0 && <span>{count(turns, "model call")}</span>}
         <span>{usd(costUsd)}</span>
         {detail.background > 0 && <span>{count(detail.background, "task")} in the background</span>}
         {closed && (

@@ -43,7 +43,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
         <bdi>{oneLine(shortPath(row.cwd))}</bdi>
       </li>
       <Fact of={row.model && oneLine(row.model)} />
-      {row.turns > 0 && <li class="number">{count(row.turns, "model turn")}</li>}
+      {row.turns > 0 && <li class="number">{count(row.turns, "model call")}</li>}
       <Fact of={row.queued > 0 && queueWords(row)} />
       <Fact of={row.background > 0 && `${String(row.background)} in the background`} />
     </ul>

@@ -31,7 +31,7 @@ export function Choices() {
       />
       <TextField
         name="maxTurns"
-        label="Most turns"
+        label="Most model calls"
         hint="How often the model may be asked for this prompt."
         input={{ ...TURNS, placeholder: "No limit" }}
       />

@@ -104,7 +104,6 @@ function Asked({ feed, open }: AskedProps) {
       key={keyOf(request)}
       request={request}
       heading="h3"
-
       isHidden={goneAt !== undefined && request.eventId < lastEnd}
     />
   ));

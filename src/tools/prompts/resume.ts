@@ -29,7 +29,7 @@ export const resume = definePrompt({
     const view = viewSession(sessionId, { ...caller, ...quiet }, ready);
     const { state } = await view.record();
     const parts = [
-      `Go on with session ${sessionId}. It is ${statusOf(state)}, after ${String(state.totals.turns)} turns.`,
+      `Go on with session ${sessionId}. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.`,
       ...lastOf(state, await readResult(view, state)),
       ...(await asksOf(view, state)),
       ...queueOf(state),

@@ -39,7 +39,7 @@ const REPORT = `Report the findings, the worst first: file and line, what is wro
 async function ofSession(sessionId: string, caller: Caller, { engine }: ToolDeps): Promise<string> {
   const { state } = await engine.forCaller(caller).get(caller.principal, sessionId);
   const running = state.turn ? " A turn runs in it: what you see is not its last word." : "";
-  return `Review what session ${sessionId} has changed. It is ${statusOf(state)}, after ${String(state.totals.turns)} turns.${running} Change nothing.
+  return `Review what session ${sessionId} has changed. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.${running} Change nothing.
 
 1. The changes: claude_code_session ${call({ action: "diff", sessionId })}
    files are its own edits as patches; git is how its folder stands, with what its shells have done.

@@ -30,7 +30,7 @@ Answers (action respond_permission with requestId):
 - decision allow_for_session: also remembered until the session ends, or until claude_code_session (revoke) takes it back.
 - decision deny; denyMessage tells Claude Code why and what to do instead, interrupt ends the turn.
 
-A question (type question) is answered with allow and updatedInput { ...input, "answers": { "the question": "a label" } }.
+A question (type question) is answered by action answer_question with answers { "the question": "a label" }.
 
 A request that nobody answers is denied when its time is over (remainingMs). The first answer holds; a second
 one is PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), several requests may be open at once.

@@ -27,7 +27,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
         {by === undefined ? why : ` ${plain(by)}`}
       </b>{" "}
       <span class="soft">
-        {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model turn")}
+        {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
       </span>
     </span>
   );
