@@ -112,6 +112,8 @@ async function freeze(owner: Server, other: Server, sessionId: string): Promise<
     )
       return;
     process.kill(owner.pid, "SIGCONT");
+    // Stopped again at once it would never come to the end of that write.
+    await owner.call("claude_code_session", { action: "get", sessionId });
   }
   throw new Error("the server could not be frozen between two writes");
 }
