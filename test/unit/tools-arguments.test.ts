@@ -127,6 +127,8 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       "advanced.agents.: has a name that is empty or not allowed.",
     ],
     [start({ advanced: { env: { A: 5 } } }), "advanced.env.A: must be a string, not 5."],
+    [start({ advanced: { env: { A: null } } }), "advanced.env.A: must be a string"],
+    [start({ advanced: { agents: { a: null } } }), "advanced.agents.a: must be an object"],
     [start({ advanced: { env: { A: "x\0" } } }), "env.A: must not hold a NUL character."],
     [
       start({ advanced: { env: fromJson('{"__proto__": "x"}') } }),
@@ -231,7 +233,13 @@ describe("null and an empty text for an optional parameter", () => {
     waitMs: null,
     idempotencyKey: "",
     effort: "",
-    advanced: { title: "", thinking: { type: "adaptive", display: null }, env: { EMPTY: "" } },
+    advanced: {
+      title: "",
+      thinking: { type: "adaptive", display: null },
+      env: { EMPTY: "" },
+      agents: { a: { description: "d", prompt: "p", model: null, tools: null } },
+      mcpServers: { lab: { type: "http", url: "https://lab.example/", headers: null } },
+    },
   };
 
   it("mean that it is not given, at any depth; what the caller has named is kept as it is", async () => {
@@ -243,6 +251,8 @@ describe("null and an empty text for an optional parameter", () => {
       systemPrompt: { type: "preset", preset: "claude_code" },
       thinking: { type: "adaptive" },
       env: { EMPTY: "" },
+      agents: { a: { description: "d", prompt: "p" } },
+      mcpServers: { lab: { type: "http", url: "https://lab.example/" } },
     });
   });
 

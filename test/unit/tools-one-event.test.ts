@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/tools/present/size.ts";
 import { callOf, FakeEngine } from "./tools-fake-engine.ts";
 import { NOW } from "./tools-fake-session.ts";
-import { answerOf, run } from "./tools-run.ts";
+import { outcome, running } from "./tools-log.ts";
+import { answerOf, check, run } from "./tools-run.ts";
 
 interface Page {
   content: string;
@@ -128,5 +129,38 @@ describe("one event alone", () => {
     session.trimmedBefore = 2;
     const reply = await run(engine, "_check", { action: "poll", sessionId: "s1", ...args });
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${problem}`);
+  });
+});
+
+describe("a call whose input is cut names the event that has it whole, where it is told under another's id", () => {
+  const content = "c".repeat(999);
+  const writes = { type: "tool_use", id: "u1", name: "Write", input: { file_path: "/a", content } };
+  const told = { tool: "Write", input: { file_path: "/a" } };
+
+  it("with what was said before", async () => {
+    const { engine, session } = running();
+    const id = session.says("Now I write it.");
+    const two = [writes, { ...writes, id: "u2" }];
+    const inputEventId = session.emit({
+      type: "message",
+      data: { message: { type: "assistant", message: { content: two } } },
+    });
+    outcome(session, ["u1"]);
+    const data = { text: "Now I write it.", ...told, inputEventId, ok: true, output: "out of u1" };
+    const others = [{ ...told, inputEventId, toolUseId: "u2" }];
+    expect((await check(engine)).events).toEqual([{ id, type: "output", data: { ...data, others } }]);
+    expect((await page(engine, { eventId: id })).content).not.toContain(content);
+    expect((await page(engine, { eventId: inputEventId })).content).toContain(content);
+  });
+
+  it("with the outcome of what was asked", async () => {
+    const { engine, session } = running();
+    const inputEventId = session.asks({ toolName: "Write", input: writes.input });
+    session.state.asks = [];
+    const id = outcome(session, ["u1"]);
+    const data = { ...told, inputEventId, ok: true, output: "out of u1" };
+    expect((await check(engine, { cursor: id })).events).toEqual([{ id, type: "output", data }]);
+    expect((await page(engine, { eventId: id })).content).not.toContain(content);
+    expect((await page(engine, { eventId: inputEventId })).content).toContain(content);
   });
 });

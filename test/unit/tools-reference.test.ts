@@ -29,6 +29,7 @@ describe("the reference of the options", () => {
     expect(text).toContain("## `sandbox.network`\n");
     expect(text).toContain("## `sandbox.credentials.files[]`\n");
     expect(text).toContain("| `budgetTokens` | integer, 1024 to 1000000 | Required. |");
+    expect(text).toContain("| `maxBudgetUsd` | number, above 0 and at most 1000000 | no limit |");
   });
 
   it("is Markdown of which every table is whole", () => {

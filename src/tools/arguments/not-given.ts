@@ -11,6 +11,7 @@ export function withoutEmpty(schema: z.core.$ZodType | undefined, value: unknown
     return value.map((each: unknown) => withoutEmpty(inner.element, each));
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  if (inner instanceof z.ZodRecord) return withoutEmptyInside(inner, value);
   const shape = shapeFor(inner, value);
   if (!shape) return value;
   const given = Object.entries(value).filter(
@@ -19,6 +20,11 @@ export function withoutEmpty(schema: z.core.$ZodType | undefined, value: unknown
   return Object.fromEntries(
     given.map(([key, each]) => [key, withoutEmpty(Object.hasOwn(shape, key) ? shape[key] : undefined, each)]),
   );
+}
+
+/** The names are the caller's, so every entry is kept, whatever its value. */
+function withoutEmptyInside({ valueType }: z.ZodRecord, value: object): object {
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, withoutEmpty(valueType, each)]));
 }
 
 type Shape = Readonly<Record<string, z.core.$ZodType>>;

@@ -1,9 +1,16 @@
 import { askOf, type StoredEvent } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import type { Ask } from "../../domain/permission.ts";
 import { briefInput } from "../present/brief.ts";
 import type { ShownEvent } from "../present/event.ts";
-import { endCall, partsOf, type Form } from "../present/telling.ts";
+import { callOfEvent, endCall, partsOf, type Form } from "../present/telling.ts";
 import type { SessionView } from "../session-view.ts";
+
+/** A request, and the event that has it whole. */
+interface Asked {
+  readonly ask: Ask;
+  readonly eventId: number;
+}
 
 /**
  * Calls of tools that were told as requests, in an earlier answer. Their outcomes are told with what was called, so that
@@ -13,7 +20,7 @@ export class AskedCalls {
   readonly #view: SessionView;
   readonly #from: number;
   readonly #form: Form;
-  readonly #asks = new Map<string, Ask>();
+  readonly #asks = new Map<string, Asked>();
   #isLookedUp = false;
 
   /** `from` is where the answer begins. */
@@ -25,7 +32,7 @@ export class AskedCalls {
 
   note(event: StoredEvent): void {
     const ask = askOf(event);
-    if (ask) this.#asks.set(ask.toolUseId, ask);
+    if (ask) this.#asks.set(ask.toolUseId, { ask, eventId: event.id });
   }
 
   /** The outcomes of calls that are not in the list, each with its call where that was asked for. */
@@ -36,11 +43,11 @@ export class AskedCalls {
     const isAlone = outcomes.every(({ toolUseId }) => toolUseId !== undefined && !listed.has(toolUseId));
     if (!isAlone) return event;
     await this.#lookUp();
-    const asks = outcomes.map(({ toolUseId }) => this.#asks.get(String(toolUseId)));
-    if (asks.includes(undefined)) return event;
+    const asked = outcomes.map(({ toolUseId }) => this.#asks.get(String(toolUseId)));
+    if (asked.includes(undefined)) return event;
     const [first, ...others] = outcomes.map((outcome, index) => {
-      const ask = asks[index];
-      return ask ? endCall(this.#callOf(ask), outcome, event.id) : outcome;
+      const call = asked[index];
+      return call ? endCall(this.#callOf(call), outcome, event.id) : outcome;
     });
     const { agentId } = event.data;
     const beside = { ...(others.length > 0 && { others }), ...(agentId !== undefined && { agentId }) };
@@ -48,10 +55,11 @@ export class AskedCalls {
   }
 
   /** What the caller has decided on in this very call it need not be told. */
-  #callOf({ input, requestId, toolName: tool, toolUseId }: Ask) {
+  #callOf({ ask, eventId }: Asked): JsonObject {
+    const { input, requestId, toolName: tool, toolUseId } = ask;
     if (requestId === this.#form.answered) return { toolUseId, tool };
     const brief = briefInput(tool, input);
-    return { toolUseId, tool, input: brief.value, ...(brief.cut && { inputCut: true }) };
+    return callOfEvent({ toolUseId, tool, input: brief.value, inputCut: brief.cut }, eventId);
   }
 
   /** Requests are answered soon after they came, so they stand shortly before. */

@@ -61,14 +61,21 @@ function inBrief(list: readonly ShownEvent[], event: ShownEvent): Told {
 }
 
 /** Claude Code sends what it says and what it calls with that one by one; it is one answer of its model. */
-function joinWords(list: readonly ShownEvent[], { data, type }: ShownEvent): Told | undefined {
+function joinWords(list: readonly ShownEvent[], { data, id, type }: ShownEvent): Told | undefined {
   const last = list.at(-1);
   if (last?.type !== "output" || type !== "output") return undefined;
   const { agentId, text, ...beside } = last.data;
   const isWords = text !== undefined && Object.keys(beside).length === 0;
   if (!isWords || data["tool"] === undefined || data["text"] !== undefined || data["agentId"] !== agentId)
     return undefined;
-  return { ended: [[list.length - 1, { ...last, data: { text, ...data } }]], rest: undefined };
+  const [call, ...others] = partsOf(data).map((part) => callOfEvent(part, id));
+  const joined = { text, ...call, ...(others.length > 0 && { others }) };
+  return { ended: [[list.length - 1, { ...last, data: joined }]], rest: undefined };
+}
+
+/** Of a call that is told under the id of another event: which event has the input whole that was cut. */
+export function callOfEvent({ inputCut, ...call }: JsonObject, eventId: number): JsonObject {
+  return { ...call, ...(inputCut === true && { inputEventId: eventId }) };
 }
 
 function endCalls(list: readonly ShownEvent[], event: ShownEvent): Told {

@@ -54,13 +54,18 @@ function typeOf(schema: Schema): string {
   const forms = schema.anyOf ?? schema.oneOf;
   if (forms) return [...new Set(forms.filter(isSchema).map(typeOf))].join(" or ");
   if (schema.type === "array") return `array of ${isSchema(schema.items) ? typeOf(schema.items) : "object"}`;
-  return schema.type === "integer" ? range(schema) : String(schema.type);
+  return schema.type === "integer" || schema.type === "number" ? range(schema) : String(schema.type);
 }
 
-function range({ minimum, maximum }: Schema): string {
+function range({ exclusiveMinimum, maximum, minimum, type }: Schema): string {
   const most = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  if (most !== undefined) return `integer, ${String(minimum)} to ${String(most)}`;
-  return minimum === undefined ? "integer" : `integer, at least ${String(minimum)}`;
+  if (minimum !== undefined && most !== undefined) return `${String(type)}, ${String(minimum)} to ${String(most)}`;
+  const bounds = [
+    ...(exclusiveMinimum === undefined ? [] : [`above ${String(exclusiveMinimum)}`]),
+    ...(minimum === undefined ? [] : [`at least ${String(minimum)}`]),
+    ...(most === undefined ? [] : [`at most ${String(most)}`]),
+  ];
+  return [String(type), bounds.join(" and ")].filter((words) => words !== "").join(", ");
 }
 
 export function isSchema(value: unknown): value is Schema {
