@@ -127,7 +127,10 @@ export function createApp(settings: AppSettings): App {
 /** What every client is served with. */
 function serverOptionsOf(
   { config, info }: AppSettings,
-  { bypass, ...given }: Pick<ServerOptions, "deps" | "log" | "reported" | "toolNames"> & Pick<ToolDeps, "bypass">,
+  {
+    bypass,
+    ...given
+  }: Pick<ServerOptions, "deps" | "reported" | "toolNames"> & Pick<ToolDeps, "bypass"> & { readonly log: Logger },
 ): ServerOptions {
   const offer = onceReady(async () => offerOf(config, bypass));
   return {
@@ -137,7 +140,7 @@ function serverOptionsOf(
     info,
     limits: { maxWaitMs: config.maxWaitMs },
     states: createStates(),
-    unattended: new Unattended(),
+    unattended: new Unattended(given.log),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,
     logs: given.toolNames.some((name) => tells(name)),
   };

@@ -44,8 +44,7 @@ async function baseOf({ options, policy, principal }: Start, config: ClaudeSetti
   const fenced = fence && (await fencedIn({ options, environment, fence, rules }));
   const trusts = async () => (fence ? isNamedByAll(options.cwd, all) : isTrustedByAll(options.cwd, all, environment));
   const mayRun = !usesProject || (await trusts());
-  // In the sandbox a rule that allows Edit is a folder that commands may write: there the operator alone says which.
-  const allow = mayRun && !fence ? await projectAllowRules(options, all) : [];
+  const allow = await projectAllowRules({ ...options, mayRun, isFenced: fence !== undefined }, all);
   const executable = options.pathToClaudeCodeExecutable ?? config.claudePath ?? onlyBundledClaude();
   return {
     notices: mayRun ? notices : [...untrustedNotices(options.cwd, confinement), ...notices],

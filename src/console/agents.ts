@@ -12,7 +12,7 @@ const KEPT = 2_000;
 
 export class Agents {
   readonly #store: Pick<SessionBackend, "read">;
-  readonly #known = new Map<string, AskingAgent | undefined>();
+  readonly #known = new Map<string, AskingAgent>();
 
   constructor(store: Pick<SessionBackend, "read">) {
     this.#store = store;
@@ -22,8 +22,11 @@ export class Agents {
   async of({ createdAt, id }: SessionRecord, agentId: string, eventId: number): Promise<AskingAgent | undefined> {
     // One that was deleted can come back from the disk under its id.
     const name = JSON.stringify([id, createdAt, agentId]);
-    if (this.#known.has(name)) return this.#known.get(name);
+    const known = this.#known.get(name);
+    if (known) return known;
     const found = await this.#find(id, agentId, eventId);
+    // What this request is too far behind, or the log does not hold yet, another may find.
+    if (!found) return undefined;
     if (this.#known.size >= KEPT) this.#known.clear();
     this.#known.set(name, found);
     return found;

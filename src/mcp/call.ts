@@ -11,7 +11,7 @@ import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/asking/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
-import type { Unattended } from "./states.ts";
+import type { FormClient, Unattended } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
 /** One tool call as the tools know it, made of what the protocol has of it in either era. */
@@ -75,8 +75,8 @@ export function limitsOf(
   { clientInfo }: Pick<Said, "clientInfo">,
   setMs?: number,
 ): ToolLimits {
-  const name = at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name");
-  return waitLimits(setMs, typeof name === "string" ? name : undefined);
+  const name = textOf(at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name"));
+  return waitLimits(setMs, name);
 }
 
 /** `told` counts over all rounds of a call. */
@@ -108,14 +108,14 @@ export function openCall(
     await sent;
   };
   const caller = callerOf(context);
-  const key = clientKey(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
+  const shows = formClient(caller, context, envelope[CLIENT_INFO_META_KEY] ?? clientInfo);
   const call: ToolCall = {
     ...caller,
     signal: mcpReq.signal,
     client: {
       elicitation:
-        takesForms(at(client, "elicitation")) && !unattended.has(key) && (isLegacy(context) ? "during" : "between"),
-      noteUnattended: () => unattended.add(key),
+        takesForms(at(client, "elicitation")) && !unattended.has(shows) && (isLegacy(context) ? "during" : "between"),
+      noteUnattended: () => unattended.add(shows),
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
       // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
@@ -134,9 +134,13 @@ export function openCall(
   return { call, settled };
 }
 
-/** Who has no protocol session of its own is known by name: those of a principal that have the same are alike. */
-function clientKey({ principal }: Caller, { sessionId = "" }: ServerContext, clientInfo: unknown): string {
-  return [principal, sessionId, at(clientInfo, "name"), at(clientInfo, "version")].join(" ");
+function formClient({ principal }: Caller, { sessionId }: ServerContext, clientInfo: unknown): FormClient {
+  const [name, version] = ["name", "version"].map((key) => textOf(at(clientInfo, key)));
+  return { principal, sessionId, name, version };
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }
 
 /** The levels of the protocol, the least first. */

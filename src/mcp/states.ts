@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createRequestStateCodec, type RequestStateCodec } from "@modelcontextprotocol/server";
+import type { Logger } from "../engine/ports.ts";
 import { callerOf } from "./caller.ts";
 
 /**
@@ -23,17 +24,58 @@ export function createStates(): States {
 /** The most clients that are remembered; the oldest is forgotten then, and asked once more. */
 const CLIENTS_MOST = 1_000;
 
+/** Then somebody may be there: the same program is run with and without a person. ms. */
+const FORGOTTEN_AFTER_MS = 600_000;
+
+/** Who shows forms, as far as it is known. */
+export interface FormClient {
+  readonly principal: string;
+  /** Of the 2025 era over HTTP; who has no protocol session is known by name: those that have the same are alike. */
+  readonly sessionId: string | undefined;
+  /** As it introduces itself. */
+  readonly name: string | undefined;
+  readonly version: string | undefined;
+}
+
 /** Clients of this process whose forms nobody reads: a program of theirs declines each at once. */
 export class Unattended {
-  readonly #clients = new Set<string>();
+  readonly #log: Pick<Logger, "info">;
+  readonly #now: () => number;
+  /** When they were noted, the oldest first. */
+  readonly #clients = new Map<string, number>();
 
-  has(client: string): boolean {
-    return this.#clients.has(client);
+  constructor(log: Pick<Logger, "info">, now = () => performance.now()) {
+    this.#log = log;
+    this.#now = now;
   }
 
-  add(client: string): void {
-    const [oldest] = this.#clients;
+  has(client: FormClient): boolean {
+    const key = keyOf(client);
+    const notedAt = this.#clients.get(key);
+    if (notedAt === undefined) return false;
+    if (this.#now() - notedAt < FORGOTTEN_AFTER_MS) return true;
+    this.#clients.delete(key);
+    return false;
+  }
+
+  add(client: FormClient): void {
+    const key = keyOf(client);
+    this.#clients.delete(key);
+    const [oldest] = this.#clients.keys();
     if (oldest !== undefined && this.#clients.size >= CLIENTS_MOST) this.#clients.delete(oldest);
-    this.#clients.add(client);
+    this.#clients.set(key, this.#now());
+    const { name = "", principal, version = "" } = client;
+    const said = { principal, client: name.slice(0, NAME_MOST), version: version.slice(0, NAME_MOST) };
+    this.#log.info("a client declines forms at once: it is shown none for a while", {
+      ...said,
+      minutes: FORGOTTEN_AFTER_MS / 60_000,
+    });
   }
+}
+
+/** Of a name that a client gives itself, in a line of the log. */
+const NAME_MOST = 100;
+
+function keyOf({ name, principal, sessionId, version }: FormClient): string {
+  return JSON.stringify([principal, sessionId, name, version]);
 }

@@ -52,10 +52,12 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     const after = await next.call("claude_code", begun).then(({ result }) => result?.result, String);
     expect(after).toContain(what.startsWith("a newer") ? told : "Good.");
     // SQLite still had what stood in a log that was only deleted.
-    const kept = await next.call("claude_code_check", { ...look, sessionId, cursor: 1, waitMs: 0, responseMode: "full" }).then(
-      ({ events }) => events.length,
-      () => 0,
-    );
+    const kept = await next
+      .call("claude_code_check", { ...look, sessionId, cursor: 1, waitMs: 0, responseMode: "full" })
+      .then(
+        ({ events }) => events.length,
+        () => 0,
+      );
     expect(kept).toBeGreaterThan(what === "the log is deleted" ? 0 : -1);
   });
 });

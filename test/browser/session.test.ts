@@ -107,6 +107,17 @@ it("what is half written stays while one looks elsewhere, and the focus is never
   // The heading came twice: before the session was known, and with its name.
   await page.getByRole("heading", { level: 1, name: /^Half/ }).waitFor();
   await expect.poll(focused).toBe("h1");
+  // And what is typed while it is on its way is the next one.
+  await page.route("**/reply", async (route) => {
+    await page.getByLabel("Prompt").fill("Then this");
+    await route.continue();
+  });
+  const sent = page.waitForResponse("**/reply");
+  await page.getByRole("button", { name: "Send" }).click();
+  expect((await sent).ok()).toBe(true);
+  await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+  expect(await page.getByLabel("Prompt").inputValue()).toBe("Then this");
+  await page.unroute("**/reply");
   await page.getByRole("button", { name: "Cancel session" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel session" }).click();
   await page.getByText("no more can be sent to it").waitFor();

@@ -64,7 +64,7 @@ export class Wire {
       reported: undefined,
       limits: { maxWaitMs: 45_000 },
       states: createStates(),
-      unattended: new Unattended(),
+      unattended: new Unattended({ info: () => undefined }),
       tasks: undefined,
       info: { name: "claude-agents-mcp", version: "1.2.3" },
       onClose: () => {

@@ -94,6 +94,8 @@ describe("the ladder", () => {
     }
     expect(answer(denied(), "user", DENY).told).toBe(`${told} ok`);
     expect(denied().command("pass", { requestId: "a1", from: "user", why: "dismissed" }).told).toBe(`${told} ok`);
+    const extended = denied().command("extend", { requestId: "a1" });
+    expect([extended.told, seconds(open(extended)?.expiresAt)]).toEqual(["PERMISSION_DENIED", 130]);
     const left = denied();
     expect(seconds(open(left)?.expiresAt)).toBe(130);
     expect([left.due().told, seconds(left.at)]).toEqual([told, 130]);

@@ -89,7 +89,50 @@ describe("a form in Claude Code's terminal of 80 columns shows", () => {
     const form = formFor("Edit", edit);
     expect(inTerminal(form.message)[0]).toBe("Edit a.ts (2 lines become 3, at every place)");
     expect(inTerminal(form.message)[2]).toBe("    - one");
-    expect(ofField(form)).toBe("Edit a.ts: - one ⏎ - two: + 1 ⏎ + 2 ⏎ + 3");
+    expect(ofField(form)).toBe('Edit a.ts: - one ⏎ - two: + 1 ⏎ + 2 ⏎ + 3: With {"replace_all":true}');
+  });
+
+  it.each(["Bash", "PowerShell"])("first of all that %s runs a command outside the sandbox", (toolName) => {
+    const form = formFor(toolName, { command: "npm test", description: "Test", dangerouslyDisableSandbox: true });
+    expect(inTerminal(form.message).slice(0, 3)).toEqual([
+      "Run outside the sandbox: npm test",
+      "Risk: not known, so it counts as high",
+      'With {"description":"Test"}',
+    ]);
+    expect(ofField(form)).toBe("Run outside the sandbox: npm test");
+    const inside = formFor(toolName, { command: "npm test", dangerouslyDisableSandbox: false });
+    expect(ofField(inside)).toBe("Run: npm test");
+  });
+
+  it.each([
+    [
+      "Bash",
+      { command: "ls", timeout: 9, run_in_background: true },
+      'Run: ls: With {"timeout":9,"run_in_background":true}',
+    ],
+    ["Grep", { pattern: "key", path: "/etc", "-i": false }, 'Search files for: key: With {"path":"/etc"}'],
+    [
+      "NotebookEdit",
+      { notebook_path: `${cwd}/a.ipynb`, new_source: "", edit_mode: "delete", cell_id: "c" },
+      'Edit a.ipynb: With {"edit_mode":"delete","cell_id":"c"}',
+    ],
+    [
+      "Agent",
+      { description: "Look", prompt: "Look at it", subagent_type: "Explore", isolation: "remote" },
+      'Start a subagent: Look: Look at it: With {"subagent_type":"Explore","isolation":"remote"}',
+    ],
+    [
+      "Write",
+      { file_path: `${cwd}/a.ts`, content: "1", "x\nRisk: none": "\u202E" },
+      'Write a.ts: 1: With {"x\\nRisk: none":"\\u{202e}"}',
+    ],
+  ])("at the choice of %s all that is approved", (toolName, input, description) => {
+    expect(ofField(formFor(toolName, input))).toBe(description);
+  });
+
+  it("at the choice what else is approved, however long the text before it", () => {
+    const agent = { description: "Look", prompt: "Look. ".repeat(2_000), isolation: "remote" };
+    expect(ofField(formFor("Agent", agent))).toMatch(/ With \{"isolation":"remote"\}$/);
   });
 
   it("a tool of an MCP server with its input, and who uses it", () => {

@@ -124,7 +124,7 @@ describe("what a caller cannot use", () => {
   const options = (deps = depsOf(new FakeEngine())) => ({
     limits: { maxWaitMs: 45_000 },
     states: createStates(),
-    unattended: new Unattended(),
+    unattended: new Unattended({ info: () => undefined }),
     tasks: undefined,
     callerApproves: "all",
     reported: undefined,

@@ -24,7 +24,9 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
   const send = async () => {
     const body: ReplyBody = { prompt, idempotencyKey: key, whenBusy: isBusy ? whenBusy : "queue" };
     const path = `sessions/${encodeURIComponent(detail.id)}/reply`;
-    if (prompt.trim() !== "" && (await attempt.run(() => post(path, body)))) change("");
+    if (prompt.trim() === "" || !(await attempt.run(() => post(path, body)))) return;
+    // What was typed while it was on its way is the next one.
+    if (draftFor(detail.id).key === key) change("");
   };
   const submit = (event: Event) => {
     event.preventDefault();

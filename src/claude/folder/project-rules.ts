@@ -16,12 +16,19 @@ const SettingsFile = z.looseObject({
   permissions: z.looseObject({ allow: z.array(z.string()).exactOptional() }).exactOptional(),
 });
 
+interface Project extends Pick<SessionOptions, "cwd" | "settingSources"> {
+  /** Whether its settings are read at all. */
+  readonly mayRun: boolean;
+  /** A rule that allows Edit is a folder there that commands may write: the operator alone says which. */
+  readonly isFenced: boolean;
+}
+
 /** Those of the folder, where each of the servers names it or a folder above it. */
 export async function projectAllowRules(
-  { cwd, settingSources = ["project"] }: Pick<SessionOptions, "cwd" | "settingSources">,
+  { cwd, isFenced, mayRun, settingSources = ["project"] }: Project,
   all: readonly { readonly trustDirs: readonly string[] }[],
 ): Promise<string[]> {
-  if (!settingSources.includes("project")) return [];
+  if (!mayRun || isFenced || !settingSources.includes("project")) return [];
   for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
   const text = await readSmall(join(cwd, ".claude", "settings.json"), MOST_BYTES).catch(() => "");
   return SettingsFile.safeParse(parsed(text)).data?.permissions?.allow ?? [];

@@ -10,9 +10,14 @@ interface Act {
   readonly key: string;
   /** What beside it is approved. */
   readonly detail?: readonly string[];
+  /** What only the model says of it, and nobody holds it to. */
+  readonly idle?: string;
 }
 
-const RUN = { verb: "Run:", key: "command" };
+const RUN = { verb: "Run:", key: "command", idle: "description" };
+/** Where a call asks for it, that is no detail: it stands in the first line. */
+const UNBOXED_FIELD = "dangerouslyDisableSandbox";
+const UNBOXED: Act = { ...RUN, verb: "Run outside the sandbox:" };
 const START = { verb: "Start a subagent:", key: "description", detail: ["prompt"] };
 
 const ACTS: Readonly<Record<string, Act>> = {
@@ -42,7 +47,7 @@ export interface Subject {
 
 export function subjectOf({ agentId, input, toolName }: Ask, cwd: string): Subject {
   const who = agentId === undefined ? "" : "Subagent: ";
-  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
+  const act = actOf(toolName, input);
   const about = act && input[act.key];
   if (!act || typeof about !== "string") {
     const verb = `${who}Use ${inOneLine(toolName)}`;
@@ -53,9 +58,24 @@ export function subjectOf({ agentId, input, toolName }: Ask, cwd: string): Subje
   const verb = `${who}${act.verb}`;
   const named = act.key.endsWith("_path") ? within(about, cwd) : about;
   const { isWhole, lines } = inFewLines(`${verb} ${named}${sizeOf(input)}`);
-  const whole = [`${verb} ${inOneLine(named)}`, ...(act.detail ?? []).flatMap((key) => detailOf(key, input[key]))];
+  const details = (act.detail ?? []).flatMap((key) => detailOf(key, input[key]));
+  const whole = [`${verb} ${inOneLine(named)}`, ...details, ...restOf(act, input)].filter((part) => part !== "");
   const isPlain = isWhole && !about.includes("\n");
-  return { lines, told: isPlain ? [act.key] : [], whole: shortened(whole.join(": ")) };
+  const told = [...(isPlain ? [act.key] : []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
+  return { lines, told, whole: shortened(whole.join(": ")) };
+}
+
+function actOf(toolName: string, input: JsonObject): Act | undefined {
+  const act = Object.hasOwn(ACTS, toolName) ? ACTS[toolName] : undefined;
+  return act === RUN && input[UNBOXED_FIELD] === true ? UNBOXED : act;
+}
+
+/** All else that is approved, as far as it says anything. */
+function restOf(act: Act, input: JsonObject): string[] {
+  const said = [act.key, act.idle, ...(act.detail ?? []), ...(act === UNBOXED ? [UNBOXED_FIELD] : [])];
+  const isSaid = (key: string, value: unknown) => said.includes(key) || value === false || value === null;
+  const rest = Object.entries(input).filter(([key, value]) => value !== undefined && !isSaid(key, value));
+  return rest.length === 0 ? [] : [inOneLine(`With ${JSON.stringify(Object.fromEntries(rest))}`)];
 }
 
 /** As the person knows it who knows the session's folder. */

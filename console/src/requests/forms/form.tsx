@@ -149,6 +149,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey) || event.repeat) return;
     event.preventDefault();
     if (isMeant(form.draft.key)) onSend();
+    else complain(form.draft, JUST_CAME);
   };
   return (
     <div class="rq-field">

@@ -91,9 +91,13 @@ function showTimes({ at }: Draft, ask: OpenAsk): void {
 /** Nobody needs to be waited for longer, ms. */
 const LONGEST_LEFT_MS = 86_400_000;
 
-/** As much again as the console has, for those who decide; why not, where they do not decide here. */
+/** Only the reason is missing, for which there is a time of its own. */
+const ALREADY_DENIED = "The user has denied it, and is asked why.";
+
+/** As much again as the console has, for those who decide; why not, where they do not decide here, or nothing is left to. */
 export function extend(draft: Draft, ask: OpenAsk): Refusal | undefined {
   const { ladder } = draft.policy;
+  if (ask.denial !== undefined) return denied(ALREADY_DENIED);
   if (!ladder.includes("console"))
     return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); console does not.`);
   const clock = askClockOf(ask);
@@ -158,8 +162,7 @@ export function whyNotBy(
   { asCaller, by, decides, decision }: Answering,
 ): Refusal | undefined {
   const { ladder } = draft.policy;
-  if (ask.denial !== undefined && decision.behavior === "allow")
-    return denied("The user has denied it, and is asked why.");
+  if (ask.denial !== undefined && decision.behavior === "allow") return denied(ALREADY_DENIED);
   const rung = RUNGS.find((each) => each === by);
   if (rung === undefined) return undefined;
   if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);

@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { Agents } from "../../src/console/agents.ts";
+import type { StoredEvent } from "../../src/domain/event.ts";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+
+/** What a subagent that asks was sent to do, of a log that grows. */
+
+const SESSION = { id: "s1", createdAt: 1 } as SessionRecord;
+const CALLED = { type: "assistant", message: { content: [{ type: "tool_use", id: "t1", name: "Agent" }] } };
+const STARTED = {
+  type: "system",
+  subtype: "task_started",
+  task_id: "a1",
+  tool_use_id: "t1",
+  description: "Look\nround",
+};
+
+function logged() {
+  const events: StoredEvent[] = [];
+  let reads = 0;
+  const agents = new Agents({
+    read: async (_, from, limit) => {
+      reads += 1;
+      return Promise.resolve(events.filter(({ id }) => id >= from && id < from + limit));
+    },
+  });
+  const say = (id: number, message: object) => {
+    events.push({ id, type: "message", at: 1, data: { message } } as unknown as StoredEvent);
+  };
+  return { say, reads: () => reads, of: async (eventId: number) => agents.of(SESSION, "a1", eventId) };
+}
+
+it("is remembered once it is found, and looked for again where it was not", async () => {
+  const { of, reads, say } = logged();
+  expect(await of(4)).toBeUndefined();
+  say(4, CALLED);
+  say(5, STARTED);
+  const found = { description: "Look round", eventId: 4 };
+  expect(await of(6)).toEqual(found);
+  const before = reads();
+  expect(await of(9_000)).toEqual(found);
+  expect(reads()).toBe(before);
+});
