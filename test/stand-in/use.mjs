@@ -42,10 +42,10 @@ export async function useTool(call, conversation, signal) {
   try {
     return { ...(await tool.run(given, context)), meta };
   } catch (error) {
-    if (error instanceof ToolError) error.meta = meta;
     // What was at work already may have done something.
-    else if (signal.aborted && name === "Bash") throw new Stopped();
-    throw error;
+    if (!(error instanceof ToolError) && signal.aborted) throw name === "Bash" ? new Stopped() : error;
+    // An input that somebody else has made fails the tool, not the program.
+    throw Object.assign(error instanceof ToolError ? error : new ToolError(String(error)), { meta });
   }
 }
 
