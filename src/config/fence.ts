@@ -15,7 +15,7 @@ export const fenceFields = {
     variable: "CLAUDE_CODE_MCP_SANDBOX_DOMAINS",
     group: "Permissions",
     meaning:
-      "With --sandbox required: hosts that commands may reach, such as registry.npmjs.org or *.example.com, beside those of WebFetch(domain:...) in --allow-rules.",
+      "With --sandbox required: hosts that commands may reach, such as api.example.com or *.example.com, beside those of WebFetch(domain:...) in --allow-rules.",
   }),
 };
 

@@ -17,9 +17,9 @@ import { sandboxProblem } from "../../src/security/sandbox.ts";
 let root: string;
 beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-fence-")));
-  for (const folder of ["work/bin", "more", "config", "trusted/sub", "programs"])
+  for (const folder of ["project/bin", "more", "config", "trusted/sub", "programs"])
     mkdirSync(join(root, folder), { recursive: true });
-  symlinkSync(join(root, "work"), join(root, "link"));
+  symlinkSync(join(root, "project"), join(root, "link"));
 });
 afterAll(() => rmSync(root, { recursive: true }));
 
@@ -41,7 +41,7 @@ interface Setup {
 
 async function fenced({ ask = [], deny = [], fence = {}, path = "/usr/bin", session = {} }: Setup) {
   return fencedIn({
-    options: { cwd: join(root, "work"), ...session },
+    options: { cwd: join(root, "project"), ...session },
     environment: { PATH: path, CLAUDE_CONFIG_DIR: join(root, "config"), HOME: root },
     fence: { domains: [], closed: [], kept: [], configFolders: [], trusted: [], ...fence },
     rules: { ask: rules(ask, "ask"), deny: rules(deny, "deny") },
@@ -108,8 +108,8 @@ describe("the fence of a session", () => {
       deny: ["Read(.env)", "Edit(//etc/**)", "Bash(git push:*)", "Edit"],
       session: { disallowedTools: ["Read(~/keys/**)", "Write"] },
     });
-    expect(permissions.deny).toEqual(["Read(~/keys/**)", `Read(/${root}/work/**/.env)`, "Edit(//etc/**)"]);
-    expect(sandbox.filesystem?.denyWrite).toContain(join(root, "work"));
+    expect(permissions.deny).toEqual(["Read(~/keys/**)", `Read(/${root}/project/**/.env)`, "Edit(//etc/**)"]);
+    expect(sandbox.filesystem?.denyWrite).toContain(join(root, "project"));
   });
 
   it("closes the logins of other principals, and keeps the code of the server as it is", async () => {
@@ -129,14 +129,14 @@ describe("the fence of a session", () => {
     });
     // What lies in its folders may be a bwrap of the repository.
     expect(environment["PATH"]).toBe(`${root}/programs:/usr/bin`);
-    const kept = ["work/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map((way) =>
-      join(root, way),
+    const kept = ["project/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map(
+      (way) => join(root, way),
     );
     expect(sandbox.filesystem?.denyWrite).toEqual(expect.arrayContaining(kept));
     expect(sandbox.filesystem?.denyWrite).not.toContain(join(root, "programs"));
     expect(deny).toEqual(expect.arrayContaining(kept.map((path) => `Edit(/${path}/**)`)));
     expect(deny).toEqual(
-      expect.arrayContaining([`Edit(/${root}/work/.git/hooks/**)`, `Edit(/${root}/more/.mcp.json)`, "LSP"]),
+      expect.arrayContaining([`Edit(/${root}/project/.git/hooks/**)`, `Edit(/${root}/more/.mcp.json)`, "LSP"]),
     );
   });
 
@@ -145,7 +145,7 @@ describe("the fence of a session", () => {
     const isNamed = async (cwd: string, trustDirs: string[]) => isNamedByAll(cwd, [{ trustDirs }]);
     expect(await isNamed(join(root, "trusted"), trusted)).toBe(true);
     expect(await isNamed(join(root, "trusted", "sub"), trusted)).toBe(false);
-    expect(await isNamed(join(root, "link"), [join(root, "work")])).toBe(true);
+    expect(await isNamed(join(root, "link"), [join(root, "project")])).toBe(true);
   });
 
   const stdio = { type: "stdio" as const, command: "touch" };
@@ -167,7 +167,8 @@ describe("the fence of a session", () => {
   });
 
   it("takes servers and agents that it knows by name", async () => {
-    await expect(fenced({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } })).resolves.toBeDefined();
+    const { sandbox } = await fenced({ session: { agents: { a: { ...agent, mcpServers: ["known"] } } } });
+    expect(sandbox.enabled).toBe(true);
   });
 
   it("drops folders that somebody approves later, and nothing else", () => {
@@ -246,7 +247,7 @@ describe("user settings that lead out of the sandbox", () => {
     const file = join(root, "config", "settings.json");
     writeFileSync(file, '{"sandbox":{"excludedCommands":["git *"]}}');
     await expect(fenced({})).rejects.toThrow("sandbox.excludedCommands");
-    await expect(fenced({ session: { settingSources: ["project"] } })).resolves.toBeDefined();
+    expect((await fenced({ session: { settingSources: ["project"] } })).sandbox.enabled).toBe(true);
     rmSync(file);
   });
 });

@@ -141,7 +141,7 @@ describe("a token file that a session can have written", () => {
     }
     await rm(link);
     // The state folder is closed to sessions wherever it lies.
-    expect((await door.open({ workFolders: [door.folder] })).made).toBeDefined();
+    expect((await door.open({ workFolders: [door.folder] })).made).toMatchObject({ file: door.tokenFile });
   });
 
   const isRoot = process.getuid?.() === 0;

@@ -20,7 +20,7 @@ describe("the form in which Claude Code will use a path", () => {
     ["/etc/hostname\u200B", "/etc/hostname\u200B"],
     ["/etc/hostname\u0085", "/etc/hostname\u0085"],
     ["/etc/hostname\u180E", "/etc/hostname\u180E"],
-    ["/work/cafe\u0301", "/work/cafe\u0301"],
+    ["/project/cafe\u0301", "/project/cafe\u0301"],
     ["/etc/./x/../hostname", "/etc/hostname"],
     ["/etc/", "/etc"],
     ["/", "/"],
