@@ -115,7 +115,9 @@ async function read(
 ): Promise<ReadResourceResult> {
   const { document, query, sessionId } = found;
   try {
-    const text = await document.read(sessionId, query, reading, await options.deps());
+    const deps = await options.deps();
+    const narrowed = { ...deps, engine: deps.engine.forCaller(reading) };
+    const text = await document.read(sessionId, query, reading, narrowed);
     return { contents: [{ uri, mimeType: document.mimeType, text }] };
   } catch (error) {
     const { log, toolNames } = options;

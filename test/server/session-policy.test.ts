@@ -86,13 +86,16 @@ it("a caller who may only read takes over nothing of a server that died: no proc
 
   const reading = await second.connect("modern", mayRead.tokens.eve);
   const poll = { action: "poll", sessionId, cursor: 1, waitMs: 2_500 };
-  const before = (await reading.call("claude_code_check", { ...poll, waitMs: 0 })).events.at(-1)?.id;
+  const end = async () => (await reading.call("claude_code_check", { ...poll, waitMs: 0 })).nextCursor;
+  const before = await end();
+  expect(before).toBeGreaterThan(1);
   await reading.call("claude_code_session", { action: "get", sessionId });
   await reading.call("claude_code_session", { action: "list" });
-  await reading.call("claude_code_check", { ...poll, until: "end", cursor: (before ?? 0) + 1 });
+  for (const part of ["", "/events"]) await reading.client.readResource({ uri: `session://${sessionId}${part}` });
+  await reading.call("claude_code_check", { ...poll, until: "end", cursor: before });
   const answer = { action: "respond_permission", sessionId, requestId: "r", decision: "deny", waitMs: 0 };
   expect((await reading.refusal("claude_code_check", answer)).code).toBe("SESSION_BUSY");
-  expect((await reading.call("claude_code_check", { ...poll, waitMs: 0 })).events.at(-1)?.id).toBe(before);
+  expect(await end()).toBe(before);
   expect(world.model.requests).toHaveLength(asked);
 
   // It looks once when it starts.

@@ -21,7 +21,7 @@ export const session: SessionDocument = {
   mimeType: "application/json",
   async read(sessionId, query, caller, { engine }) {
     readNumbers(query, {});
-    return JSON.stringify(publicView(await engine.forCaller(caller).get(caller.principal, sessionId)));
+    return JSON.stringify(publicView(await engine.get(caller.principal, sessionId)));
   },
 };
 
