@@ -17,6 +17,11 @@ export function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && "code" in error && (error.code === "EMFILE" || error.code === "ENFILE");
 }
 
+/** Of a child that was just spawned: Node makes no pipes where it runs out, though its types have them. */
+export function hasPipe(pipe: unknown): boolean {
+  return pipe !== undefined && pipe !== null;
+}
+
 export function outOfDescriptorsText(): string {
   const limit = descriptorLimit();
   const most = limit === undefined ? "" : `; it may have ${String(limit)}`;

@@ -1,11 +1,13 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readdirSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
+import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
+import { Spawner, type Spawned } from "../../src/claude/supervise/spawn.ts";
 import { endMarked, findMarked } from "../../src/claude/supervise/marked.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
@@ -13,6 +15,14 @@ import { killTree, listProcesses, signal, startTime } from "../../src/claude/sup
 const SETTER = `while read most; do prlimit --pid ${String(process.pid)} --nofile="$most": && echo "$most"; done`;
 
 const before = descriptorLimit() ?? 1024;
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
 
 describe.skipIf(process.platform !== "linux")("with few file descriptors", () => {
   let setter: ChildProcessByStdio<Writable, Readable, null>;
@@ -63,6 +73,36 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     const listed = await listProcesses();
     for (const each of taken) closeSync(each);
     expect(listed.map(({ pid }) => pid)).toEqual(expect.arrayContaining([...family.sleepers]));
+  });
+
+  it("git and Claude Code are refused in words, whichever descriptor is the one that is missing, and nothing is left", async () => {
+    const cwd = process.cwd();
+    const place = { cwd, environment: { PATH: process.env["PATH"] ?? "" }, wrapper: [], allowed: [[]] };
+    const server = { store: "few", pid: process.pid, startedAt: "1" };
+    const request = { command: "sleep", args: ["302"], cwd, env: { PATH: process.env["PATH"] } };
+    const { signal: never } = new AbortController();
+    const said = new Set<string>();
+    for (let free = 0; free <= 14; free += 1) {
+      const spawner = new Spawner({ forceReaper: true, server });
+      await limit(inUse() + 16);
+      const taken = takeAll();
+      for (const each of taken.splice(0, free)) closeSync(each);
+      let begun: Spawned | undefined;
+      try {
+        spawner.spawn({ ...request, signal: never }, (spawned) => (begun = spawned), { name: "few" });
+        said.add("begun");
+      } catch (error) {
+        said.add(String(error).replace(/ \(.*/, ""));
+      }
+      await readOnlyGit(place).catch(() => undefined);
+      for (const each of taken) closeSync(each);
+      begun?.kill();
+      await begun?.gone;
+    }
+    await limit(before);
+    expect([...said]).toEqual(["Error: The server has no file descriptor left for another process", "begun"]);
+    const left = readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && commandOf(pid).startsWith("sleep\x00302"));
+    expect(left).toEqual([]);
   });
 
   it("nobody is taken for gone where nobody can be looked at", async () => {

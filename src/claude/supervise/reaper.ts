@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
+import { hasPipe, outOfDescriptorsText } from "../../security/descriptors.ts";
 import type { Mark } from "./mark.ts";
 import { through } from "./wrapper.ts";
 
@@ -17,6 +18,11 @@ export class Reaper {
     this.#prlimit = prlimit;
   }
 
+  /** Throws where it cannot be started: what nobody could end must not be started either. */
+  ready(): void {
+    this.#child ??= this.#start();
+  }
+
   watch(pid: number, mark: Mark): void {
     this.#tell(`+${String(pid)} ${mark.number ?? ""} ${mark.value}\n`);
   }
@@ -26,8 +32,8 @@ export class Reaper {
   }
 
   #tell(line: string): void {
-    this.#child ??= this.#start();
-    this.#child.stdin?.write(line);
+    this.ready();
+    this.#child?.stdin?.write(line);
   }
 
   #start(): ChildProcess {
@@ -38,6 +44,7 @@ export class Reaper {
     // Detached: a Ctrl-C in the client's terminal must not take the reaper before us.
     const child = spawn(command, args, { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);
+    if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
     child.unref();
     // A pipe that is held open for as long as we live must not be what keeps us alive.

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import { findProgram } from "../../security/programs.ts";
-import { isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
+import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
 import { LastLines } from "./last-lines.ts";
 import { LineLimit } from "./line-limit.ts";
 import { markOf, MARKS, type Mark, type MarkedServer } from "./mark.ts";
@@ -85,6 +85,8 @@ export class Spawner {
     const mark = this.#newMark(name);
     const [command, args] = this.#guarded(mark, ...through(wrapper, request.command, request.args));
     const { cwd, env } = request;
+    // First: a process that it cannot be told of must not be started.
+    this.#reaper?.ready();
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,
@@ -96,7 +98,7 @@ export class Spawner {
     // Its exit is read from `exit`; a spawn error must not bring the server down.
     child.on("error", () => undefined);
     // Node then makes no pipes either.
-    if (!hasPipes(child)) throw new Error(outOfDescriptorsText());
+    if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
     const followed = this.#follow(child, mark);
     onSpawned({ ...followed, fault: limitLines(child, followed.kill) });
@@ -146,11 +148,6 @@ export class Spawner {
     const named = Object.entries(constants.signals).find(([, number]) => number === code - SIGNALLED)?.[0];
     return named !== undefined && isSignal(named) ? { code: null, signal: named } : { code, signal };
   }
-}
-
-/** Its types say that they are always there. */
-function hasPipes({ stdin }: { readonly stdin?: unknown }): boolean {
-  return stdin !== undefined && stdin !== null;
 }
 
 function explained(error: Error): Error {

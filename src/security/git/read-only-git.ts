@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { access, realpath } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
+import { hasPipe } from "../descriptors.ts";
 import { isInside } from "../paths.ts";
 import { programFolders } from "../programs.ts";
 import { repositoryFault } from "./repository.ts";
@@ -161,12 +162,17 @@ async function run([command = "git", ...args]: readonly string[], { cwd, env, li
     const timer = setTimeout(() => {
       end(`git took longer than ${String(limitMs)} ms`);
     }, limitMs);
+    child.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+    // Node makes none where it runs out of descriptors; the error comes next.
+    if (!hasPipe(child.stdout)) return;
     child.stdout.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > MAX_BYTES) end(`git wrote more than ${String(MAX_BYTES)} bytes`);
       else chunks.push(chunk);
     });
-    child.on("error", reject);
     child.on("close", (code) => {
       clearTimeout(timer);
       if (code === 0) resolvePromise(Buffer.concat(chunks));
