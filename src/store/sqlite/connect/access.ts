@@ -65,6 +65,11 @@ export class Access {
         return work(await opened);
       });
     } catch (error) {
+      // What could not be opened may be opened the next time: descriptors run out, and come back.
+      const failed = opened;
+      await failed?.catch(() => {
+        if (this.#opened === failed) this.#opened = undefined;
+      });
       const fault = asStoreError(error, this.file);
       if (fault?.fault === "log") await this.#abandon(opened, fault);
       else if (fault && BROKEN.has(fault.fault)) await this.#giveUp(opened);
@@ -83,7 +88,12 @@ export class Access {
 
   async #start(): Promise<Opened> {
     const connection = await this.#open();
-    return { connection, footing: new Footing(this.file) };
+    try {
+      return { connection, footing: new Footing(this.file) };
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
   }
 
   /** Only the connection that failed: another user of this may have opened a new one meanwhile. */
