@@ -96,6 +96,26 @@ const GIT_LONG =
     " ",
   );
 
+/** Without one git opens the editor that the configuration names. */
+const GIT_MESSAGE = /^--(?:no-edit|message=|file=)|^-[a-zA-Z]*F/;
+
+/** Short options that do the same, or open an editor. */
+const GIT_SHORT: Readonly<Record<string, RegExp>> = {
+  add: /^-[A-Za-z]*[eip]/,
+  am: /^-[A-Za-z]*[Si]/,
+  "cherry-pick": /^-[A-Za-z]*[Se]/,
+  clone: /^-[a-z]*[cu]/,
+  commit: /^-[A-Za-z]*[Sep]/,
+  fetch: /^-[a-z]*u/,
+  grep: /^-[A-Za-z]*O/,
+  "ls-remote": /^-[a-z]*[cu]/,
+  merge: /^-[A-Za-z]*[Sse]/,
+  pull: /^-[A-Za-z]*[Sse]/,
+  rebase: /^-[A-Za-z]*[ixsS]/,
+  revert: /^-[A-Za-z]*[Se]/,
+  tag: /^-[A-Za-z]*[sue]/,
+};
+
 /** The message of a commit may be anything, as long as it is one word. */
 function ofGit([subcommand, ...args]: ShellCommand): boolean {
   if (subcommand === undefined || !GIT_KNOWN.split(" ").includes(subcommand)) return false;
@@ -105,10 +125,9 @@ function ofGit([subcommand, ...args]: ShellCommand): boolean {
   if (!isWritten(told)) return false;
   if (told.some((word) => isShortOf(word, GIT_LONG) || /^ext::|^fd::/.test(word) || /[\w-]+::/.test(word)))
     return false;
-  if (subcommand === "clone" || subcommand === "ls-remote") return !told.some((word) => /^-[a-z]*[cu]/.test(word));
-  if (subcommand === "rebase") return !told.some((word) => /^-[a-z]*[ixs]/.test(word));
-  if (subcommand === "grep") return !told.some((word) => /^-[A-Za-z]*O/.test(word));
-  return subcommand !== "fetch" || !told.some((word) => /^-[a-z]*u/.test(word));
+  const short = GIT_SHORT[subcommand];
+  if (short && told.some((word) => short.test(word))) return false;
+  return subcommand !== "commit" || told.some((word) => GIT_MESSAGE.test(word)) || args.length > told.length;
 }
 
 /** Some shells count with what stands there, and run what stands in an index: a[$(x)]. */
