@@ -88,6 +88,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
   const { bypass, http, log, masker } = means;
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
+  const fence = fenceOf(settings);
   const notifier = await notifierOf(settings, means, () => engine);
   const store = followedBy(means.backend, [http, notifier, auditorOf(means)]);
   const runtime = claudeRuntime({
@@ -99,7 +100,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     confine,
     rules: rulesOf(config),
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
-    fence: fenceOf(settings),
+    fence,
     claudePath: config.claudePath,
     forceReaper: config.reaper === "always",
     server: { store: means.storeName, ...means.process },
@@ -131,7 +132,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
       switchedBy: switchIn(means.listed),
       callerApproves: callerApprovesOf(config),
       sandbox: config.sandbox,
-      sandboxDomains: fenceOf(settings)?.domains ?? [],
+      sandboxDomains: fence?.domains ?? [],
       depth,
       maxDepth: config.maxDepth,
       grantsOperatorOptions: (principal) => confine(principal)?.operatorOptions === true,

@@ -1,8 +1,8 @@
 import { createApp, isolationOf } from "../app.ts";
 import { ConfigError } from "../config/error.ts";
-import { configFileOf, loadConfig, readDepth } from "../config/load.ts";
+import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
-import { depthAbove } from "../security/ancestors.ts";
+import { nestingDepth } from "./depth.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { newToken } from "../http/auth/secret.ts";
 import { requireSandbox } from "./fence.ts";
@@ -23,7 +23,7 @@ export async function serveConsole(argv: string[]): Promise<void> {
     config: { ...config, auth: true, console: true },
     configFile: configFileOf({ argv: rest, env: process.env }),
     environment: process.env,
-    depth: Math.max(readDepth(process.env), depthAbove(process.pid)),
+    depth: nestingDepth(),
     ownCommands: [[name], [FORMER_PRODUCT]],
     info: { name, version },
     isolation: await isolationOf(config),

@@ -1,10 +1,10 @@
 import { createApp, isolationOf } from "../app.ts";
 import type { Config } from "../config/schema.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
-import { configFileOf, loadConfig, readDepth, unknownVariables } from "../config/load.ts";
+import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
-import { depthAbove } from "../security/ancestors.ts";
+import { nestingDepth } from "./depth.ts";
 import { confinedBy, requireSandbox } from "./fence.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
@@ -17,7 +17,7 @@ export async function serve(argv: string[]): Promise<void> {
     config,
     configFile: configFileOf({ argv, env: process.env }),
     environment: process.env,
-    depth: Math.max(readDepth(process.env), depthAbove(process.pid)),
+    depth: nestingDepth(),
     // Who serves HTTP is not started by a client; and its arguments are nothing that its sessions should see.
     ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },

@@ -1,9 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import { ConfigError } from "../../config/error.ts";
-import { readDepth } from "../../config/load.ts";
 import { AppError } from "../../domain/error.ts";
 import { statusOf, type SessionStatus } from "../../domain/session.ts";
-import { depthAbove } from "../../security/ancestors.ts";
+import { nestingDepth } from "../depth.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { rowOf, table } from "./rows.ts";
 import { allSessions, findSession, withStore, type SessionRecord, type Store } from "./store.ts";
@@ -35,7 +34,7 @@ interface Choice {
 export async function remove(argv: string[]): Promise<number> {
   const { positionals: ids, values } = readArguments("delete", argv, FLAGS);
   const { "older-than": age, yes = false } = values;
-  if (Math.max(readDepth(process.env), depthAbove(process.pid)) > 0) {
+  if (nestingDepth() > 0) {
     throw new ConfigError(
       "sessions delete does nothing inside a session of claude-agents-mcp. Run it in a shell of your own.",
     );

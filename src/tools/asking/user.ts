@@ -71,6 +71,11 @@ interface ShownForm {
   readonly last: boolean;
 }
 
+/** Whether a program has declined, and no person. A clock that was set back tells nothing: then it counts as a person's. */
+export function isUnread({ action }: FormAnswer, { second, tookMs }: { second: boolean; tookMs: number }): boolean {
+  return action === "decline" && !second && tookMs >= 0 && tookMs < READ_MS;
+}
+
 export async function takeForm(view: SessionView, shown: ShownForm, answer: FormAnswer, asker: Asker): Promise<Taken> {
   const { call, deps } = asker;
   const { answeredAt = deps.now() } = call;
@@ -80,9 +85,10 @@ export async function takeForm(view: SessionView, shown: ShownForm, answer: Form
   const asked = open && (await readAsked(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
-  const isUnread = answer.action === "decline" && !second && answeredAt - shown.at < READ_MS;
   const filled = second ? open.filled : undefined;
-  const decided = isUnread ? "unattended" : decidedBy(asked.ask, answer, { filled, last: shown.last });
+  const decided = isUnread(answer, { second, tookMs: answeredAt - shown.at })
+    ? "unattended"
+    : decidedBy(asked.ask, answer, { filled, last: shown.last });
   if (decided === "unclear" && !shown.again) return decided;
   return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, asker);
 }

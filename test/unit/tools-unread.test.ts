@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { isUnread } from "../../src/tools/asking/user.ts";
+
+it.each([
+  ["decline", 0, false, true],
+  ["decline", 299, false, true],
+  ["decline", 300, false, false],
+  // The clock was set back while the form was open.
+  ["decline", -1, false, false],
+  // Whoever has filled in the first form is a person.
+  ["decline", 0, true, false],
+  ["cancel", 0, false, false],
+  ["accept", 0, false, false],
+] as const)(
+  "a form that comes back as %s after %d ms (second form: %j) was read by nobody: %j",
+  (action, tookMs, second, expected) => {
+    expect(isUnread({ action, content: {} }, { second, tookMs })).toBe(expected);
+  },
+);
