@@ -111,6 +111,7 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
     const { background } = await stage.check({ waitMs: 0 });
     await stage.act("stop_task", { taskId: background[0]?.id });
     await stage.told('"stopped"');
+    await stage.told('"background":[]');
   },
   "a subagent in the background that asks": async (stage) => {
     const gate = stage.gate("agent");

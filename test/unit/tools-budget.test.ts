@@ -128,7 +128,12 @@ describe("an answer of claude_code_check", () => {
           seen.push(...answer.events.map(({ id }) => id));
           cursor = answer.nextCursor;
         }
-        expect(seen).toEqual(what.events.map(({ id }) => id));
+        // A minimal answer may leave out the output that the result repeats to the letter.
+        const isRepeated = ({ type, data }: ShownEvent) =>
+          what.form.mode === "minimal" && type === "output" && data["text"] === what.result?.["result"];
+        const repeated = what.events.filter(isRepeated).map(({ id }) => id);
+        const expected = what.events.map(({ id }) => id).filter((id) => seen.includes(id) || !repeated.includes(id));
+        expect(seen).toEqual(expected);
       }),
       { numRuns: 60 },
     );
