@@ -109,7 +109,7 @@ const fields = {
       variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
       group: "Directories",
       meaning:
-        "Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path. Over HTTP whoever is not the operator needs such a list, here or in principals.",
+        'Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path. Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
     },
     true,
   ),
@@ -156,7 +156,8 @@ const fields = {
       flag: "max-depth",
       variable: "CLAUDE_CODE_MCP_MAX_DEPTH",
       group: "Claude Code",
-      meaning: "How deep servers may nest: a server at this depth only reads: it starts, answers and changes nothing.",
+      meaning:
+        "How deep servers may nest: inside a session at this depth a server only reads. 0: this server starts no sessions.",
     },
   ),
   reaper: choice(["auto", "always"], "auto", {

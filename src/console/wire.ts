@@ -193,9 +193,9 @@ export interface ActionBodies {
   "drop-queue": Nothing;
   /** Without a rule all of them. */
   revoke: { readonly rule?: string };
-  /** Answered with Rewound; `dryRun` changes nothing. */
   /** Its time to be answered in is extended. */
   "more-time": { readonly requestId: string };
+  /** Answered with Rewound; `dryRun` changes nothing. */
   rewind: { readonly promptId: string; readonly dryRun: boolean };
 }
 

@@ -56,7 +56,11 @@ export class Connections {
       this.#cut(first(ofAddress), `more than ${String(ofAddress.size)} without a token from one address`);
     } else if (this.#strangers.size >= Math.max(1, most * STRANGERS) || this.#all.size >= most) {
       const oldest = first(this.#strangers.keys());
-      this.#cut(oldest ?? socket, `more than ${String(most)} (--max-connections), half of them without a token`);
+      const isFull = this.#all.size >= most;
+      this.#cut(
+        oldest ?? socket,
+        `${isFull ? "all" : "half"} of ${String(most)} (--max-connections) are taken${isFull ? "" : " without a token"}`,
+      );
       if (!oldest) return;
     }
     this.#all.add(socket);

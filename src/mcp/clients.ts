@@ -35,7 +35,7 @@ interface Client {
   readonly server: McpServer;
   /** Answers that are being sent, or waited for. */
   open: number;
-  /** ms since the epoch. */
+  /** ms, as performance.now() has it. */
   usedAt: number;
   /** The connection of a call was closed before its answer. */
   hasLeft: boolean;

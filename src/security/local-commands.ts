@@ -25,6 +25,6 @@ export function checkLocalCommand(field: string, text: string): void {
   const problem = `${field}: /${name} is a command of Claude Code that ${why}, with nobody asked`;
   throw new AppError(
     "PERMISSION_DENIED",
-    `${problem}. Do it in Claude Code itself; to write of it, do not begin with it.`,
+    `${problem}. Run it in Claude Code itself. To mention it in a prompt, put other text first.`,
   );
 }

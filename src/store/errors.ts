@@ -15,7 +15,7 @@ const MESSAGES = {
   log: (file: string) =>
     `The log of the store ${file} (${file}-wal, ${file}-shm) was deleted, cut off or overwritten while it was in use: what was stored last may be missing. Nothing more is written. End all servers of this store and start again; leave its files alone while one runs.`,
   moved: (file: string) =>
-    `The store ${file} was moved, replaced or deleted while it was in use. What it held is where it went; from now on a new one is used.`,
+    `The store ${file} was moved, replaced or deleted while it was in use. Its data is in the file that was moved; a new, empty store is used from now on.`,
   network: (file: string) =>
     `The store ${file} is on a network file system, where it cannot be kept safely. Name a file on a local disk with --store or CLAUDE_CODE_MCP_STORE.`,
   newer: (file: string) =>

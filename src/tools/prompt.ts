@@ -18,7 +18,7 @@ export const IdempotencyKey = z
   .min(1)
   .max(200)
   .exactOptional()
-  .describe("retries with it do nothing. Default: none");
+  .describe("a retry with it is a no-op. Default: none");
 
 /** What one request to the model may hold. */
 const IMAGES_MAX = 20;

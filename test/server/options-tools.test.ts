@@ -124,7 +124,7 @@ describe("an option of `claude_code` that makes agents", () => {
     const advanced = { agents: { scout }, agent: "scuot" };
     const { result, sessionId } = await play(server, ok, { cwd: world.folder(), advanced });
     expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
-    expect(JSON.stringify(result)).toMatch(/there is no agent scuot. Here are: .*general-purpose.*scout/);
+    expect(JSON.stringify(result)).toMatch(/there is no agent scuot; available: .*general-purpose.*scout/);
     expect(requestsOf(world, sessionId)).toEqual([]);
   });
 });

@@ -56,16 +56,19 @@ function answer(all: All, input: HookInput): HookJSONOutput {
   if (tool === undefined) return {};
   const isUnasked = input.permission_mode === "bypassPermissions";
   if (tool === "REPL")
-    return decide(isUnasked ? "deny" : "ask", "Code cannot be held against the rules for commands here.");
+    return decide(
+      isUnasked ? "deny" : "ask",
+      "Code of the REPL cannot be checked against this server's command rules.",
+    );
   const command = commandOf(input.tool_input);
   if (command === undefined) return decide("deny", "The command is missing.");
   const rules = contentsFor(all, tool);
   const verdict = judgeCommand(rules, command, tool === "Bash");
   if (!verdict) return {};
   if (verdict.behavior !== "unreadable")
-    return decide(verdict.behavior, `A rule for commands says so (${verdict.behavior}): ${tool}(${verdict.content}).`);
+    return decide(verdict.behavior, `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior}).`);
   if (rules.allow.some((content) => isExactly(content, command))) return {};
-  const why = `There are rules for commands here, and it cannot be told what this one runs: ${verdict.problem}.`;
+  const why = `This command cannot be checked against the command rules: ${verdict.problem}.`;
   return isUnasked ? decide("deny", `${why} ${ADVICE}`) : decide("ask", why);
 }
 

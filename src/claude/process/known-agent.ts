@@ -12,7 +12,7 @@ export function requiringAgent(agent: string | undefined, open: Launch["open"]):
     const known = await Promise.race([agentsOf(query), once(bound.signal, "abort").then(() => undefined)]);
     if (known && !known.includes(agent)) {
       query.close();
-      throw new Error(`advanced.agent: there is no agent ${agent}. Here are: ${known.join(", ")}`);
+      throw new Error(`advanced.agent: there is no agent ${agent}; available: ${known.join(", ")}`);
     }
     release();
     return query;

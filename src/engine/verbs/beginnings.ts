@@ -70,7 +70,7 @@ export async function adopted(
   const open = fork ? undefined : await runtime.openIn(principal, sessionId, options);
   if (open) refuseOpen(sessionId, open);
   const cwd = options.cwd ?? found.cwd;
-  if (cwd === undefined) throw invalidArgument("cwd", "is not known of this session. Give it in diskResumeConfig.");
+  if (cwd === undefined) throw invalidArgument("cwd", "is unknown for this session. Give it in diskResumeConfig.");
   const spec = { ...options, cwd };
   const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
   const id = fork ? randomUUID() : sessionId;

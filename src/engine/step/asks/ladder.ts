@@ -92,7 +92,8 @@ function showTimes({ at }: Draft, ask: OpenAsk): void {
 const LONGEST_LEFT_MS = 86_400_000;
 
 /** Only the reason is missing, for which there is a time of its own. */
-const ALREADY_DENIED = "The user has denied it, and is asked why.";
+const ALREADY_DENIED =
+  "The user has already denied this request, and is only asked for the reason: nobody can allow it.";
 
 /** As much again as the console has, for those who decide; why not, where they do not decide here, or nothing is left to. */
 export function extend(draft: Draft, ask: OpenAsk): Refusal | undefined {
