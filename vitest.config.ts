@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    reporters: ["default", "./test/closing-line.ts"],
+    reporters: ["default", "./test/support/closing-line.ts"],
     pool: "forks",
     // Some tests wait for real time: a third one works meanwhile.
     maxWorkers: 3,

@@ -1,20 +1,18 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../server/connection.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { HOSTILE_CLAUDE, type Misbehaviour } from "./hostile-claude.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+import { HOSTILE_CLAUDE, type Misbehaviour } from "../support/attacks/hostile-claude.ts";
 
 /** No session can end another, nor the server, whatever its Claude Code writes. */
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const asks = (id: string, request: object = {}): string =>
   JSON.stringify({

@@ -1,12 +1,12 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { writing } from "../faults/driving.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+import { writing } from "../support/faults/driving.ts";
 
 /**
  * The clock of the machine is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.
@@ -23,11 +23,7 @@ const JUMPS = [40, -40, HOUR, -HOUR, 5 * HOUR];
 /** Long enough that a lease which has run out would count, ms. */
 const LOOK_ON_MS = 17_000;
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 /** Claude Code does not start under libfaketime: it keeps the real clock. */
 const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };

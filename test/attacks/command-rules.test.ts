@@ -1,24 +1,22 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SPELLINGS } from "../bash-spellings.ts";
-import { play, told } from "../server/one-turn.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
+import { play, told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Every spelling of a denied command, through the real Claude Code: the marker that it would make is never made. */
 
-let world: World;
+const world = useWorld();
 let operator: Server;
 let callers: Server;
 beforeAll(async () => {
-  world = await createWorld();
   // Nobody is there to answer: what is asked is denied, and what is not asked runs.
   const args = ["--allow-bypass", "--approvals", "caller", "--caller-approves", "all"];
   operator = await world.server({ args: [...args, "--deny-rules", "Bash(touch:*)"], env: { IS_SANDBOX: "1" } });
   callers = await world.server({ args, env: { IS_SANDBOX: "1" } });
 });
-afterAll(async () => world.close());
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 

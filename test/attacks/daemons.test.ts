@@ -1,18 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ALL_KINDS, leaveDaemons, type Kind } from "../server/daemons.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
+import { describe, expect, it } from "vitest";
+import { ALL_KINDS, leaveDaemons, type Kind } from "../support/left-behind.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What Bash leaves behind in a session ends with it: each kind, however session or server end, by each means. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const WITHIN_MS = 10_000;
 

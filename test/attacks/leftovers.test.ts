@@ -1,20 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { leaveDaemons, type Kind } from "../server/daemons.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
+import { leaveDaemons, type Kind } from "../support/left-behind.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What a server that was killed could not end, and whose it is. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
+const world = useWorld();
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 const LASTING: readonly Kind[] = ["setsid", "env -i setsid"];
 const WITH_SPARE = { CLAUDE_CODE_MCP_SPARES: "1" };

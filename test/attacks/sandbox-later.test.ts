@@ -4,10 +4,10 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { play } from "../server/one-turn.ts";
-import type { Server } from "../server/server.ts";
-import type { World } from "../server/world.ts";
-import { bash, bypass, createFenced, tries, write, type Fenced } from "./fenced.ts";
+import { play } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import type { World } from "../support/world.ts";
+import { bash, bypass, createFenced, tries, write, type Fenced } from "../support/attacks/sandboxed-server.ts";
 
 let fenced: Fenced;
 let world: World;

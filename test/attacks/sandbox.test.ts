@@ -6,11 +6,20 @@ import { promisify } from "node:util";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { play } from "../server/one-turn.ts";
-import type { Server } from "../server/server.ts";
-import type { World } from "../server/world.ts";
-import { bash, bypass, createFenced, outputs, SECRET, tries, write, type Fenced } from "./fenced.ts";
-import { SPELLINGS } from "./spellings.ts";
+import { play } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import type { World } from "../support/world.ts";
+import {
+  bash,
+  bypass,
+  createFenced,
+  outputs,
+  SECRET,
+  tries,
+  write,
+  type Fenced,
+} from "../support/attacks/sandboxed-server.ts";
+import { SPELLINGS } from "../support/attacks/touch-spellings.ts";
 
 const runs = promisify(execFile);
 

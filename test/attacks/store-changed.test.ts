@@ -1,18 +1,14 @@
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { TAMPERINGS } from "../unit/store-tampering.ts";
+import { useWorld } from "../support/world.ts";
+import { TAMPERINGS } from "../support/store/tampering.ts";
 
 /** Somebody changes the files of the store under a server in which a turn runs. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 /** Several Claude Codes start at once. */
 const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };

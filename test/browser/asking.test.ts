@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../server/somebody.ts";
-import { cards, entry, press } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
-import { PHONE } from "./window.ts";
+import { calling } from "../support/fake-user.ts";
+import { cards, entry, press } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { PHONE } from "../support/browser/window.ts";
 
 /** Cards as they are read and pressed: who asks, where the buttons stand, and what moves when one is dealt with. */
 

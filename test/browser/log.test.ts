@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling } from "../server/somebody.ts";
-import { addSession, id, prompt, said } from "../server/sessions-run.ts";
-import { cards, entry, press, shownEvents, startSession } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
+import { calling } from "../support/fake-user.ts";
+import { addSession, id, prompt, said } from "../support/sessions-command.ts";
+import { cards, entry, press, shownEvents, startSession } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** Logs that mean harm, and logs that are long: nothing in them runs, and the page stays quick. */
 

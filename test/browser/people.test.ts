@@ -3,13 +3,13 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
-import { Issuer } from "../unit/http-auth-world.ts";
-import { namedUsers } from "../server/named-users.ts";
-import { addSession, id, prompt, said } from "../server/sessions-run.ts";
-import { calling, writing } from "../server/somebody.ts";
-import { signIn } from "../server/console-client.ts";
-import { cards, entry, press, startSession } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
+import { Issuer } from "../support/http-auth.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { addSession, id, prompt, said } from "../support/sessions-command.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { signIn } from "../support/console-client.ts";
+import { cards, entry, press, startSession } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** Several people at one server: what is whose, and who may only look. */
 

@@ -4,9 +4,9 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../server/somebody.ts";
-import { cards, entry, press, startSession } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { cards, entry, press, startSession } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** What Claude Code asks, answered on the page: the tool has run, or has not, and the timeline says who decided. */
 

@@ -5,9 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import type { SessionDetail } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { calling, writing } from "../server/somebody.ts";
-import { cards, entry, shownEvents, startSession } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { cards, entry, shownEvents, startSession } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** A session from its page: what is said to it, how it is stopped, taken back, named and thrown away; and without a mouse. */
 

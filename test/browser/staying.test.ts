@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 
 import type { EventPage } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { addSession, id, NOW, prompt, said } from "../server/sessions-run.ts";
-import { entry } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
-import { PHONE } from "./window.ts";
+import { addSession, id, NOW, prompt, said } from "../support/sessions-command.ts";
+import { entry } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { PHONE } from "../support/browser/window.ts";
 
 /**
  * The page stays where one was: when its window changes, when one comes back, and when the server does. And it tells of no

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
 
-import { cards, entry, press } from "./cards.ts";
-import { openDesk, type Desk } from "./desk.ts";
-import { makeSights, type Sights } from "./sights.ts";
-import { DESKTOP, PHONE, type OpenWindow } from "./window.ts";
+import { cards, entry, press } from "../support/browser/cards.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { makeSights, type Sights } from "../support/browser/sample-sessions.ts";
+import { DESKTOP, PHONE, type OpenWindow } from "../support/browser/window.ts";
 
 /** Every view as it is seen: without what axe finds wrong, no wider than the window, and with a picture for people. */
 

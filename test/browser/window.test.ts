@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 
-import { openDesk, type Desk } from "./desk.ts";
-import { openWindow } from "./window.ts";
+import { openDesk, type Desk } from "../support/browser/desk.ts";
+import { openWindow } from "../support/browser/window.ts";
 
 /** That the other tests here would see it: what goes wrong in a window is noticed, whatever it is. */
 

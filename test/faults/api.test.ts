@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { report } from "./figures.ts";
+import { useWorld } from "../support/world.ts";
+import { report } from "../support/faults/figures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 async function run(script: Script, args: string[] = []) {
   const server = await world.server({ args });

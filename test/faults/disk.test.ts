@@ -4,16 +4,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../server/connection.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { report } from "./figures.ts";
-import { countLost, expectUsable, Watcher } from "./watcher.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+import { report } from "../support/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-let world: World;
+const world = useWorld();
 const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
 
 /** A disk of 32 MB; only root may have one. */
@@ -26,11 +26,7 @@ const isMounted = (() => {
   }
 })();
 
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => {
-  await world.close();
+afterAll(() => {
   if (isMounted) execFileSync("umount", [disk]);
   rmSync(disk, { recursive: true, force: true });
 });

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { isFull, randoms, report } from "./figures.ts";
-import { countLost, expectUsable, Watcher } from "./watcher.ts";
+import { useWorld } from "../support/world.ts";
+import { isFull, randoms, report } from "../support/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 /** A turn of about two seconds that starts, thinks, runs tools and talks. */

@@ -1,20 +1,16 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { allow, back, killAll, waitForAsk, writing } from "./driving.ts";
-import { expectUsable } from "./watcher.ts";
+import { useWorld } from "../support/world.ts";
+import { allow, back, killAll, waitForAsk, writing } from "../support/faults/driving.ts";
+import { expectUsable } from "../support/faults/watcher.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
+const world = useWorld();
 // What a test leaves idle is no leftover of the next one.
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 describe("a permission that is open while the server dies", () => {
   it("is closed in the log, and the session can be replied to", async () => {

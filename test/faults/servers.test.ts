@@ -1,22 +1,18 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "../server/server.ts";
-import { createWorld, type World } from "../server/world.ts";
-import { allow, back, writing } from "./driving.ts";
-import { isFull, report } from "./figures.ts";
-import { countLost, expectUsable, Watcher } from "./watcher.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
+import { allow, back, writing } from "../support/faults/driving.ts";
+import { isFull, report } from "../support/faults/figures.ts";
+import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
+const world = useWorld();
 // What a test leaves idle is no leftover of the next one.
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 describe("two servers on one store", () => {
   const runs = isFull ? 20 : 2;

@@ -1,22 +1,20 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** As many Claude Codes run as the operator allows, over all servers; the rest of the sessions wait, and none is lost. */
 
 const PLACES = ["--max-live", "2"];
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.server({ args: PLACES });
 });
-afterAll(async () => world.close());
 
 const ok = scriptTag([{ text: "ok" }]);
 

@@ -2,30 +2,28 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { calling, decisions, Somebody, writing } from "./somebody.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "./receiver.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { calling, decisions, FakeUser, writing } from "../support/fake-user.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "../support/webhook-receiver.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
 /** The whole ladder at once: whoever is to answer does, or it goes on to the next in time; and nobody else can. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
 const LADDER = "user,webhook,caller";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
 let http: HttpServer;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   auditLog = join(world.folder(), "audit.jsonl");
   receiver = await startReceiver(receive);
   http = await start(LADDER);
 });
 afterAll(async () => {
-  await world.close();
   await receiver.close();
 });
 
@@ -53,11 +51,11 @@ function audited(sessionId: string, action: "answered" | "passed"): Record<strin
 }
 
 it("four requests of one turn are answered by rule, in a form, by the webhook's receiver and by the caller; none twice", async () => {
-  const somebody = new Somebody();
-  const client = await http.connect("modern", users.tokens.ann, somebody.person);
+  const fakeUser = new FakeUser();
+  const client = await http.connect("modern", users.tokens.ann, fakeUser.person);
   const cwd = world.folder();
   const names = ["for-the-user", "for-the-webhook", "for-the-caller"];
-  somebody.does = ({ message }) =>
+  fakeUser.does = ({ message }) =>
     message.includes("for-the-user") ? { action: "accept", content: { decision: "allow" } } : { action: "cancel" };
   const ruled = { name: "Bash", input: { command: "touch by-rule" } };
   const prompt = calling([ruled, ...names.map((name) => writing(join(cwd, name)))]);
@@ -71,7 +69,7 @@ it("four requests of one turn are answered by rule, in a form, by the webhook's 
   const done = await client.call("claude_code_check", { ...answer, requestId, until: "end", waitMs: 40_000 });
   expect(done).toMatchObject({ status: "idle", result: { result: "Over." } });
   for (const name of ["by-rule", ...names]) expect(existsSync(join(cwd, name))).toBe(true);
-  expect(somebody.seen).toHaveLength(3);
+  expect(fakeUser.seen).toHaveLength(3);
 
   const by = ["rule", "user", "webhook", "caller"];
   const whole = { action: "poll", sessionId, waitMs: 0, responseMode: "full", maxBytes: 262_144 };
@@ -94,12 +92,12 @@ it("four requests of one turn are answered by rule, in a form, by the webhook's 
 describe("a person who never answers", () => {
   it.each(["modern", "legacy"] as const)("is passed over in time, at a %s client", async (kind) => {
     const short = await start("user:1500,caller");
-    const somebody = new Somebody();
-    const asking = await short.connect(kind, users.tokens.ann, somebody.person);
+    const fakeUser = new FakeUser();
+    const asking = await short.connect(kind, users.tokens.ann, fakeUser.person);
     const caller = await short.connect("modern", users.tokens.ann);
     let shown = (): void => undefined;
     const isShown = new Promise<void>((resolve) => (shown = resolve));
-    somebody.does = async () => {
+    fakeUser.does = async () => {
       shown();
       return new Promise(() => undefined);
     };
@@ -119,9 +117,9 @@ describe("a person who never answers", () => {
 });
 
 it("who may not approve does so by no road: options, forms, answers of any kind, the endpoint", async () => {
-  const somebody = new Somebody();
-  somebody.does = () => ({ action: "accept", content: { decision: "allow" } });
-  const eve = await http.connect("modern", users.tokens.eve, somebody.person);
+  const fakeUser = new FakeUser();
+  fakeUser.does = () => ({ action: "accept", content: { decision: "allow" } });
+  const eve = await http.connect("modern", users.tokens.eve, fakeUser.person);
   const cwd = world.folder();
   const file = join(cwd, "a");
   const prompt = calling([writing(file)]);
@@ -146,7 +144,7 @@ it("who may not approve does so by no road: options, forms, answers of any kind,
   expect((await http.fetch(path, post({ decision: "allow" }, headers))).status).toBe(403);
   const direct = await stream(eve, "claude_direct_query", { prompt, cwd, permissionMode: "acceptEdits" });
   expect(direct.data).toMatchObject({ status: "waiting_permission" });
-  expect(somebody.seen).toEqual([]);
+  expect(fakeUser.seen).toEqual([]);
   expect(existsSync(file)).toBe(false);
   for (const id of [sessionId, direct.data["sessionId"]]) {
     await eve.call("claude_code_session", { action: "cancel", sessionId: id });

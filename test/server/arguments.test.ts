@@ -1,21 +1,19 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 let cwd: string;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.server();
   cwd = world.folder();
 });
-afterAll(async () => world.close());
 
 const UNKNOWN = "00000000-0000-4000-8000-000000000000";
 

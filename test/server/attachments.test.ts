@@ -1,19 +1,17 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 

@@ -1,21 +1,19 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 /** Polls on until `enough` holds, collecting what is told. */
 async function watch(sessionId: string, enough: (told: Answer["events"]) => boolean): Promise<Answer["events"]> {

@@ -1,22 +1,20 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let caller: Server;
 /** Lists `agent` as well, to look on and to answer. */
 let watcher: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
   watcher = await world.server({ args: ["--toolsets", "agent,query,chat,configure"], env: { IS_SANDBOX: "1" } });
 });
-afterAll(async () => world.close());
 
 const CHAT = "claude_chat_query";
 const say = (text: string) => scriptTag([{ text }]);

@@ -1,27 +1,25 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, Connection } from "./connection.ts";
-import { namedUsers } from "./named-users.ts";
-import { play, told } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer, Connection } from "../support/connection.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { play, told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
 /** How much the calling model may approve: whichever way it tries, what is more is asked of somebody else, and it is told. */
 
 const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let none: Server;
 let edits: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   none = await world.server({ args: [...ALL, "--caller-approves", "none"] });
   edits = await world.server({ args: [...ALL, "--caller-approves", "edits"] });
 });
-afterAll(async () => world.close());
 
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 const program = (file: string) => ({

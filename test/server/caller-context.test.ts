@@ -1,23 +1,21 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { jsonBytes } from "../../src/tools/present/size.ts";
-import type { Answer } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What the context of a calling model is filled with. */
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 /** The task to its end, as a calling model does it: start, wait for news, allow what is asked. */
 async function supervise(script: Script, responseMode?: string) {

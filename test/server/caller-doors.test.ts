@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { send, signIn } from "./console-client.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
-import { calling, filled, Somebody, writing } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { send, signIn } from "../support/console-client.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
+import { calling, filled, FakeUser, writing } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
 /** The bound of --caller-approves at every door: a program is not taken for a person, whichever door it comes to. */
 
@@ -17,18 +17,16 @@ const users = namedUsers({
   max: { scopes: ["read", "run"] },
 });
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
   const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--no-attended"];
   const ladder = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
   http = await world.http({ args: [...users.args, ...told, ...ladder], env: WITH_SECRET });
 });
 afterAll(async () => {
-  await world.close();
   await receiver.close();
 });
 
@@ -89,16 +87,16 @@ describe("a command, which is more than a caller may approve", () => {
       ["ann", false],
       ["ada", true],
     ] as const) {
-      const somebody = new Somebody();
-      somebody.does = filled({ decision: "allow" });
-      const client = await http.connect("modern", users.tokens[user], somebody.person);
+      const fakeUser = new FakeUser();
+      fakeUser.does = filled({ decision: "allow" });
+      const client = await http.connect("modern", users.tokens[user], fakeUser.person);
       const cwd = world.folder();
       const [edited, ran] = [join(cwd, "edited"), join(cwd, "ran")];
       const command = `node -e 'fs.writeFileSync("${ran}", "")'`;
       const prompt = calling([writing(edited), { name: "Bash", input: { command } }]);
       const { sessionId } = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
       expect(existsSync(edited)).toBe(true);
-      expect(somebody.seen).toHaveLength(isAttended ? 2 : 1);
+      expect(fakeUser.seen).toHaveLength(isAttended ? 2 : 1);
       expect(existsSync(ran)).toBe(isAttended);
       if (!isAttended) await client.call("claude_code_session", { action: "cancel", sessionId });
     }

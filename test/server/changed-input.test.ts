@@ -1,26 +1,24 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { play, told } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { play, told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What an answer lets run in place of what was asked, and paths that are not what they look like, through the real Claude Code. */
 
 const OUTSIDE = "outside the session's folders";
 
-let world: World;
+const world = useWorld();
 let owner: Server;
 let other: Server;
 beforeAll(async () => {
-  world = await createWorld();
   const settings = { permissions: { deny: ["Bash(rm *)", "Read(./hidden/**)"] } };
   writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
   owner = await world.server({ args: ["--deny-rules", "Bash(ln:*)"] });
   // It has no rules of its own, and its answers travel through the store.
   other = await world.server();
 });
-afterAll(async () => world.close());
 
 describe("another input: `claude_code_check`", () => {
   it("is judged by all that judges a request, whoever answers, in the form in which it will run", async () => {

@@ -1,20 +1,18 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { stream, type Log } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { stream, type Log } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.server({ args: ["--toolsets", "chat"] });
 });
-afterAll(async () => world.close());
 
 /** Says something, and is then at it for ever. */
 const hanging = [

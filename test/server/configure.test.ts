@@ -1,17 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 const CONFIGURE = "claude_code_configure";
 

@@ -1,17 +1,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { createConsoleApi } from "../../src/console/api.ts";
 import type { RequestList } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { invalidArgument } from "../../src/domain/error.ts";
-import { live, send, signed, signIn, type Signed } from "./console-client.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { calling, writing } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { live, send, signed, signIn, type Signed } from "../support/console-client.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Who gets into the console's API, and what of it is whose; attacks pass as tests because they fail as attacks. */
 
@@ -22,7 +22,7 @@ const users = namedUsers({
   rea: { scopes: ["read"] },
 });
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 let ann: Signed;
 let bob: Signed;
@@ -30,7 +30,6 @@ let bob: Signed;
 let sessionId: string;
 let requestId: string;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: users.args });
   ann = await signIn(http, users.tokens.ann);
   bob = await signIn(http, users.tokens.bob);
@@ -38,7 +37,6 @@ beforeAll(async () => {
   sessionId = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
   ({ requestId } = await ann.asked(sessionId));
 });
-afterAll(async () => world.close());
 
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 

@@ -4,27 +4,25 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import type { EventPage, RequestList, SessionDetail, SessionList, ShownEvent } from "../../src/console/wire.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { live, send, signIn, type Live, type Signed } from "./console-client.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { calling, decisions, writing } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { live, send, signIn, type Live, type Signed } from "../support/console-client.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { calling, decisions, writing } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Logs as the page reads them: in pages, live, and from a command beside the server that runs the session. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 let me: Signed;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: ["--allow-rules", "Bash(echo:*)"] });
   me = await signIn(http, http.token);
 });
-afterAll(async () => world.close());
 
 const ids = (events: readonly ShownEvent[]) => events.map(({ id }) => id);
 const upTo = (last: number, from = 1) => Array.from({ length: last - from + 1 }, (_, at) => from + at);

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
-import { send } from "./console-client.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { send } from "../support/console-client.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** The page of the console as the server hands it out. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   http = await world.http();
 });
-afterAll(async () => world.close());
 
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 

@@ -3,22 +3,18 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn } from "./console-client.ts";
-import { createWorld, type World } from "./world.ts";
+import { signIn } from "../support/console-client.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What the console costs: whoever opens it, and whoever does not have it. */
 
 const ASSETS = "dist/console/assets";
 const MOST_BYTES = 120 * 1024;
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 const scripts = () => readdirSync(ASSETS).filter((name) => name.endsWith(".js"));
 const textOf = (name: string) => readFileSync(join(ASSETS, name), "utf8");

@@ -2,19 +2,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { HOSTILE_CLAUDE } from "../attacks/hostile-claude.ts";
-import { ALL_KINDS, leaveDaemons } from "./daemons.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { HOSTILE_CLAUDE } from "../support/attacks/hostile-claude.ts";
+import { ALL_KINDS, leaveDaemons } from "../support/left-behind.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 /** A session whose Bash runs for ever, seen running. */
 async function withRunningShell(server: Server): Promise<{ sessionId: string; cwd: string }> {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { hostileRepository } from "./hostile-repository.ts";
+import { hostileRepository } from "../support/git-repository.ts";
 
 let hostile: Awaited<ReturnType<typeof hostileRepository>>;
 beforeAll(async () => {

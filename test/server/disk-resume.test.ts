@@ -2,22 +2,20 @@ import { createHmac } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 const SECRET = "correct horse battery staple";
 
-let world: World;
+const world = useWorld();
 /** Has run sessions on a store of its own, which no other server sees. */
 let elsewhere: Server;
 beforeAll(async () => {
-  world = await createWorld();
   elsewhere = await world.server({ args: ["--store", join(world.folder(), "elsewhere.db")] });
 });
-afterAll(async () => world.close());
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 

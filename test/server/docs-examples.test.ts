@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Every worked call in docs/toolsets.md is made, in the order of the page, and compared with the answer there. */
 
@@ -18,17 +18,15 @@ const LOOSE = new Set(["toolUseId", "lastToolUseId", "output", "model", "resolve
 const page = readFileSync("docs/toolsets.md", "utf8");
 const examples = [...page.matchAll(EXAMPLE)].map(([, tool = "", call = "", answer = ""]) => ({ tool, call, answer }));
 
-let world: World;
+const world = useWorld();
 let server: Server;
 let cwd: string;
 let sessionId = SESSION;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server({ args: ["--toolsets", "all", "--allow-rules", "Bash(touch a.txt)"] });
   cwd = world.folder();
   writeFileSync(join(cwd, "note.txt"), "The tide is low.\n");
 });
-afterAll(async () => world.close());
 
 /** What must be the same: everything but measures, ids, and the insides of what Claude Code counts. */
 function fixed(value: unknown, key = ""): unknown {

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 async function description({ client }: Server): Promise<string> {
   const { tools } = await client.listTools();

@@ -2,23 +2,21 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-import { CLIENT_KINDS, type ClientKind } from "./connection.ts";
-import { told } from "./one-turn.ts";
-import { startReceiver, WITH_SECRET, type Delivery } from "./receiver.ts";
-import type { Server } from "./server.ts";
-import { calling, decisions, filled, Somebody, writing } from "./somebody.ts";
-import { stream, type Log, type Streamed } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS, type ClientKind } from "../support/connection.ts";
+import { told } from "../support/one-turn.ts";
+import { startReceiver, WITH_SECRET, type Delivery } from "../support/webhook-receiver.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
+import { stream, type Log, type Streamed } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
 /** A person at a client answers while a call of the toolsets query and chat waits for its turn. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let watcher: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   watcher = await world.server();
 });
-afterAll(async () => world.close());
 
 const QUERY = "claude_code_query";
 const DIRECT = "claude_direct_query";
@@ -60,13 +58,13 @@ function isOutcome(said: Log["data"]): said is { toolUseId: string; success: boo
 const ROWS = CLIENT_KINDS.flatMap((kind) => [QUERY, DIRECT].map((tool) => [tool, kind] as const));
 
 describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
-  const somebody = new Somebody();
+  const fakeUser = new FakeUser();
   let server: Server;
   beforeAll(async () => {
     const args = ["--toolsets", "query,chat", "--approvals", "user:60000,caller"];
-    server = await world.server({ client: kind, args, person: somebody.person });
+    server = await world.server({ client: kind, args, person: fakeUser.person });
   });
-  beforeEach(() => void (somebody.seen.length = 0));
+  beforeEach(() => void (fakeUser.seen.length = 0));
   afterAll(async () => server.close());
 
   it("allows, denies and answers a question in one call, which tells everything once and answers with all of it", async () => {
@@ -74,13 +72,13 @@ describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
     const [allowed, refused] = ["a", "b"].map((name) => join(cwd, name)) as [string, string];
     const question = { name: "AskUserQuestion", input: { questions: [QUESTION] } };
     const answers = [{ decision: "allow" }, { decision: "deny" }, { message: "Not there." }, { answer1: "Small" }];
-    somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
+    fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
     const prompt = calling([writing(allowed), writing(refused), question]);
     const answer = await stream(server, tool, { prompt, cwd, ...asks(tool) });
     expect(answer.data).toMatchObject({ status: "done" });
     expect([existsSync(allowed), existsSync(refused)]).toEqual([true, false]);
-    expect(somebody.seen).toHaveLength(4);
-    expect(somebody.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
+    expect(fakeUser.seen).toHaveLength(4);
+    expect(fakeUser.seen[0]?.message).toMatch(/^Write a \(1 line\)/);
     expect(JSON.stringify(answer.logs)).toContain("Not there.");
     isWhole(tool, answer);
     expect(await decided(answer)).toEqual([
@@ -95,30 +93,30 @@ describe.each(ROWS)("%s and a person at a %s client", (tool, kind) => {
   it("closes the form: with nobody left to ask it is denied, and the call goes on to its end", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a");
-    somebody.does = () => ({ action: "cancel" });
+    fakeUser.does = () => ({ action: "cancel" });
     const answer = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
     expect(answer.data).toMatchObject({ status: "done" });
     expect(JSON.stringify(answer.logs)).toContain("Nobody can answer a request here.");
     isWhole(tool, answer);
     expect(existsSync(file)).toBe(false);
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
     expect(await decided(answer)).toEqual([["deny", "rule"]]);
   });
 });
 
-async function withForms(somebody: Somebody, args: string[], client: ClientKind = "modern"): Promise<Server> {
-  return world.server({ client, args, person: somebody.person, env: WITH_SECRET });
+async function withForms(fakeUser: FakeUser, args: string[], client: ClientKind = "modern"): Promise<Server> {
+  return world.server({ client, args, person: fakeUser.person, env: WITH_SECRET });
 }
 
 describe.each(["modern", "legacy"] as const)("where the caller can answer too, a %s client", (client) => {
   it.each([QUERY, DIRECT])("%s returns with what is asked once the form is closed", async (tool) => {
-    const somebody = new Somebody();
-    const server = await withForms(somebody, ["--toolsets", "all"], client);
+    const fakeUser = new FakeUser();
+    const server = await withForms(fakeUser, ["--toolsets", "all"], client);
     const cwd = world.folder();
     const file = join(cwd, "a");
     const { data } = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
     expect(data).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
     const { actions, nextCursor: cursor, sessionId } = data as { actions: { requestId: string }[] } & typeof data;
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     const rest = await server.call("claude_code_check", { ...answer, cursor, until: "end", waitMs: 40_000 });
@@ -133,9 +131,9 @@ describe("a form in a call that blocks", () => {
   it.each(["modern", "legacy", "v1"] as const)(
     "goes on in a session that is known: claude_chat_query, %s client",
     async (kind) => {
-      const somebody = new Somebody();
-      somebody.does = filled({ decision: "allow" });
-      const server = await withForms(somebody, ["--toolsets", "chat"], kind);
+      const fakeUser = new FakeUser();
+      fakeUser.does = filled({ decision: "allow" });
+      const server = await withForms(fakeUser, ["--toolsets", "chat"], kind);
       const cwd = world.folder();
       const files = ["a", "b"].map((name) => join(cwd, name));
       const { data: opened } = await stream(server, "claude_session_create", { cwd });
@@ -146,7 +144,7 @@ describe("a form in a call that blocks", () => {
         expect(answer.logs.filter(({ data }) => data === "Over.")).toHaveLength(1);
         expect(existsSync(file)).toBe(true);
       }
-      expect(somebody.seen).toHaveLength(2);
+      expect(fakeUser.seen).toHaveLength(2);
       await server.close();
     },
   );
@@ -154,12 +152,12 @@ describe("a form in a call that blocks", () => {
   it.each(["legacy", "v1"] as const)(
     "is taken back when its call is cancelled, and the turn interrupted: %s client",
     async (kind) => {
-      const somebody = new Somebody();
-      const server = await withForms(somebody, ["--toolsets", "query"], kind);
+      const fakeUser = new FakeUser();
+      const server = await withForms(fakeUser, ["--toolsets", "query"], kind);
       const cwd = world.folder();
       const controller = new AbortController();
       let takenBack = false;
-      somebody.does = async (_, signal) => {
+      fakeUser.does = async (_, signal) => {
         const isTakenBack = new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         controller.abort();
         await isTakenBack;
@@ -174,17 +172,17 @@ describe("a form in a call that blocks", () => {
       await expect.poll(() => takenBack).toBe(kind === "legacy");
       expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
       expect(existsSync(join(cwd, "a"))).toBe(false);
-      expect(somebody.seen).toHaveLength(1);
+      expect(fakeUser.seen).toHaveLength(1);
       await server.close();
     },
   );
 
   it("that a client of 2026-07-28 never answers is over in time, and so is its turn", async () => {
-    const somebody = new Somebody();
-    const server = await withForms(somebody, ["--toolsets", "query", "--approvals", "user:1500"]);
+    const fakeUser = new FakeUser();
+    const server = await withForms(fakeUser, ["--toolsets", "query", "--approvals", "user:1500"]);
     let opened = () => undefined as void;
     const isOpen = new Promise<void>((resolve) => (opened = resolve));
-    somebody.does = async () => {
+    fakeUser.does = async () => {
       opened();
       return new Promise(() => undefined);
     };
@@ -200,15 +198,15 @@ describe("a form in a call that blocks", () => {
   });
 
   it("is the last of seven: what is asked then is denied where only the person could answer", async () => {
-    const somebody = new Somebody();
-    somebody.does = filled({ decision: "allow" });
-    const server = await withForms(somebody, ["--toolsets", "query"]);
+    const fakeUser = new FakeUser();
+    fakeUser.does = filled({ decision: "allow" });
+    const server = await withForms(fakeUser, ["--toolsets", "query"]);
     const cwd = world.folder();
     const files = Array.from({ length: 8 }, (_, index) => join(cwd, String(index)));
     const answer = await stream(server, QUERY, { prompt: calling(files.map(writing)), cwd, ...asks(QUERY) });
     expect(answer.data).toMatchObject({ status: "done" });
     isWhole(QUERY, answer);
-    expect(somebody.seen).toHaveLength(7);
+    expect(fakeUser.seen).toHaveLength(7);
     expect(files.map((file) => existsSync(file))).toEqual([...Array.from({ length: 7 }, () => true), false]);
     await server.close();
   });
@@ -231,14 +229,14 @@ describe("what is asked of the webhook", () => {
     const args = ["--notify-url", receiver.url, "--toolsets", toolsets, "--approvals", approvals];
     const http = await world.http({ args, env: WITH_SECRET });
     users.token = http.token;
-    const somebody = new Somebody();
-    const client = await http.connect("modern", http.token, somebody.person);
+    const fakeUser = new FakeUser();
+    const client = await http.connect("modern", http.token, fakeUser.person);
     const cwd = world.folder();
     const file = join(cwd, "a");
     const { data } = await stream(client, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
     expect(data).toMatchObject({ status: "done" });
     expect(existsSync(file)).toBe(true);
-    expect(somebody.seen).toHaveLength(approvals.startsWith("user") ? 1 : 0);
+    expect(fakeUser.seen).toHaveLength(approvals.startsWith("user") ? 1 : 0);
     await client.close();
     await http.close();
     await receiver.close();

@@ -1,34 +1,30 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { namedUsers } from "./named-users.ts";
-import { told } from "./one-turn.ts";
-import { callOnce } from "./outer-claude.ts";
-import { calling, decisions, filled, Somebody, writing } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { told } from "../support/one-turn.ts";
+import { callOnce } from "../support/outer-claude.ts";
+import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 describe("a form", () => {
   it("is of whichever session of a poll asks, and is not shown by a call that does not wait", async () => {
-    const somebody = new Somebody();
-    const server = await world.server({ person: somebody.person });
+    const fakeUser = new FakeUser();
+    const server = await world.server({ person: fakeUser.person });
     const cwd = world.folder();
     const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
     const other = await server.call("claude_code", { prompt: asking, cwd });
-    somebody.does = filled({ decision: "deny", message: "Not there." });
+    fakeUser.does = filled({ decision: "deny", message: "Not there." });
     const sessions = [one, other].map(({ sessionId }) => ({ sessionId }));
     const several = await server.call("claude_code_check", { action: "poll", sessions, waitMs: 40_000 });
     expect(several).toMatchObject({ sessions: [{ status: "running" }, { status: "idle" }] });
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
     const next = await server.call("claude_code_reply", { sessionId: other.sessionId, prompt: asking });
     let status = next.status;
     while (status === "running") {
@@ -36,20 +32,20 @@ describe("a form", () => {
         .status;
     }
     expect(status).toBe("waiting_permission");
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
     await server.call("claude_code_session", { action: "cancel", sessionId: one.sessionId });
     await server.close();
   });
 
   it("shows what is long or hidden for what it is", async () => {
-    const somebody = new Somebody();
-    const server = await world.server({ person: somebody.person });
+    const fakeUser = new FakeUser();
+    const server = await world.server({ person: fakeUser.person });
     const cwd = world.folder();
     const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
     const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
-    somebody.does = filled({ decision: "deny" });
+    fakeUser.does = filled({ decision: "deny" });
     await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
-    const { message } = somebody.seen[0]!;
+    const { message } = fakeUser.seen[0]!;
     for (const hidden of ["\u001b", "\u202e"]) expect(message).not.toContain(hidden);
     expect(message).toContain("\\x1b[2Jhi \\u{202e}");
     // No line of the command begins where ours do.
@@ -78,12 +74,12 @@ describe("a form", () => {
       ["ann", 1],
       ["bob", 0],
     ] as const) {
-      const somebody = new Somebody();
-      const client = await http.connect("modern", users.tokens[name], somebody.person);
+      const fakeUser = new FakeUser();
+      const client = await http.connect("modern", users.tokens[name], fakeUser.person);
       const cwd = world.folder();
       const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
       expect((await client.call("claude_code", start)).status).toBe("waiting_permission");
-      expect(somebody.seen).toHaveLength(forms);
+      expect(fakeUser.seen).toHaveLength(forms);
       await client.close();
     }
   });
@@ -96,9 +92,9 @@ describe.each(["modern", "legacy"] as const)("a %s client that declines each for
     "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",
     options,
     async () => {
-      const somebody = new Somebody();
-      somebody.does = () => ({ action: "decline" });
-      const server = await world.server({ client, person: somebody.person });
+      const fakeUser = new FakeUser();
+      fakeUser.does = () => ({ action: "decline" });
+      const server = await world.server({ client, person: fakeUser.person });
       const cwd = world.folder();
       const files = ["a", "b", "c"].map((name) => join(cwd, name));
       const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
@@ -115,7 +111,7 @@ describe.each(["modern", "legacy"] as const)("a %s client that declines each for
       expect(asked).toMatchObject({ result: { result: "Over." } });
       const reply = { sessionId, prompt: calling([writing(files[2]!)]), waitMs: 40_000 };
       expect(await server.call("claude_code_reply", reply)).toMatchObject({ status: "waiting_permission" });
-      expect(somebody.seen).toHaveLength(1);
+      expect(fakeUser.seen).toHaveLength(1);
       expect(files.map((file) => existsSync(file))).toEqual([true, true, false]);
       expect(decisions(await told(server, sessionId))).toEqual([
         ["allow", "caller"],

@@ -4,33 +4,29 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type ClientKind, type Connection } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { told } from "./one-turn.ts";
-import { calling, decisions, declined, filled, Somebody, writing } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { told } from "../support/one-turn.ts";
+import { calling, decisions, declined, filled, FakeUser, writing } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer | undefined;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
 
 type Way = "stdio" | "http";
 const WAYS = CLIENT_KINDS.flatMap((kind) => (["stdio", "http"] as const).map((way) => [kind, way] as const));
 
-async function connect(kind: ClientKind, way: Way, somebody: Somebody): Promise<Connection> {
-  if (way === "stdio") return world.server({ client: kind, person: somebody.person });
+async function connect(kind: ClientKind, way: Way, fakeUser: FakeUser): Promise<Connection> {
+  if (way === "stdio") return world.server({ client: kind, person: fakeUser.person });
   shared ??= await world.http();
-  return shared.connect(kind, shared.token, somebody.person);
+  return shared.connect(kind, shared.token, fakeUser.person);
 }
 
 describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
-  const somebody = new Somebody();
+  const fakeUser = new FakeUser();
   let client: Connection;
   beforeAll(async () => {
-    client = await connect(kind, way, somebody);
+    client = await connect(kind, way, fakeUser);
   });
   afterAll(async () => client.close());
 
@@ -42,8 +38,8 @@ describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
       { action: "accept", content: { decision: "deny" } },
       { action: "accept", content: { message: "Not there, please." } },
     ] as const;
-    somebody.does = (form, signal) => {
-      const answer = answers[somebody.seen.length - 1];
+    fakeUser.does = (form, signal) => {
+      const answer = answers[fakeUser.seen.length - 1];
       return answer ? { ...answer } : declined(form, signal);
     };
     const prompt = calling(files.map(writing));
@@ -51,9 +47,9 @@ describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over.", isError: false } });
     expect(files.map((file) => existsSync(file))).toEqual([true, false, false]);
     expect(readFileSync(files[0]!, "utf8")).toBe("hello");
-    const fields = somebody.seen.map(({ properties }) => Object.keys(properties));
+    const fields = fakeUser.seen.map(({ properties }) => Object.keys(properties));
     expect(fields).toEqual([["decision"], ["decision"], ["message"], ["decision"]]);
-    const [form, , why] = somebody.seen;
+    const [form, , why] = fakeUser.seen;
     expect(why?.message).toMatch(/^Denied\. Claude Code asked:\nWrite b/);
     for (const part of ["Write a (1 line)", "Risk: ", "hello", "Write it down", cwd]) {
       expect(form?.message).toContain(part);
@@ -74,17 +70,17 @@ describe.each(WAYS)("a person at a %s client over %s", (kind, way) => {
   it("closes the form: that is no answer, and the call hands the request to the caller", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a");
-    somebody.seen.length = 0;
-    somebody.does = () => ({ action: "cancel" });
+    fakeUser.seen.length = 0;
+    fakeUser.does = () => ({ action: "cancel" });
     const { nextCursor, sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
     const asked = await client.news(sessionId, nextCursor);
     expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
     const [{ requestId } = { requestId: "" }] = asked.actions;
     const answer = { action: "respond_permission", sessionId, requestId, decision: "allow", waitMs: 40_000 };
     expect(await client.call("claude_code_check", answer)).toMatchObject({ result: { result: "Over." } });
     expect(decisions(await told(client, sessionId))).toEqual([["allow", "caller"]]);
-    expect(somebody.seen).toHaveLength(1);
+    expect(fakeUser.seen).toHaveLength(1);
   });
 });
 
@@ -100,25 +96,25 @@ const QUESTIONS = [
 ].map(({ labels, ...rest }) => ({ ...rest, options: labels.map((label) => ({ label, description: `${label}!` })) }));
 
 describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
-  const somebody = new Somebody();
+  const fakeUser = new FakeUser();
   let client: Connection;
   beforeAll(async () => {
-    client = await connect(kind, way, somebody);
+    client = await connect(kind, way, fakeUser);
   });
   beforeEach(() => {
-    somebody.seen.length = 0;
+    fakeUser.seen.length = 0;
   });
   afterAll(async () => client.close());
 
   it("allows a tool until the session ends: there is no second form", async () => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
-    somebody.does = filled({ decision: "allow_for_session" });
+    fakeUser.does = filled({ decision: "allow_for_session" });
     const answer = await client.call("claude_code", { prompt: calling(files.map(writing)), cwd, waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle" });
     expect(files.every((file) => existsSync(file))).toBe(true);
-    expect(somebody.seen).toHaveLength(1);
-    expect(somebody.seen[0]?.properties["decision"]?.enumNames?.at(-1)).toBe(
+    expect(fakeUser.seen).toHaveLength(1);
+    expect(fakeUser.seen[0]?.properties["decision"]?.enumNames?.at(-1)).toBe(
       "Allow, and until the session ends also Write",
     );
   });
@@ -130,13 +126,13 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
       { answer1: own, answer2: ["Server", "Client"] },
       { other1: "Neither: write it" },
     ];
-    somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
+    fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
     const prompt = calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]);
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over." } });
-    const fields = somebody.seen.map(({ properties }) => Object.keys(properties));
+    const fields = fakeUser.seen.map(({ properties }) => Object.keys(properties));
     expect(fields).toEqual([["answer1", "answer2"], ["answer1", "answer2"], ["other1"]]);
-    const [first, second, words] = somebody.seen;
+    const [first, second, words] = fakeUser.seen;
     expect(first?.properties["answer1"]?.enum).toEqual(["Fast", "Small", own]);
     expect(first?.properties["answer2"]?.items?.enum).toEqual(["Server", "Client", own]);
     expect(second?.message).toContain("The answer was not complete.");
@@ -155,12 +151,12 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
     const prompt = calling([{ name: "Write", input: { file_path: file, content: plan } }, show, show]);
     const feedback = "The tests are missing.";
     const answers = [{ decision: "keep_planning" }, { feedback }, { decision: "approve" }];
-    somebody.does = () => ({ action: "accept", content: answers[somebody.seen.length - 1]! });
+    fakeUser.does = () => ({ action: "accept", content: answers[fakeUser.seen.length - 1]! });
     const answer = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "Over.", isError: false } });
-    const fields = somebody.seen.map(({ properties }) => properties["decision"]?.enum ?? Object.keys(properties));
+    const fields = fakeUser.seen.map(({ properties }) => properties["decision"]?.enum ?? Object.keys(properties));
     expect(fields).toEqual([["approve", "keep_planning"], ["feedback"], ["approve", "keep_planning"]]);
-    expect(somebody.seen[0]?.message).toContain("2. Change one line.");
+    expect(fakeUser.seen[0]?.message).toContain("2. Change one line.");
     expect(JSON.stringify((await told(client, sessionId)).events)).toContain(feedback);
   });
 
@@ -169,7 +165,7 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
     const file = join(cwd, "a");
     const { sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
     let takenBack = false;
-    somebody.does = async (_, signal) => {
+    fakeUser.does = async (_, signal) => {
       signal.addEventListener("abort", () => (takenBack = true));
       const quick = { action: "poll", sessionId, waitMs: 0 };
       const { actions } = await client.call("claude_code_check", quick);
@@ -189,16 +185,16 @@ describe.each(SOME)("at a %s client over %s a person", (kind, way) => {
   it("is shown at most seven forms by one call, which then returns; the next call shows the rest", async () => {
     const cwd = world.folder();
     const files = Array.from({ length: 9 }, (_, index) => join(cwd, String(index)));
-    somebody.does = filled({ decision: "allow" });
+    fakeUser.does = filled({ decision: "allow" });
     const prompt = calling(files.map(writing));
     const { sessionId } = await client.call("claude_code", { prompt, cwd });
     const poll = { action: "poll", sessionId, waitMs: 40_000, until: "end" };
     const first = await client.call("claude_code_check", poll);
     expect(first).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
-    expect(somebody.seen).toHaveLength(7);
+    expect(fakeUser.seen).toHaveLength(7);
     const second = await client.call("claude_code_check", { ...poll, cursor: first.nextCursor });
     expect(second).toMatchObject({ status: "idle", result: { result: "Over." } });
-    expect(somebody.seen).toHaveLength(9);
+    expect(fakeUser.seen).toHaveLength(9);
     expect(files.every((file) => existsSync(file))).toBe(true);
   });
 });

@@ -1,21 +1,19 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { ErrorCode } from "../../src/domain/error.ts";
-import type { Failure } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Failure } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const write = { name: "Write", input: { file_path: "note.txt", content: "x" } };
 

@@ -1,25 +1,23 @@
 import { mkdirSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { ESCAPES, plant, ROADS, type Place } from "../escapes.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { ESCAPES, plant, ROADS, type Place } from "../support/escapes.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let place: Place;
 let server: Server;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld();
   const root = world.folder();
   place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
   for (const folder of [place.allowed, place.outside]) mkdirSync(folder);
   auditLog = join(world.folder(), "audit.jsonl");
   server = await world.server({ args: ["--allow-dir", place.allowed, "--audit-log", auditLog] });
 });
-afterAll(async () => world.close());
 
 describe.each(ESCAPES)("a caller gets out of --allow-dir by $how", (escape) => {
   it("with no argument that names a folder or a file", async () => {

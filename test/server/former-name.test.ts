@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
-import { letGo } from "../unit/store-files.ts";
-import { startHttp } from "./http-server.ts";
-import { connect, type Server } from "./server.ts";
-import { addSession, id, run, seed } from "./sessions-run.ts";
+import { letGo } from "../support/store/files.ts";
+import { startHttp } from "../support/http-server.ts";
+import { connect, type Server } from "../support/stdio-server.ts";
+import { addSession, id, run, seed } from "../support/sessions-command.ts";
 
 /** What a user of an older version finds after the update: the sessions and the token, under the name of today. */
 

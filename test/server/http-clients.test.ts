@@ -1,18 +1,14 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./connection.ts";
-import { frames, INITIALIZE, post, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS } from "../support/connection.ts";
+import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Clients of either era and their ways: through one server, without being in each other's. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
+const world = useWorld({ agent: "stand-in" });
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 /** Asks before it writes, and says so. */
 const asking = (text: string) =>

@@ -1,21 +1,17 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { ESCAPES, plant, ROADS, type Place } from "../escapes.ts";
-import { hostile } from "./hostile.ts";
-import type { HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { createWorld, type World } from "./world.ts";
+import { ESCAPES, plant, ROADS, type Place } from "../support/escapes.ts";
+import { hostile } from "../support/hostile-settings.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What the sessions of a user by name may use, as the operator has settled it for her, seen from outside. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const USUAL = { scopes: ["read", "run", "approve"] };
 const say = (text: string) => scriptTag([{ text }]);

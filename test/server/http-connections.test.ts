@@ -5,18 +5,14 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { INITIALIZE, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { INITIALIZE, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Connections of strangers, at as many file descriptors as a login on macOS has. */
 
 const FEW_DESCRIPTORS = ["bash", "-c", 'ulimit -n 256; exec "$@"', "bash"];
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const descriptors = ({ pid }: HttpServer): number => readdirSync(`/proc/${String(pid)}/fd`).length;
 

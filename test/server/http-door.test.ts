@@ -3,20 +3,16 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { request, type IncomingMessage } from "node:http";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { INITIALIZE, post, startHttp, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { INITIALIZE, post, startHttp, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Attacks on the door, which pass as tests because they fail as attacks. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
+const world = useWorld({ agent: "stand-in" });
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 /** As curl does it: `fetch` lets nobody choose the Host header. */
 async function raw(

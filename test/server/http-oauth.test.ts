@@ -4,24 +4,22 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { Issuer } from "../unit/http-auth-world.ts";
-import { frames, INITIALIZE, post, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { Issuer } from "../support/http-auth.ts";
+import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Tokens of an authorization server, at the door of the built server. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let issuer: Issuer;
 let server: HttpServer;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   issuer = await Issuer.start();
   auditLog = join(world.folder(), "audit.jsonl");
   server = await world.http({ args: ["--oauth-issuer", issuer.url, "--allow-dir", "/", "--audit-log", auditLog] });
 });
 afterAll(async () => {
-  await world.close();
   await issuer.close();
 });
 

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { createWorld, type World } from "./world.ts";
+import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What is one user's is nothing to another, and to the operator: there is no telling it from what is not there. */
 
@@ -17,14 +17,13 @@ const SAID = "the-tide-is-low";
 /** What is asked stays open for as long as the tests take. */
 const PATIENT = { permissionRequestTimeoutMs: 3_600_000, waitMs: 40_000 };
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let auditLog: string;
 let ada: HttpConnection;
 /** Ada's: one waits for her decision, one is idle, one is closed. */
 let sessions: { id: string; requestId: string }[];
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   auditLog = join(world.folder(), "audit.jsonl");
   const allowed = ["--allow-disk-resume", "--allow-sensitive-session-details", "--toolsets", "all"];
   server = await world.http({ args: [...PRINCIPALS, "--audit-log", auditLog, ...allowed] });
@@ -45,7 +44,6 @@ beforeAll(async () => {
   const { requestId } = action!;
   sessions = [waiting, idle, closed].map(({ sessionId: id }) => ({ id, requestId }));
 });
-afterAll(async () => world.close());
 
 /** What a call needs beside the session that it is about, by tool or by tool and action. */
 const REST: Readonly<Record<string, (requestId: string) => object>> = {

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import fc, { type Arbitrary } from "fast-check";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 
-import { anyCall, type Call, type ListedTool } from "./random/calls.ts";
-import { Cast } from "./random/cast.ts";
-import { faultsOf } from "./random/judge.ts";
-import { Line } from "./random/send.ts";
-import { createWorld, type World } from "./world.ts";
+import { anyCall, type Call, type ListedTool } from "../support/random/calls.ts";
+import { Cast } from "../support/random/cast.ts";
+import { faultsOf } from "../support/random/judge.ts";
+import { Line } from "../support/random/send.ts";
+import { useWorld } from "../support/world.ts";
 
 /**
  * Ten thousand calls made up from the schemas and beside them. What failed is printed with its seed and made as small as
@@ -22,11 +22,7 @@ const ROUND = 2_000;
 const SHRINK_MS = 30_000;
 const KINDS_MOST = 5;
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, tell nothing of others`, async () => {
   const cast = await Cast.start(world);

@@ -2,23 +2,19 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer, ClientKind } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { callOnce, startOuterClaude } from "./outer-claude.ts";
-import { connectTo, type Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer, ClientKind } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { callOnce, startOuterClaude } from "../support/outer-claude.ts";
+import { connectTo, type Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** The demo's whole story over HTTP, through clients that others have written. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
+const world = useWorld();
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 interface Caller {
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;

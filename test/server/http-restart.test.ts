@@ -1,25 +1,21 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 
 import { KINDS } from "../../bench/over-http/clients.mjs";
 import { Counts } from "../../bench/over-http/counts.mjs";
 import { compare, type Stored } from "../../bench/over-http/log.mjs";
 import { Watcher } from "../../bench/over-http/watcher.mjs";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** A server that ends while sessions run and clients wait, and another in its place. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
+const world = useWorld({ agent: "stand-in" });
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 const [SESSIONS, CLIENTS] = [8, 20];
 /** Of these the model goes on while the server waits for them. */

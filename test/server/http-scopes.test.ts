@@ -1,22 +1,20 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpConnection } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { createWorld, type World } from "./world.ts";
+import type { HttpConnection } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What each scope gives, and what its want keeps back, as clients see it. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let store: string;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
+beforeAll(() => {
   store = join(world.folder(), "store.db");
 });
 afterEach(async () => world.closeServers());
-afterAll(async () => world.close());
 
 /** Ada, as a server on the same store has her: each gives her what it likes. */
 async function adaWith(...scopes: string[]): Promise<HttpConnection> {

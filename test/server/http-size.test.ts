@@ -1,23 +1,21 @@
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { once } from "node:events";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { INITIALIZE, post, type HttpServer } from "./http-server.ts";
-import { createWorld, type World } from "./world.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What a caller with scope `read` can send without keeping the server from others. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let session: string;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.http({ args: ["--rate-limit", "150", "--allow-dir", world.folder()] });
   const began = await server.fetch("/mcp", post(INITIALIZE));
   session = began.headers.get("mcp-session-id") ?? "";
   await began.text();
 });
-afterAll(async () => world.close());
 
 /** The most memory that the server has taken so far, bytes. */
 function peak(): number {

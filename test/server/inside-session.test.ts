@@ -1,18 +1,14 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { connectTo, type Server } from "./server.ts";
-import { calling, writing } from "./somebody.ts";
-import { createWorld, SHORT_LIVED, type World } from "./world.ts";
+import { connectTo, type Server } from "../support/stdio-server.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { SHORT_LIVED, useWorld } from "../support/world.ts";
 
 /** What a session can reach of the very servers that run it: by its shell, and by an address in Claude Code's settings. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const main = resolve("dist/cli/main.js");
 

@@ -1,16 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "./world.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 it("a server that an application started, which logs in for its own sessions, uses the user's login", async () => {
   const login = {

@@ -1,16 +1,16 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 
 import type { Script } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import { createMasker } from "../../src/log/mask.ts";
-import type { Answer } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { run } from "./sessions-run.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { run } from "../support/sessions-command.ts";
+import { useWorld } from "../support/world.ts";
 
 const TOKEN = "tok-12345-very-secret";
 const API_KEY = "sk-ant-api03-AbC_d-9xYz";
@@ -21,13 +21,9 @@ const ALL = `token ${TOKEN}, key ${API_KEY}, and\n${PEM}\nthat is all`;
 
 const found = (text: string): string[] => SECRETS.filter((secret) => text.includes(secret));
 
-let world: World;
+const world = useWorld();
 const models: ScriptedModel[] = [];
-beforeAll(async () => {
-  world = await createWorld();
-});
 afterAll(async () => {
-  await world.close();
   await Promise.all(models.map(async (model) => model.close()));
 });
 

@@ -1,18 +1,14 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { signIn } from "./console-client.ts";
-import { createWorld, type World } from "./world.ts";
+import { signIn } from "../support/console-client.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Settings and folders that are not what they seem. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const prompt = scriptTag([{ text: "Done." }]);
 

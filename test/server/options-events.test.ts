@@ -1,21 +1,19 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { play, told } from "./one-turn.ts";
-import type { Answer } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { play, told } from "../support/one-turn.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const ok = [{ text: "ok" }];
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };

@@ -1,20 +1,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf, told } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { play, requestsOf, told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld();
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 const program = (file: string) => ({

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 
-import { connect } from "./server.ts";
+import { connect } from "../support/stdio-server.ts";
 
 let folder: string;
 let files: string[];

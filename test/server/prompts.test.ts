@@ -1,21 +1,20 @@
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Connection } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Prompts lead to what the caller may do, and what completes their arguments is his own. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let root: string;
 let tokens: Readonly<Record<"ada" | "bob" | "eve", string>>;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   root = realpathSync(world.folder());
   for (const folder of ["of-ada/project/part", "of-bob/secret"]) mkdirSync(join(root, folder), { recursive: true });
   symlinkSync(join(root, "of-bob"), join(root, "of-ada/project/link"));
@@ -28,7 +27,6 @@ beforeAll(async () => {
   ({ tokens } = named);
   server = await world.http({ args: named.args });
 });
-afterAll(async () => world.close());
 
 const DELEGATE = { type: "ref/prompt", name: "delegate" } as const;
 const RESUME = { type: "ref/prompt", name: "resume" } as const;

@@ -1,16 +1,16 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { FORMER_PRODUCT } from "../../src/domain/names.ts";
-import { play } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { play } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** The server's own files and Claude Code's configuration, from a session whose folder is the home folder around them. */
 
-let world: World;
+const world = useWorld();
 let server: Server;
 /** The home folder. */
 let home: string;
@@ -22,7 +22,6 @@ function put(file: string, text: string): void {
 }
 
 beforeAll(async () => {
-  world = await createWorld();
   home = realpathSync(dirname(world.configFolder));
   put(at("plain.txt"), "SECRET plain");
   put(at("etc", "config.json"), JSON.stringify({ logLevel: "debug" }));
@@ -48,7 +47,6 @@ beforeAll(async () => {
   args.push("--store", at("sessions.db"), "--principals", JSON.stringify(principals), "--allow-bypass");
   server = await world.server({ args, env: { IS_SANDBOX: "1" } });
 });
-afterAll(async () => world.close());
 
 /** What is closed, as a session may spell it. */
 const CLOSED: (() => string)[] = [

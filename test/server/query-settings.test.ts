@@ -1,18 +1,14 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { requestsOf } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { requestsOf } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const QUERY = "claude_code_query";
 const ok = scriptTag([{ text: "ok" }]);

@@ -1,21 +1,19 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   server = await world.server();
 });
-afterAll(async () => world.close());
 
 const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
 const respond = async (sessionId: string, requestId: string | undefined, args: Record<string, unknown>) =>

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./connection.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 const Json = z.string().transform((text): unknown => JSON.parse(text));
 

@@ -1,25 +1,23 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "./connection.ts";
-import { play, told } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Answer } from "../support/connection.ts";
+import { play, told } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld();
 let server: Server;
 let auditLog: string;
 beforeAll(async () => {
-  world = await createWorld();
   auditLog = join(world.folder(), "audit.jsonl");
   const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
   server = await world.server({
     args: ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny, "--audit-log", auditLog],
   });
 });
-afterAll(async () => world.close());
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });

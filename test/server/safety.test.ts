@@ -1,19 +1,15 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
-import { hostile } from "./hostile.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { hostile } from "../support/hostile-settings.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const main = resolve("dist/cli/main.js");
 

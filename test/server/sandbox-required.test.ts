@@ -2,19 +2,18 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
-import { play } from "./one-turn.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import { play } from "../support/one-turn.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What the real bubblewrap holds back is shown in test/attacks/sandbox.test.ts; here stand-ins take its place. */
 
-let world: World;
+const world = useWorld();
 let server: Server;
 let log: string;
 beforeAll(async () => {
-  world = await createWorld();
   const folder = world.folder();
   log = join(folder, "bwrap.log");
   program(folder, "bwrap", [
@@ -32,7 +31,6 @@ beforeAll(async () => {
     env: { PATH },
   });
 });
-afterAll(async () => world.close());
 
 function program(folder: string, name: string, lines: string[]): void {
   const file = join(folder, name);

@@ -1,20 +1,16 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Answer, type Connection } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { stream } from "./streaming.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS, type Answer, type Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { stream } from "../support/streaming.ts";
+import { useWorld } from "../support/world.ts";
 
 /** One task, asked of each toolset: whichever tool a caller uses, it learns the same of what happened. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const QUESTION = {
   question: "Which colour?",

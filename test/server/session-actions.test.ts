@@ -2,22 +2,20 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 /** Another server on the same store: what is asked of a session reaches its owner. */
 let other: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   [server, other] = await Promise.all([world.server(), world.server()]);
 });
-afterAll(async () => world.close());
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 

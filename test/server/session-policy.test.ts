@@ -1,19 +1,15 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { namedUsers } from "./named-users.ts";
-import { told } from "./one-turn.ts";
-import { calling } from "./somebody.ts";
-import { createWorld, type World } from "./world.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { told } from "../support/one-turn.ts";
+import { calling } from "../support/fake-user.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Two servers with other settings on one store: a session goes on under what it began with, and under what the next one allows. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
-});
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 const deed = (cwd: string, name: string) => ({ name: "Bash", input: { command: `touch ${join(cwd, name)}` } });
 const reads = { name: "Bash", input: { command: "cat never" } };

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Server } from "./server.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let closed: Server;
 let open: Server;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   closed = await world.server();
   open = await world.server({ env: { CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" } });
 });
-afterAll(async () => world.close());
 
 const VARIABLE = "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS";
 

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "./world.ts";
-import { listed, refused, run } from "./sessions-run.ts";
+import { useWorld } from "../support/world.ts";
+import { listed, refused, run } from "../support/sessions-command.ts";
 
 let root: string;
 beforeAll(() => {
@@ -16,13 +16,11 @@ beforeAll(() => {
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 describe("sessions of a real server", () => {
-  let world: World;
+  const world = useWorld({ agent: "stand-in" });
   let store: string[];
-  beforeAll(async () => {
-    world = await createWorld({ agent: "stand-in" });
+  beforeAll(() => {
     store = ["--store", join(root, "real.db")];
   });
-  afterAll(async () => world.close());
 
   it("are seen and kept from deletion while it runs; told, exported and deleted when it is gone", async () => {
     const server = await world.server({ args: store });

@@ -6,17 +6,15 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "./sessions-run.ts";
-import { createWorld, type World } from "./world.ts";
+import { addSession, HOUR, id, NOW, prompt, refused, run, seed } from "../support/sessions-command.ts";
+import { useWorld } from "../support/world.ts";
 
 let root: string;
-let world: World;
-beforeAll(async () => {
+const world = useWorld({ agent: "stand-in" });
+beforeAll(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-stats-")));
-  world = await createWorld({ agent: "stand-in" });
 });
-afterAll(async () => {
-  await world.close();
+afterAll(() => {
   rmSync(root, { recursive: true, force: true });
 });
 

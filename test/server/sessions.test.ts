@@ -7,7 +7,19 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { initialState } from "../../src/domain/session.ts";
-import { addSession, HOUR, id, listed, NOW, prompt, refused, run, said, seed, turn } from "./sessions-run.ts";
+import {
+  addSession,
+  HOUR,
+  id,
+  listed,
+  NOW,
+  prompt,
+  refused,
+  run,
+  said,
+  seed,
+  turn,
+} from "../support/sessions-command.ts";
 
 let root: string;
 beforeAll(() => {

@@ -1,16 +1,12 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { play, told } from "./one-turn.ts";
-import { createWorld, type World } from "./world.ts";
+import { describe, expect, it } from "vitest";
+import { play, told } from "../support/one-turn.ts";
+import { useWorld } from "../support/world.ts";
 
 /** In acceptEdits Claude Code carries out some shell commands as edits: what they write is judged as a file tool's is. */
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 describe("acceptEdits of `permissionMode` in `claude_code`", () => {
   it("asks for a shell command that would write a file that runs commands", async () => {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import { comparable, unordered } from "../stand-in/comparable.ts";
 import { SCENARIOS, UNORDERED } from "../stand-in/scenarios.ts";
 import { Stage } from "../stand-in/stage.ts";
-import type { Server } from "./server.ts";
-import { createWorld, STAND_IN, type World } from "./world.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { createWorld, STAND_IN, type World } from "../support/world.ts";
 
 /** What many tests take for Claude Code does as Claude Code does: the same scenarios leave the same log. */
 

@@ -1,17 +1,13 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
-import { createWorld, type World } from "./world.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const Frame = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.number().optional(), result: z.unknown().optional() });
 

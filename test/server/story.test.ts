@@ -1,17 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "./connection.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS } from "../support/connection.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await createWorld();
-});
-afterAll(async () => world.close());
+const world = useWorld();
 
 const write = (file: string) => [
   { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },

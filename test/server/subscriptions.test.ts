@@ -1,25 +1,23 @@
 import { Client } from "@modelcontextprotocol/client";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type ClientKind, type Connection } from "./connection.ts";
-import type { HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { createWorld, type World } from "./world.ts";
+import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { useWorld } from "../support/world.ts";
 
 /** Whoever follows a session hears that it has changed, whichever server runs it; whoever it is not of hears nothing. */
 
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   http = await world.http({ args: PRINCIPALS });
 });
-afterAll(async () => world.close());
 
 interface Updates {
   /** The URIs, in order. */

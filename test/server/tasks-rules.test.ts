@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { calling, writing } from "./somebody.ts";
-import { DECLARED, overHttp, type Task, type TaskClient } from "./tasks-client.ts";
-import { createWorld, type World } from "./world.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { DECLARED, overHttp, type Task, type TaskClient } from "../support/tasks-client.ts";
+import { useWorld } from "../support/world.ts";
 
 /** To whom a task is told, what can be done with it by whom, and what becomes of it where it is not run or not ended. */
 
@@ -20,19 +20,17 @@ const { args: PRINCIPALS, tokens } = namedUsers({
   joe: { scopes: ["read"] },
 });
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let store: string;
 let auditLog: string;
 let ada: TaskClient;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   store = join(world.folder(), "store.db");
   auditLog = join(world.folder(), "audit.jsonl");
   server = await start();
   ada = overHttp(server, tokens.ada);
 });
-afterAll(async () => world.close());
 
 const start = async (...args: string[]) =>
   world.http({ args: [...PRINCIPALS, "--store", store, "--audit-log", auditLog, ...args] });

@@ -1,23 +1,21 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpServer } from "./http-server.ts";
-import { calling, writing } from "./somebody.ts";
-import { overHttp, overStdio, type TaskClient } from "./tasks-client.ts";
-import { createWorld, type World } from "./world.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import { overHttp, overStdio, type TaskClient } from "../support/tasks-client.ts";
+import { useWorld } from "../support/world.ts";
 
 /** What is begun as a task: followed, answered and cancelled by the Tasks extension alone. */
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
 beforeAll(async () => {
-  world = await createWorld({ agent: "stand-in" });
   shared = await world.http();
 });
-afterAll(async () => world.close());
 
 const WAYS = {
   http: () => Promise.resolve(overHttp(shared)),

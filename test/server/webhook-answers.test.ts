@@ -1,20 +1,18 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Connection } from "./connection.ts";
-import { post, type HttpServer } from "./http-server.ts";
-import { namedUsers } from "./named-users.ts";
-import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Connection } from "../support/connection.ts";
+import { post, type HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
+import { useWorld } from "../support/world.ts";
 
 const LADDER = "webhook,caller";
 
-let world: World;
+const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
-beforeAll(async () => void (world = await createWorld({ agent: "stand-in" })));
 afterEach(async () => receiver.close());
-afterAll(async () => world.close());
 
 interface Telling {
   readonly http: HttpServer;

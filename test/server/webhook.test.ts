@@ -1,15 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpServer } from "./http-server.ts";
-import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "./receiver.ts";
-import { createWorld, type World } from "./world.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { of, SECRET, startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
+import { useWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => void (world = await createWorld({ agent: "stand-in" })));
-afterAll(async () => world.close());
+const world = useWorld({ agent: "stand-in" });
 
 let receiver: ReceiverServer;
 afterEach(async () => receiver.close());

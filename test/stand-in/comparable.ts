@@ -1,4 +1,4 @@
-import type { Answer } from "../server/connection.ts";
+import type { Answer } from "../support/connection.ts";
 
 /** A log without what differs from one run to the next, and without what Claude Code tells and nothing here reads. */
 

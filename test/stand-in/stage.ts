@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { Answer } from "../server/connection.ts";
-import type { Server } from "../server/server.ts";
-import type { World } from "../server/world.ts";
+import type { Answer } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import type { World } from "../support/world.ts";
 
 export type Script = Parameters<typeof scriptTag>[0];
 

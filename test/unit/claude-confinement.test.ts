@@ -22,8 +22,8 @@ import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 import { withinPlaces } from "../../src/engine/verbs/decision.ts";
-import { ESCAPES, plant, type Place } from "../escapes.ts";
-import { runtimeFor } from "./claude-confined.ts";
+import { ESCAPES, plant, type Place } from "../support/escapes.ts";
+import { runtimeFor } from "../support/confined-runtime.ts";
 
 let root = "";
 let place: Place;

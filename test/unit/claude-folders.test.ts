@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { runtimeFor } from "./claude-confined.ts";
+import { runtimeFor } from "../support/confined-runtime.ts";
 import { emptyProject, isTrusted, whatWouldRun } from "../../src/claude/folder/trust.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";

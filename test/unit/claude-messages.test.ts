@@ -2,7 +2,7 @@ import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { MessageReader } from "../../src/claude/messages.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { Walk } from "./step-walk.ts";
+import { Walk } from "../support/step/walk.ts";
 
 /** Messages as Claude Code sends them, cut to what matters. The set is open: no type of the SDK holds all of them. */
 type Loose = Readonly<Record<string, unknown>>;

@@ -5,7 +5,7 @@ import { Tally } from "../../src/cli/sessions/stats/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { claimed, prompt, session, T0, TTL, write } from "./store-world.ts";
+import { claimed, prompt, session, T0, TTL, write } from "../support/store/stores.ts";
 
 const queued = (promptId: string, via?: string): SessionEvent => ({
   type: "prompt.queued",

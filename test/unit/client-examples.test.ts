@@ -6,7 +6,7 @@ import { z } from "zod";
 import { loadConfig } from "../../src/config/load.ts";
 import { JsonObject } from "../../src/domain/json.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
 /** What people copy into their clients is read as the client and as our server would read it. */
 const ROOT = join(import.meta.dirname, "..", "..");

@@ -5,8 +5,8 @@ import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/stats/remembered.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { StoreFile } from "./store-files.ts";
-import { claimed, session, TTL, write } from "./store-world.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { claimed, session, TTL, write } from "../support/store/stores.ts";
 
 const started: SessionEvent = { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } };
 const asked: SessionEvent = {

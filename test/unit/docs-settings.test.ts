@@ -12,7 +12,7 @@ import { SETTINGS } from "../../src/config/schema.ts";
 import { readPackage } from "../../src/config/version.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";
 import { defaultStorePath } from "../../src/store/open.ts";
-import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../documents.ts";
+import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../support/documents.ts";
 
 /** What documents tell people to write into a file, a variable or a shell is read by what reads it from them. */
 

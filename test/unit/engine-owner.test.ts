@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { initialState, statusOf } from "../../src/domain/session.ts";
 import type { WaitRequest } from "../../src/engine/api.ts";
-import { walkTo } from "./step-cases.ts";
+import { walkTo } from "../support/step/cases.ts";
 import {
   type Between,
   errorsOf,
@@ -13,8 +13,8 @@ import {
   type TestNode,
   twoNodes,
   type World,
-} from "./step-two-nodes.ts";
-import { T0 } from "./step-walk.ts";
+} from "../support/step/two-nodes.ts";
+import { T0 } from "../support/step/walk.ts";
 
 const LEASE_MS = 30_000;
 const never = new AbortController().signal;

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, Door, Issuer, knock, PUBLIC_URL, refused, send } from "./http-auth-world.ts";
+import { AUDIENCE, Door, Issuer, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
 
 let door: Door;
 let issuer: Issuer;

@@ -3,7 +3,7 @@ import * as jose from "jose";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { AuthSettings } from "../../src/http/auth/authenticator.ts";
 import { digestOf, newToken } from "../../src/http/auth/secret.ts";
-import { AUDIENCE, Door, Issuer, PUBLIC_URL, send } from "./http-auth-world.ts";
+import { AUDIENCE, Door, Issuer, PUBLIC_URL, send } from "../support/http-auth.ts";
 
 let door: Door;
 let issuer: Issuer;

@@ -6,7 +6,7 @@ import { createMetrics, type Metrics } from "../../src/http/metrics.ts";
 import type { Watched } from "../../src/http/metrics/moment.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { observed } from "../../src/store/observed.ts";
-import { claimed, failed, notice, session, T0, TTL } from "./store-world.ts";
+import { claimed, failed, notice, session, T0, TTL } from "../support/store/stores.ts";
 
 interface Family {
   type: string;

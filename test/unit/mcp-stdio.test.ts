@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Wire } from "./mcp-wire.ts";
+import { Wire } from "../support/mcp-wire.ts";
 
 const initialize = {
   jsonrpc: "2.0",
@@ -181,7 +181,7 @@ describe("what a client can take", () => {
     ["tasks", { extensions: { "io.modelcontextprotocol/tasks": {} } }, { elicitation: false, tasks: true }],
   ])("reaches the tool: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
-    const [first] = [...new Set((await import("./tools-run.ts")).tools.values())];
+    const [first] = [...new Set((await import("../support/tools/run.ts")).tools.values())];
     const probe = {
       ...first!,
       name: "probe",

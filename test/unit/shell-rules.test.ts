@@ -5,7 +5,7 @@ import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts
 import type { Ask } from "../../src/domain/permission.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
 import { judgeCommand } from "../../src/security/shell/rules.ts";
-import { SPELLINGS } from "../bash-spellings.ts";
+import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
 
 /** What a model writes every day, none of which is to be asked about because there is a rule for `touch`. */
 const EVERYDAY: readonly string[] = [

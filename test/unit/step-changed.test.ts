@@ -5,7 +5,7 @@ import type { AnsweredBy, Ask } from "../../src/domain/permission.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { Policy } from "../../src/engine/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
-import { askOf, commandInput, POLICY, Walk } from "./step-walk.ts";
+import { askOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
 
 /** An answer that lets something else run than was asked: whoever gives it, all that judges a request judges that too. */
 

@@ -4,7 +4,7 @@ import { ladderOf } from "../../src/config/approvals/ladder.ts";
 import type { Ask } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { askOf, SECOND, T0, Walk } from "./step-walk.ts";
+import { askOf, SECOND, T0, Walk } from "../support/step/walk.ts";
 
 /** Who has a request, how long, and who may answer it. */
 

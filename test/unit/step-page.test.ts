@@ -4,8 +4,8 @@ import { SessionStatus } from "../../src/domain/session.ts";
 import { TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/tools/present/result.ts";
-import { inputFor, STATE_NAMES, walkTo } from "./step-cases.ts";
-import { ABORTED, API_ERROR, askOf, resultSignal, SECOND, tellStep, Walk } from "./step-walk.ts";
+import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
+import { ABORTED, API_ERROR, askOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
 
 /** docs/states.md says what is so: each of its tables is compared with what step and statusOf do. */
 

@@ -15,7 +15,7 @@ import {
   resultSignal,
   SHELL_TASK,
   Walk,
-} from "./step-walk.ts";
+} from "../support/step/walk.ts";
 
 /** What may happen next, before it is known in which state: `pick` chooses among what the state offers. */
 interface Happening {

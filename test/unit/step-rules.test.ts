@@ -4,7 +4,7 @@ import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts
 import { handedOver } from "../../src/claude/rules.ts";
 import type { Ask } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/policy.ts";
-import { askOf, POLICY, Walk } from "./step-walk.ts";
+import { askOf, POLICY, Walk } from "../support/step/walk.ts";
 
 function rule(text: string, behavior: RuleBehavior) {
   const parsed = parseRule(text, behavior);

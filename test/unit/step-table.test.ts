@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { statusOf } from "../../src/domain/session.ts";
 import { type Input, step } from "../../src/engine/step.ts";
-import { inputFor, inputsFor, STATE_NAMES, walkTo } from "./step-cases.ts";
-import { aged, deepFreeze, faultsOf } from "./step-invariants.ts";
-import { TABLE } from "./step-rows.ts";
-import { tellStep } from "./step-walk.ts";
+import { inputFor, inputsFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
+import { aged, deepFreeze, faultsOf } from "../support/step/invariants.ts";
+import { TABLE } from "../support/step/rows.ts";
+import { tellStep } from "../support/step/walk.ts";
 
 const ROWS = STATE_NAMES.flatMap((state) => (TABLE[state] ?? []).map((row) => [state, ...row] as const));
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, API_ERROR, askOf, resultSignal, SHELL_TASK, T0, Walk } from "./step-walk.ts";
+import { ABORTED, AGENT_TASK, API_ERROR, askOf, resultSignal, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };

@@ -16,8 +16,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { settledFolder } from "../../src/store/former-folder.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { letGo, StoreFile } from "./store-files.ts";
-import { session } from "./store-world.ts";
+import { letGo, StoreFile } from "../support/store/files.ts";
+import { session } from "../support/store/stores.ts";
 
 /** The state folder of an older version is moved once, and nobody's sessions are lost or split by it. */
 

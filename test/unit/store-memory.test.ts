@@ -1,5 +1,5 @@
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { storeSuite } from "./store-suite.ts";
+import { storeSuite } from "../support/store/suite.ts";
 
 storeSuite("memory", () => {
   let now = 1_000_000;

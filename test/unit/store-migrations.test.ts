@@ -5,8 +5,8 @@ import { z } from "zod";
 import { Connection } from "../../src/store/sqlite/connect/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect/migrations.ts";
-import { StoreFile } from "./store-files.ts";
-import { claimed, notice, session, TTL, write } from "./store-world.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { claimed, notice, session, TTL, write } from "../support/store/stores.ts";
 
 /** What a later version may do: it only adds. */
 const LATER = [

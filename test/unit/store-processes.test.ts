@@ -5,9 +5,9 @@ import { z } from "zod";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { Connection } from "../../src/store/sqlite/connect/connection.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
-import { StoreFile } from "./store-files.ts";
-import { Compiled, type Role, type StoreProcess } from "./store-processes.ts";
-import { command, done, LONG, never, numbers, session, take, TTL } from "./store-world.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { Compiled, type Role, type StoreProcess } from "../support/store/processes.ts";
+import { command, done, LONG, never, numbers, session, take, TTL } from "../support/store/stores.ts";
 
 /** Several processes on one file, and what is left when one of them is killed. */
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {

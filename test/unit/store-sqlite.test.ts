@@ -7,9 +7,9 @@ import type { SessionBackend } from "../../src/engine/ports.ts";
 import { defaultStorePath, openStore } from "../../src/store/open.ts";
 import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { urgencyOf } from "../../src/store/sqlite/events.ts";
-import { StoreFile } from "./store-files.ts";
-import { storeSuite } from "./store-suite.ts";
-import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "./store-world.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { storeSuite } from "../support/store/suite.ts";
+import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../support/store/stores.ts";
 
 /** A grouped write waits no longer, ms: the writer's GROUP_MS. */
 const LONGEST_GROUP_MS = 50;

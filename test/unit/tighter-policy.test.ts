@@ -7,7 +7,7 @@ import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts
 import { limitsUnder } from "../../src/engine/operator.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
 import { tighterPolicy } from "../../src/security/tighter-policy.ts";
-import { askOf } from "./step-walk.ts";
+import { askOf } from "../support/step/walk.ts";
 
 /** What two servers allow, as one policy: it is never looser than either of them. */
 

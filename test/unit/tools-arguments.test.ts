@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
-import { runTool } from "./tools-run.ts";
+import { callOf, depsOf, FakeEngine, TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
+import { runTool } from "../support/tools/run.ts";
 
 const tools = new Map(toolsOf(["agent"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
 

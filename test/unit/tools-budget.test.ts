@@ -4,7 +4,7 @@ import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check
 import { readRequest } from "../../src/tools/check/request.ts";
 import type { EventType, ResponseMode, ShownEvent } from "../../src/tools/present/event.ts";
 import { cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
-import { NOW } from "./tools-fake-session.ts";
+import { NOW } from "../support/tools/fake-session.ts";
 
 const { include } = readRequest({}, { maxWaitMs: 0 }).form;
 const timestamp = new Date(NOW).toISOString();

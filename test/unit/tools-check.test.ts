@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { ToolCall } from "../../src/tools/define.ts";
-import { callOf, FakeEngine } from "./tools-fake-engine.ts";
-import { NOW } from "./tools-fake-session.ts";
-import { answerOf, check } from "./tools-run.ts";
+import { callOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { NOW } from "../support/tools/fake-session.ts";
+import { answerOf, check } from "../support/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
   it("tells what happened since the cursor, without what nobody needs", async () => {

@@ -5,7 +5,7 @@ import type { Tool } from "../../src/tools/define.ts";
 import { instructionsFor } from "../../src/tools/instructions.ts";
 import type { ToolName } from "../../src/tools/listed.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
 /**
  * What clients are shown of every tool is a committed file: a change is seen in review. `UPDATE_TOOLSNAPS=1` writes

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { call, outcome, running } from "./tools-log.ts";
-import { check } from "./tools-run.ts";
+import { call, outcome, running } from "../support/tools/log.ts";
+import { check } from "../support/tools/run.ts";
 
 interface Part {
   tool?: string;

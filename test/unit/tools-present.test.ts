@@ -5,7 +5,7 @@ import { headline, presentEvent, type ShownEvent } from "../../src/tools/present
 import { presentMessage } from "../../src/tools/present/message.ts";
 import { presentResult } from "../../src/tools/present/result.ts";
 import { summaryOf } from "../../src/tools/present/summary.ts";
-import { ENDED, NOW } from "./tools-fake-session.ts";
+import { ENDED, NOW } from "../support/tools/fake-session.ts";
 
 describe("a summary is one line that a person understands", () => {
   it.each<[string, JsonObject, string]>([

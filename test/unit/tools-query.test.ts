@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { Wire } from "./mcp-wire.ts";
-import { tools } from "./tools-run.ts";
+import { Wire } from "../support/mcp-wire.ts";
+import { tools } from "../support/tools/run.ts";
 
 const MESSAGES = 2_000;
 /** What the two buffers of a stream may hold, and one message more. Bytes. */

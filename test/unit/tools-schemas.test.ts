@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { toolsOf } from "../../src/tools/toolsets.ts";
-import { TOOLSET_SETTINGS } from "./tools-fake-engine.ts";
+import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
 /** What is listed of every tool, held against what clients and their models are known to refuse. */
 

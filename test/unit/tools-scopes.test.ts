@@ -7,8 +7,8 @@ import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
 import { LIBRARY } from "../../src/tools/resources/library.ts";
 import { mayUse, scopeOf } from "../../src/tools/scope.ts";
-import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
-import { tools, runTool } from "./tools-run.ts";
+import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { tools, runTool } from "../support/tools/run.ts";
 
 /** Every tool and action there is, with what a caller needs for it: a new one is missing here until somebody decides. */
 const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {

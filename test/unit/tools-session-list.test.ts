@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { FakeEngine } from "./tools-fake-engine.ts";
-import { NOW } from "./tools-fake-session.ts";
-import { listed, run, runOpen } from "./tools-run.ts";
+import { FakeEngine } from "../support/tools/fake-engine.ts";
+import { NOW } from "../support/tools/fake-session.ts";
+import { listed, run, runOpen } from "../support/tools/run.ts";
 
 describe("claude_code_session list", () => {
   it.each([

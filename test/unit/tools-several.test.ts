@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { jsonBytes } from "../../src/tools/present/size.ts";
-import { FakeEngine } from "./tools-fake-engine.ts";
-import type { FakeSession } from "./tools-fake-session.ts";
-import { answerOf, run } from "./tools-run.ts";
+import { FakeEngine } from "../support/tools/fake-engine.ts";
+import type { FakeSession } from "../support/tools/fake-session.ts";
+import { answerOf, run } from "../support/tools/run.ts";
 
 interface Part {
   sessionId: string;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
-import { answerOf, run, tools, runTool } from "./tools-run.ts";
+import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import { answerOf, run, tools, runTool } from "../support/tools/run.ts";
 
 describe("claude_code", () => {
   it("returns at once with the id and where to read on", async () => {

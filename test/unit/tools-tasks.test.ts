@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { runTaskMethod } from "../../src/tools/tasks/methods.ts";
 import { readTaskId, writeTaskId } from "../../src/tools/tasks/task-id.ts";
-import { callOf, depsOf, FakeEngine } from "./tools-fake-engine.ts";
-import type { FakeSession } from "./tools-fake-session.ts";
+import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
+import type { FakeSession } from "../support/tools/fake-session.ts";
 
 /** What came of a prompt, read off a log in which much else has happened. */
 

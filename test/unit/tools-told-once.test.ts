@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { call, outcome, running } from "./tools-log.ts";
-import { check } from "./tools-run.ts";
+import { call, outcome, running } from "../support/tools/log.ts";
+import { check } from "../support/tools/run.ts";
 
 describe("in mode minimal", () => {
   it("tells the outcome of a call that was asked for with the call, and of the one just decided without its input", async () => {

@@ -117,7 +117,7 @@ export class NoAnswerError extends Error {
 
 /**
  * Where sessions live: rows, logs, leases and an inbox per session. One instance is one node. All engines pass the
- * suite in test/unit/store-suite.ts; reasons in docs/decisions.md.
+ * suite in test/support/store/suite.ts; reasons in docs/decisions.md.
  */
 export interface SessionBackend {
   readonly nodeId: string;

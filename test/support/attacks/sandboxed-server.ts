@@ -1,0 +1,68 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+
+import { expect } from "vitest";
+
+import { scriptTag } from "../../../src/demo/model/script.ts";
+import type { Answer } from "../connection.ts";
+import { told } from "../one-turn.ts";
+import type { Server } from "../stdio-server.ts";
+import { createWorld, type World } from "../world.ts";
+
+/** A server with --sandbox required and the real bubblewrap, and what its sessions try with nobody asked. */
+export interface Fenced {
+  readonly world: World;
+  readonly server: Server;
+  /** Outside every session's folders: nothing may be made there. */
+  readonly outside: string;
+  /** Trusted by the operator. */
+  readonly project: string;
+  /** In PATH, and inside `project`. */
+  readonly programs: string;
+}
+
+export const SECRET = "the-secret-that-nobody-reads";
+
+export const bypass = { permissionMode: "bypassPermissions" };
+
+interface Call {
+  name: string;
+  input: Record<string, unknown>;
+}
+
+export const bash = (command: string, more: object = {}): Call => ({ name: "Bash", input: { command, ...more } });
+export const write = (path: string): Call => ({ name: "Write", input: { file_path: path, content: "x" } });
+
+export async function createFenced(): Promise<Fenced> {
+  const world = await createWorld();
+  const outside = world.folder();
+  const project = world.folder();
+  const programs = join(project, "bin");
+  mkdirSync(programs);
+  writeFileSync(join(outside, "secret"), SECRET);
+  const rules = ["Read(**/.env)", `Read(/${outside}/secret)`].join(",");
+  const server = await world.server({
+    args: ["--sandbox", "required", "--allow-bypass", "--spares", "1", "--deny-rules", rules, "--trust-dir", project],
+    env: { IS_SANDBOX: "1", PATH: [programs, process.env["PATH"]].join(delimiter) },
+  });
+  return { world, server, outside, project, programs };
+}
+
+/** Plays all calls in one turn, and tells what came of it. */
+export async function tries(server: Server, tools: Call[], options: object): Promise<Answer> {
+  const prompt = scriptTag([{ tools }, { text: "tried" }]);
+  // Beside other tests it may take its time to come up.
+  const patient = { sessionInitTimeoutMs: 60_000 };
+  const { sessionId } = await server.call("claude_code", { prompt, ...bypass, ...patient, ...options });
+  let status: string | undefined;
+  // A hundred commands take longer than one call may wait.
+  do ({ status } = await server.end(sessionId));
+  while (status === "running");
+  const done = await told(server, sessionId);
+  expect(done).toMatchObject({ actions: [], result: { result: "tried" } });
+  return done;
+}
+
+export function outputs({ events }: Answer): string {
+  return events.map(({ data: { output } }) => (typeof output === "string" ? output : "")).join("\n");
+}

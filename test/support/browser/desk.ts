@@ -1,0 +1,87 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { chromium, type Browser } from "playwright-core";
+import { expect, inject, type TestContext } from "vitest";
+
+import type { SessionBackend } from "../../../src/engine/ports.ts";
+import type { HttpServer } from "../http-server.ts";
+import { signIn, type Signed } from "../console-client.ts";
+import { seed } from "../sessions-command.ts";
+import { createWorld, type World } from "../world.ts";
+import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
+
+/** Where a person sits in these tests: a world with the built server over HTTP, and a Chromium in front of it. */
+export interface Desk {
+  readonly world: World;
+  readonly browser: Browser;
+  /** The server of now. */
+  readonly http: HttpServer;
+  /** The API as the operator asks it, without a browser. */
+  readonly api: Signed;
+  /** A window of a browser that nobody else uses, signed in unless `token` is "". */
+  open(options?: WindowOptions): Promise<OpenWindow>;
+  /** Starts the server anew, at the same port and on the same store; resolves when it is there. */
+  comeBack(): Promise<void>;
+  /** Closes all windows; throws what went wrong in them. A test that has failed leaves pictures behind. */
+  clear(test: TestContext): Promise<void>;
+  close(): Promise<void>;
+}
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The path of the browser: scripts/install-chromium.mjs. */
+    chromium: string;
+  }
+}
+
+interface DeskOptions {
+  readonly args?: string[];
+  /** What is in the store before there is a server. */
+  readonly seeded?: (node: SessionBackend) => Promise<void>;
+}
+
+/** With the approvals that a server over HTTP has unless told otherwise. */
+export async function openDesk({ args = [], seeded }: DeskOptions = {}): Promise<Desk> {
+  mkdirSync(PICTURES, { recursive: true });
+  const world = await createWorld();
+  const store = join(world.folder(), "store.db");
+  if (seeded) await seed(store, seeded);
+  const start = async (address: string) =>
+    world.http({ args: ["--store", store, "--caller-approves", "edits", ...args, "--http", address] });
+  let http = await start("127.0.0.1:0");
+  let api = await signIn(http, http.token);
+  const browser = await chromium.launch({ executablePath: inject("chromium") });
+  const windows: OpenWindow[] = [];
+  return {
+    world,
+    browser,
+    get http() {
+      return http;
+    },
+    get api() {
+      return api;
+    },
+    async open(options = {}) {
+      const window = await openWindow(browser, http, options);
+      windows.push(window);
+      return window;
+    },
+    async comeBack() {
+      http = await start(new URL(http.origin).host);
+      api = await signIn(http, http.token);
+    },
+    async clear({ task }) {
+      const all = windows.splice(0);
+      if (task.result?.state === "fail") {
+        const name = `failed ${task.name}`.replaceAll(/[^a-z\d]+/gi, "-").slice(0, 60);
+        await Promise.all(all.map(async (each, at) => each.shot(`${name}-${String(at)}`).catch(() => undefined)));
+      }
+      await Promise.all(all.map(async ({ context }) => context.close()));
+      expect(all.flatMap(({ troubles }) => troubles)).toEqual([]);
+    },
+    async close() {
+      await browser.close();
+      await world.close();
+    },
+  };
+}

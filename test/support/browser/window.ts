@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import axe from "axe-core";
+import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page } from "playwright-core";
+
+import type { HttpServer } from "../http-server.ts";
+
+/** Pictures for people; git ignores them. */
+export const PICTURES = "test-output/console";
+
+/** A window of the console, as a person has it, and all that goes wrong in it. */
+export interface OpenWindow {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Errors of the page, of its console and of its policy, requests to others, dialogs: none is expected. */
+  readonly troubles: readonly string[];
+  /** From now on the server may refuse, or be gone: what the browser itself says of that is no trouble. */
+  allowFailures(of: RegExp): void;
+  /** Goes to a view by its address. */
+  go(hash: string): Promise<void>;
+  /** What axe finds wrong in what is shown now. */
+  violations(): Promise<string[]>;
+  /** How far the document is wider than the window, px. */
+  overhang(): Promise<number>;
+  /** Of all of the page, or of what is in view of it. */
+  shot(name: string, isWhole?: boolean): Promise<void>;
+}
+
+export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
+  /** Of whoever looks; "" stays outside. */
+  readonly token?: string;
+  /** Behind #. */
+  readonly hash?: string;
+}
+
+export const DESKTOP = { width: 1280, height: 900 };
+export const PHONE = { width: 360, height: 740 };
+
+export async function openWindow(
+  browser: Browser,
+  http: HttpServer,
+  { hash = "", token = http.token, ...options }: WindowOptions,
+): Promise<OpenWindow> {
+  const context = await browser.newContext({
+    viewport: DESKTOP,
+    colorScheme: "light",
+    reducedMotion: "reduce",
+    locale: "en-GB",
+    timezoneId: "Europe/Berlin",
+    ...options,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const allowed: RegExp[] = [UNKNOWN_YET];
+  const troubles = watch(page, http.origin, allowed);
+  await page.addInitScript(TELL_OF_VIOLATIONS);
+  await page.goto(`${http.origin}/console/`);
+  if (token !== "") {
+    await page.getByLabel("Access token").fill(token);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("navigation").waitFor();
+  }
+  const window: OpenWindow = {
+    page,
+    context,
+    troubles,
+    allowFailures: (of) => void allowed.push(of),
+    go: async (to) => {
+      await page.evaluate(`location.hash = ${JSON.stringify(to)}`);
+    },
+    async violations() {
+      await page.evaluate(axe.source);
+      const found = await page.evaluate<Violation[]>(RUN_AXE);
+      return found.flatMap(({ id, nodes }) => nodes.map(({ target, why }) => `${id}: ${target.join(" ")} ${why}`));
+    },
+    overhang: async () =>
+      page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
+    async shot(name, isWhole = true) {
+      await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: isWhole });
+    },
+  };
+  if (hash !== "") await window.go(hash);
+  return window;
+}
+
+/** Of a page that asks who looks at it before anybody has signed in. */
+const UNKNOWN_YET = /status of 401 .*\/console\/api\/me$/;
+
+function watch(page: Page, origin: string, allowed: readonly RegExp[]): string[] {
+  const troubles: string[] = [];
+  const note = (trouble: string) => {
+    if (!troubles.includes(trouble) && !allowed.some((pattern) => pattern.test(trouble))) troubles.push(trouble);
+  };
+  page.on("pageerror", (error) => note(`error: ${error.stack ?? error.message}`));
+  page.on("console", (message: ConsoleMessage) => {
+    if (["error", "warning"].includes(message.type())) note(`console: ${message.text()} ${message.location().url}`);
+  });
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${origin}/`)) note(`request to ${request.url()}`);
+  });
+  page.on("dialog", (dialog) => {
+    note(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("popup", (popup) => note(`popup: ${popup.url()}`));
+  page.on("download", (download) => note(`download: ${download.url()}`));
+  return troubles;
+}
+
+/** The browser names most of them in its console by itself. */
+const TELL_OF_VIOLATIONS = `document.addEventListener("securitypolicyviolation", (event) =>
+  console.error("policy: " + event.violatedDirective + " " + event.blockedURI + " " + event.sample));`;
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly target: readonly string[]; readonly why: string }[];
+}
+
+const RUN_AXE = `axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => ({
+    id,
+    nodes: nodes.map(({ failureSummary, target }) => ({ target, why: failureSummary.replaceAll("\\n", " ") })),
+  })))`;

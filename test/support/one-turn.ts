@@ -1,0 +1,24 @@
+import type { RequestRecord } from "../../src/demo/model/server.ts";
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer } from "./connection.ts";
+import type { Server } from "./stdio-server.ts";
+import type { World } from "./world.ts";
+
+type Script = Parameters<typeof scriptTag>[0];
+
+/** Starts a session that plays the script, and tells all of it once its turn has ended or something is asked. */
+export async function play(server: Server, script: Script, options: object): Promise<Answer> {
+  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), ...options, waitMs: 40_000 });
+  return told(server, sessionId);
+}
+
+/** All that is in the log of a session by now. */
+export async function told(server: Pick<Server, "call">, sessionId: string): Promise<Answer> {
+  const whole = { responseMode: "delta_compact", maxBytes: 262_144 };
+  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, ...whole });
+}
+
+/** What the model was asked by the main conversation of a session, in order; `subagents` in place of it. */
+export function requestsOf(world: World, sessionId: string, subagents = false): RequestRecord[] {
+  return world.model.requests.filter((each) => each.sessionId === sessionId && each.subagent === subagents);
+}

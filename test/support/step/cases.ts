@@ -1,0 +1,299 @@
+import type { CommandKind, CommandOf } from "../../../src/domain/command.ts";
+import type { AgentSignal } from "../../../src/engine/ports.ts";
+import type { Happening, Input } from "../../../src/engine/step.ts";
+import {
+  ABORTED,
+  AGENT_TASK,
+  API_ERROR,
+  askOf,
+  commandInput,
+  type Moment,
+  POLICY,
+  presentId,
+  resultSignal,
+  since,
+} from "./walk.ts";
+import { SECOND, SHELL_TASK, Walk } from "./walk.ts";
+
+/** Every kind of state that a session can be in, each reached the way it is reached in life. */
+
+const started: AgentSignal = { type: "started", pid: 4711, startedAt: "77", resumed: false };
+const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
+const ended: AgentSignal = { type: "exited", code: 0, signal: null };
+const idle: AgentSignal = { type: "idle" };
+const busy: AgentSignal = { type: "busy", id: "self-1" };
+
+const admitted: AgentSignal = { type: "admitted" };
+const waiting = () => new Walk().prompt("p1", "k1");
+const starting = () => waiting().hear(admitted);
+const running = () => starting().later(1).hear(started, { type: "ready" }, busy);
+const asking = () =>
+  running()
+    .later(1)
+    .hear({ type: "asked", ask: askOf("a1") });
+const askingUser = () =>
+  new Walk().promptWith("p1", {}).hear(admitted, started, { type: "ready" }, busy, { type: "asked", ask: askOf("a1") });
+const interrupted = () => running().later(1).command("interrupt", { by: "caller" });
+const settled = () =>
+  running()
+    .later(1)
+    .hear(resultSignal({ promptIds: ["p1"], costUsdTotal: 0.5 }));
+const done = () => settled().hear(idle);
+const shell = () =>
+  running().hear({ type: "background", tasks: [SHELL_TASK] }, resultSignal({ promptIds: ["p1"] }), idle);
+const selfTurn = () => done().later(1).hear(busy);
+const ending = () => done().due();
+
+const barred = { by: "server", request: { do: "rest", why: "barred" } } as const;
+const toRest = { by: "caller", request: { do: "rest" } } as const;
+
+const WALKS = {
+  fresh: () => new Walk(),
+  "waiting for a place": waiting,
+  starting,
+  running,
+  asking,
+  "asking the user": askingUser,
+  "asking the user, seen": () =>
+    askingUser().command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
+  "asking the caller after the user": () => askingUser().due(),
+  "asking what a caller may not": () => new Walk({ callerApproves: "reads" }, askingUser()),
+  "two asks": () => asking().hear({ type: "asked", ask: askOf("a2", { toolName: "Write" }) }),
+  question: () =>
+    running().hear({ type: "asked", ask: askOf("a1", { kind: "question", toolName: "AskUserQuestion" }) }),
+  "shown cut": () => asking().command("delivered", { asks: [{ requestId: "a1", whole: false }] }),
+  "shown whole": () => asking().command("delivered", { asks: [{ requestId: "a1", whole: true }] }),
+  "result seen": settled,
+  "agent at work": () =>
+    running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] })),
+  "starting, interrupted": () => starting().command("interrupt", { by: "caller" }),
+  interrupted,
+  "interrupted, killed": () => interrupted().due(),
+  "asking, interrupted": () => interrupted().hear({ type: "asked", ask: askOf("a1") }),
+  "self turn": selfTurn,
+  "self turn, prompt waits": () => selfTurn().prompt("p2", "k2"),
+  "self turn, result seen, prompt waits": () =>
+    selfTurn()
+      .prompt("p2")
+      .hear(resultSignal({ costUsdTotal: 0.6 })),
+  "idle, live": done,
+  "idle, shell at work": shell,
+  "idle, shell at work, to rest": () => shell().command("control", toRest),
+  "running, prompt waits, barred": () => running().promptWith("p2", { whenBusy: "queue" }).command("control", barred),
+  "running, shell at work, barred": () =>
+    running()
+      .hear({ type: "background", tasks: [SHELL_TASK] })
+      .command("control", barred),
+  "running, run on when lost, barred": () => new Walk({ onLost: "resume" }, running()).command("control", barred),
+  "result seen, to rest": () => settled().command("control", toRest),
+  "idle, ending": ending,
+  "idle, no process": () => ending().hear(ended),
+  "prompt waits for the exit": () => ending().prompt("p2"),
+  "prompt waits, stopped": () => ending().prompt("p2").due(),
+  "lost, run on": () => new Walk({ onLost: "resume" }, running()).hear(killed, admitted),
+  failed: () => running().hear(resultSignal({ ...API_ERROR, promptIds: ["p1"] }), idle),
+  "lost, prompt held": () => selfTurn().prompt("p2").hear(killed),
+  "interrupted, prompt held": () => selfTurn().prompt("p2").command("interrupt", { by: "caller" }).hear(idle),
+  "prompt queued behind a turn": () => running().promptWith("p2", { whenBusy: "queue" }),
+  steered: () => running().promptWith("p2", { whenBusy: "steer" }),
+  "prompt from an earlier point": () => done().promptWith("p2", { resumeAt: "m1" }),
+  "lost, run on, up": () => new Walk({ onLost: "resume" }, running()).hear(killed, started, { type: "ready" }),
+  "lost with a steered prompt, run on": () =>
+    new Walk({ onLost: "resume" }, running().promptWith("p2", { whenBusy: "steer" })).hear(killed),
+  "started to be asked": () =>
+    ending()
+      .hear(ended)
+      .command("control", { by: "caller", request: { do: "usage" } }),
+  "kept nowhere, running": () => new Walk({ ephemeral: true }, running()),
+  "kept nowhere, idle": () => new Walk({ ephemeral: true }, done()),
+  "kept nowhere, gone": () => new Walk({ ephemeral: true }, running()).hear(killed),
+  "shut down": () => running().take({ type: "shutdown", at: POLICY.initMs }),
+  cancelled: () => running().command("cancel", { by: "caller" }),
+  "cancelled, gone": () => running().command("cancel", { by: "caller", reason: "no need" }).hear(killed),
+  "cancelled, shell at work": () => shell().command("cancel", { by: "caller" }),
+  closed: () => done().command("close", { by: "caller" }).hear(ended),
+} satisfies Record<string, () => Walk>;
+
+export type StateName = keyof typeof WALKS;
+
+export function walkTo(name: StateName): Walk {
+  return WALKS[name]();
+}
+
+export const STATE_NAMES = Object.keys(WALKS).filter((name): name is StateName => name in WALKS);
+
+function said<K extends CommandKind>(kind: K, data: CommandOf<K>["data"]): { kind: K; data: CommandOf<K>["data"] } {
+  return { kind, data };
+}
+
+const A1 = { requestId: "a1", by: "caller", forSession: false } as const;
+const ALLOW = { behavior: "allow" } as const;
+const DENY = { behavior: "deny", message: "no" } as const;
+const GO_ON = { promptId: "p9", text: "go on" };
+
+const COMMANDS = {
+  prompt: said("prompt", GO_ON),
+  "prompt, new key": said("prompt", { ...GO_ON, idempotencyKey: "k9" }),
+  "prompt, known key": said("prompt", { ...GO_ON, idempotencyKey: "k1" }),
+  allow: said("answer", { ...A1, decision: ALLOW }),
+  "allow for session": said("answer", { ...A1, decision: ALLOW, by: "user", forSession: true }),
+  "allow changed": said("answer", { ...A1, decision: { ...ALLOW, updatedInput: { a: 1 } } }),
+  "allow, by the user": said("answer", { ...A1, decision: ALLOW, by: "user" }),
+  "allow, by the console": said("answer", { ...A1, decision: ALLOW, by: "console" }),
+  "user unreachable": said("pass", { requestId: "a1", from: "user", why: "unreachable" }),
+  "user dismisses": said("pass", { requestId: "a1", from: "user", why: "dismissed" }),
+  "user unattended": said("pass", { requestId: "a1", from: "user", why: "unattended" }),
+  "user denies, to say why": said("fill", {
+    requestId: "a1",
+    from: "user",
+    filled: { decision: "deny" },
+    denial: "no",
+  }),
+  "caller unreachable": said("pass", { requestId: "a1", from: "caller", why: "unreachable" }),
+  "delivered to the user": said("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
+  "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),
+  deny: said("answer", { ...A1, decision: DENY }),
+  "deny and interrupt": said("answer", { ...A1, decision: { ...DENY, interrupt: true } }),
+  "allow, remembered": said("answer", {
+    ...A1,
+    decision: ALLOW,
+    forSession: true,
+    remember: { rules: ["Bash(make:*)"], level: "all", eventId: 3 },
+  }),
+  revoke: said("revoke", { by: "caller" }),
+  delivered: said("delivered", { asks: [{ requestId: "a1", whole: true }] }),
+  "delivered cut": said("delivered", { asks: [{ requestId: "a1", whole: false }] }),
+  "delivered unknown": said("delivered", { asks: [{ requestId: "?", whole: true }] }),
+  "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, askMs: 1000 } }),
+  "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
+  "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
+  "release queue": said("queue", { do: "release", by: "caller" }),
+  "drop queue": said("queue", { do: "drop", by: "caller" }),
+  "choose a model": said("control", { by: "caller", request: { do: "configure", model: "opus" } }),
+  "choose bypass": said("control", { by: "caller", request: { do: "configure", permissionMode: "bypassPermissions" } }),
+  "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
+  "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
+  rest: said("control", { by: "caller", request: { do: "rest" } }),
+  "rest, for room": said("control", { by: "server", request: { do: "rest", why: "room" } }),
+  "rest, barred": said("control", barred),
+  usage: said("control", { by: "caller", request: { do: "usage" } }),
+  rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
+  interrupt: said("interrupt", { by: "caller" }),
+  "interrupt of p1": said("interrupt", { by: "caller", promptId: "p1" }),
+  "interrupt of p2": said("interrupt", { by: "caller", promptId: "p2" }),
+  cancel: said("cancel", { by: "caller" }),
+  "cancel, with reason": said("cancel", { by: "caller", reason: "no need" }),
+  close: said("close", { by: "caller" }),
+};
+
+const SIGNALS = {
+  admitted,
+  started,
+  "started, prompts missing": { type: "started", resumed: true, missing: ["p1", "p2"] },
+  "started without pid": { type: "started", resumed: true },
+  ready: { type: "ready" },
+  alive: { type: "alive" },
+  reported: { type: "reported", model: "opus", permissionMode: "plan" },
+  "reported nothing": { type: "reported" },
+  busy: { type: "busy", id: "self-9" },
+  idle,
+  message: { type: "message", message: { type: "assistant" } },
+  "tool use": { type: "message", message: { type: "assistant" }, toolUseId: "toolu_9" },
+  result: resultSignal({ promptIds: ["p1", "p2"], costUsdTotal: 0.7 }),
+  "result of nobody": resultSignal({ text: "", numTurns: 0, costUsdTotal: 0.7 }),
+  "result failed": resultSignal({ ...API_ERROR, promptIds: ["p1"], costUsdTotal: 0.7 }),
+  "result aborted": resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.7 }),
+  "result after /clear": resultSignal({ promptIds: ["p1"], numTurns: 0, costUsdTotal: 0 }),
+  spent: { type: "spent", costUsdTotal: 0.2, atStart: false },
+  "spent too much": { type: "spent", costUsdTotal: 1000, atStart: false },
+  "spent before": { type: "spent", costUsdTotal: 0.3, atStart: true },
+  "prompt settled": { type: "prompt-settled", promptId: "p1" },
+  "prompt settled, unknown": { type: "prompt-settled", promptId: "?" },
+  "background begins": { type: "background", tasks: [AGENT_TASK, SHELL_TASK] },
+  "background ends": { type: "background", tasks: [] },
+  asked: { type: "asked", ask: askOf("a9", { agentId: "t1", decisionReason: "why", blockedPath: "/etc" }) },
+  "question asked": { type: "asked", ask: askOf("a9", { kind: "question", toolName: "AskUserQuestion" }) },
+  withdrawn: { type: "withdrawn", requestId: "a1" },
+  "withdrawn, unknown": { type: "withdrawn", requestId: "?" },
+  notice: { type: "notice", kind: "retry", message: "once more" },
+  "notice with details": { type: "notice", kind: "warning", message: "hm", details: { a: [1] } },
+  ended,
+  killed,
+  "never came up": { type: "exited", code: 1, signal: null, error: "no such file" },
+} satisfies Record<string, AgentSignal>;
+
+type SignalName = keyof typeof SIGNALS;
+const OF = { commandId: "c9", by: "caller" } as const;
+
+/** What Claude Code has answered. */
+const ANSWERS = {
+  "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
+  "has not chosen": {
+    ...OF,
+    request: { do: "configure", model: "?" },
+    outcome: { ok: false, refusal: { code: "INVALID_ARGUMENT", message: "no such model" } },
+  },
+  "has put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: false },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+  "would put files back": {
+    ...OF,
+    request: { do: "rewind", promptId: "p1", dryRun: true },
+    outcome: { ok: true, data: { filesChanged: ["a"] } },
+  },
+} satisfies Record<string, Omit<Extract<Happening, { type: "controlled" }>, "type">>;
+
+type AnswerName = keyof typeof ANSWERS;
+type CommandName = keyof typeof COMMANDS;
+export type InputName = AnswerName | CommandName | SignalName | "tick when due" | "tick" | "recovered" | "shutdown";
+
+/** One second after the walk; `tick when due` comes at the next deadline. */
+export function inputFor(walk: Walk, name: InputName): Input {
+  return since(walk.heardAt, momentFor(walk, name));
+}
+
+function momentFor(walk: Walk, name: InputName): Moment {
+  const at = walk.at + SECOND;
+  if (name === "tick" || name === "recovered" || name === "shutdown") return { type: name, at };
+  if (name === "tick when due") return { type: "tick", at: walk.deadline ?? at };
+  if (isAnswer(name)) return { type: "controlled", at, ...ANSWERS[name] };
+  if (isCommand(name)) return commandInput(at, COMMANDS[name].kind, COMMANDS[name].data);
+  return { type: "signal", at, processId: presentId(walk.state), signal: SIGNALS[name] };
+}
+
+function isAnswer(name: string): name is AnswerName {
+  return name in ANSWERS;
+}
+
+function isCommand(name: string): name is CommandName {
+  return name in COMMANDS;
+}
+
+/** Every kind of input, also from a process that is not the present one, and the time around every deadline. */
+export function inputsFor(walk: Walk): [name: string, input: Input][] {
+  const names = [
+    ...Object.keys(COMMANDS),
+    ...Object.keys(SIGNALS),
+    ...Object.keys(ANSWERS),
+    "tick",
+    "recovered",
+    "shutdown",
+  ] as InputName[];
+  const at = walk.at + SECOND;
+  const ofOthers = Object.entries(SIGNALS).map(([name, signal]): [string, Input] => [
+    `${name}, of an old process`,
+    since(walk.heardAt, { type: "signal", at, processId: "0", signal }),
+  ]);
+  const due = [walk.deadline, ...walk.state.asks.map((ask) => ask.expiresAt)];
+  const times = [...due, walk.at + walk.policy.turnMaxMs, walk.at + 10 * walk.policy.askMaxMs];
+  const ticks = times
+    .filter((time) => time !== undefined)
+    .flatMap((time) => [time - 1, time, time + 1])
+    .map((time): [string, Input] => [
+      `tick at +${String(time - walk.at)} ms`,
+      since(walk.heardAt, { type: "tick", at: time }),
+    ]);
+  return [...names.map((name): [string, Input] => [name, inputFor(walk, name)]), ...ofOthers, ...ticks];
+}

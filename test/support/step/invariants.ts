@@ -1,0 +1,219 @@
+import { isDeepStrictEqual } from "node:util";
+import { type EventType, SessionEvent } from "../../../src/domain/event.ts";
+import { SessionState, SessionStatus, statusOf } from "../../../src/domain/session.ts";
+import type { Policy } from "../../../src/engine/policy.ts";
+import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
+import { elapse } from "../../../src/engine/step/time.ts";
+
+/** What holds for every step from every state, in words. An invariant that does not hold is named. */
+
+const STATE_BYTES = 16_384;
+
+/** The state as it is when time has passed and nothing else. */
+export function aged(state: SessionState, { at, elapsedMs }: Input): SessionState {
+  const older = structuredClone(state);
+  elapse(older, elapsedMs, at);
+  return older;
+}
+
+interface Case {
+  readonly before: SessionState;
+  readonly after: SessionState;
+  readonly input: Input;
+  readonly policy: Policy;
+  readonly events: readonly SessionEvent[];
+  readonly effects: readonly Effect[];
+}
+
+type Invariant = (the: Case) => boolean;
+
+const INVARIANTS: Readonly<Record<string, Invariant>> = {
+  "the state is what its schema says, also as JSON": ({ after }) =>
+    isDeepStrictEqual(SessionState.parse(JSON.parse(JSON.stringify(after))), after),
+  "every event is what its schema says, also as JSON": ({ events }) =>
+    events.every((event) => isDeepStrictEqual(SessionEvent.parse(JSON.parse(JSON.stringify(event))), event)),
+  "the state takes at most 16 KiB": ({ after }) => Buffer.byteLength(JSON.stringify(after)) <= STATE_BYTES,
+  "the step is the same a second time, from the state as JSON": (the) => {
+    const before: SessionState = JSON.parse(JSON.stringify(the.before));
+    const again = step(before, the.input, the.policy);
+    return isDeepStrictEqual(again, { state: the.after, events: the.events, effects: the.effects });
+  },
+  "the last event id grows by the number of events": ({ before, after, events }) =>
+    after.lastEventId === before.lastEventId + events.length,
+  "a command is answered exactly once, anything else not at all": ({ input, effects }) => {
+    const answered = ofType(effects, "reply").map(({ commandId }) => commandId);
+    return isDeepStrictEqual(answered, answeredBy(input, effects));
+  },
+  "a command that was carried out points at its first event, one that did nothing at the next": (the) => {
+    const [reply] = ofType(the.effects, "reply");
+    if (!reply?.reply.ok || isRepeated(the)) return true;
+    return reply.reply.cursor === the.before.lastEventId + 1;
+  },
+  "a refused command changes nothing but that time passes": ({ before, after, events, effects, input }) => {
+    const [reply] = ofType(effects, "reply");
+    return (
+      reply?.reply.ok !== false ||
+      (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input), after))
+    );
+  },
+  "asks are open only inside a turn": ({ after }) => after.turn !== null || after.asks.length === 0,
+  "nothing is asked by a process that is ending or gone": ({ after: { asks, process } }) =>
+    asks.length === 0 || process.phase === "live" || process.phase === "starting",
+  "the clock of a turn stands still while something is asked or there is no place, and else counts what has passed": (
+    the,
+  ) => {
+    const { after, before, input } = the;
+    if (!before.turn?.clock || after.turn?.id !== before.turn.id || !after.turn.clock) return true;
+    const { process } = before;
+    const stands = before.asks.length > 0 || (process.phase === "starting" && process.waiting === true);
+    const lasted = after.turn.clock.lastedMs - before.turn.clock.lastedMs;
+    const ran = after.turn.clock.ranMs - before.turn.clock.ranMs;
+    return lasted === input.elapsedMs && ran === (stands ? 0 : input.elapsedMs);
+  },
+  "every ask that is gone was answered once, every new one was asked once": ({ before, after, events }) => {
+    const asked = count(events, ["permission.asked", "question.asked"]).map(requestId);
+    const answered = count(events, ["permission.answered", "question.answered"]).map(requestId);
+    const open = [...before.asks.map((ask) => ask.requestId), ...asked];
+    return isDeepStrictEqual(open.toSorted(), [...answered, ...after.asks.map((ask) => ask.requestId)].toSorted());
+  },
+  "every turn that is over was ended once, every turn that runs was started once": ({ before, after, events }) => {
+    const started = count(events, ["turn.started"]).map(turnId);
+    const ended = count(events, ["turn.ended"]).map(turnId);
+    const known = [before.turn?.id, ...started].filter((id) => id !== undefined);
+    return isDeepStrictEqual(
+      known,
+      [...ended, after.turn?.id].filter((id) => id !== undefined),
+    );
+  },
+  "the end of the last turn is where the state says": ({ before, after, events }) => {
+    const index = events.findLastIndex(({ type }) => type === "turn.ended");
+    return after.lastTurnEventId === (index === -1 ? before.lastTurnEventId : before.lastEventId + index + 1);
+  },
+  "every prompt is run or dropped once, else it waits": ({ before, after, events }) => {
+    const queued = [...before.queue.map((each) => each.promptId), ...count(events, ["prompt.queued"]).map(promptId)];
+    const begun = count(events, ["turn.started"]).map(({ data }) => data);
+    const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
+    const gone = [...started, ...count(events, ["prompt.dropped", "prompt.steered"]).map(promptId)];
+    // One that is held is passed by those that are not.
+    return isDeepStrictEqual(queued.toSorted(), [...gone, ...after.queue.map((each) => each.promptId)].toSorted());
+  },
+  "a prompt waits only behind a turn or when it is held": ({ after }) =>
+    after.queue.every(({ held = false }) => !after.closed && (held || after.turn !== null)),
+  "a closed session stays closed and tells only that its process has gone": ({ before, after, events }) =>
+    !before.closed || (isDeepStrictEqual(before.closed, after.closed) && events.every(isExit)),
+  "a session is closed once, and its end is the last of its news": ({ before, after, events }) => {
+    const closes = !before.closed && after.closed !== undefined;
+    return closes
+      ? events.at(-1)?.type === "session.closed" && count(events, ["session.closed"]).length === 1
+      : count(events, ["session.closed"]).length === 0;
+  },
+  "at most one process is started, and it is the present one": ({ before, after, effects }) => {
+    const starts = ofType(effects, "start");
+    const [start] = starts;
+    if (!start) return after.processCount === before.processCount;
+    const { process } = after;
+    return starts.length === 1 && process.phase === "starting" && process.id === start.processId;
+  },
+  "each prompt is handed over once, to a process that can take it, for the turn that runs on": ({ after, effects }) => {
+    const pushes = ofType(effects, "push");
+    const takes = after.process.phase === "starting" || after.process.phase === "live";
+    const ids = new Set(pushes.map((push) => push.promptId));
+    return ids.size === pushes.length && pushes.every((push) => takes && runsOn(after, push.promptId));
+  },
+  "a turn has a process, and one that is not ending unless it waits for its end": ({ after: { process, turn } }) =>
+    turn === null || (process.phase !== "none" && (!turn.pending || process.phase === "ending")),
+  "a process is started for a turn, or for what Claude Code is asked": ({ after, effects }) =>
+    ofType(effects, "start").length === 0 || after.turn !== null || ofType(effects, "control").length === 1,
+  "a process that comes up has a bound in time": ({ after, policy }) =>
+    after.process.phase !== "starting" ||
+    nextDeadline(after, policy) !== undefined ||
+    after.closed !== undefined ||
+    after.turn?.stopping?.killed === true,
+  "Claude Code is asked only what its process can hear": ({ after: { closed, process }, effects }) =>
+    ofType(effects, "control").length === 0 || (!closed && (process.phase === "starting" || process.phase === "live")),
+  "no background work without a process": ({ after }) =>
+    after.process.phase !== "none" || after.background.length === 0,
+  "whoever leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
+    input.type !== "shutdown" ||
+    (after.turn === null &&
+      (after.process.phase === "none" || after.process.phase === "ending") &&
+      ofType(effects, "start").length === 0 &&
+      ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
+  "whoever takes a session over ends what the dead owner ran before anything else": ({ before, input, effects }) => {
+    const [leftover, ...others] = ofType(effects, "end-leftover");
+    if (input.type !== "recovered" || before.process.phase === "none") return leftover === undefined;
+    const { process } = before;
+    return others.length === 0 && effects[0] === leftover && leftover?.processId === process.id;
+  },
+  "a turn that is lost is run on at most once": ({ before, events }) => {
+    const isAgain = (id: string) =>
+      events.some(({ data }) => "promptIds" in data && data.turnId === id && !data.promptIds.includes(id));
+    return !before.turn?.rerun || !count(events, ["turn.started"]).map(turnId).some(isAgain);
+  },
+  "a turn that runs has a bound in time": ({ after, policy }) =>
+    after.turn === null || after.turn.stopping?.killed === true || nextDeadline(after, policy) !== undefined,
+  "the next deadline is a time or there is none": ({ after, policy }) => {
+    const due = nextDeadline(after, policy);
+    return due === undefined || Number.isFinite(due);
+  },
+  "ticks at one time come to rest": ({ input, after, policy }) => {
+    if (input.type !== "tick") return true;
+    let state = after;
+    for (let n = 0; n < 4; n += 1) state = step(state, { ...input, elapsedMs: 0 }, policy).state;
+    const due = nextDeadline(state, policy);
+    return due === undefined || due > 0;
+  },
+  "the session has a status": ({ after }) => SessionStatus.safeParse(statusOf(after)).success,
+  "totals only grow": ({ before, after }) =>
+    after.totals.turns >= before.totals.turns && after.totals.costUsd >= before.totals.costUsd,
+};
+
+/** The invariants that this step breaks. */
+export function faultsOf(before: SessionState, input: Input, policy: Policy, done: Step): string[] {
+  const { state: after, events, effects } = done;
+  const the = { before, after, input, policy, events, effects };
+  return Object.keys(INVARIANTS).filter((name) => !INVARIANTS[name]?.(the));
+}
+
+function isRepeated({ before, input }: Case): boolean {
+  if (input.type !== "command" || input.command.kind !== "prompt") return false;
+  const { idempotencyKey } = input.command.data;
+  return before.recentKeys.some(({ key }) => key === idempotencyKey);
+}
+
+function runsOn({ turn }: SessionState, id: string): boolean {
+  return turn?.awaiting.includes(id) === true && turn.stopping === undefined;
+}
+
+/** What is handed on to Claude Code is answered when it has answered. */
+function answeredBy(input: Input, effects: readonly Effect[]): string[] {
+  if (input.type === "controlled") return [input.commandId];
+  return input.type === "command" && ofType(effects, "control").length === 0 ? [input.command.id] : [];
+}
+
+function isExit(event: SessionEvent): boolean {
+  return event.type === "process.exited";
+}
+
+function ofType<T extends Effect["type"]>(effects: readonly Effect[], type: T): Extract<Effect, { type: T }>[] {
+  return effects.filter((effect): effect is Extract<Effect, { type: T }> => effect.type === type);
+}
+
+function count<T extends EventType>(events: readonly SessionEvent[], types: readonly T[]) {
+  return events.filter((event): event is Extract<SessionEvent, { type: T }> =>
+    types.some((type) => type === event.type),
+  );
+}
+
+const requestId = ({ data }: { data: { requestId: string } }): string => data.requestId;
+const turnId = ({ data }: { data: { turnId: string } }): string => data.turnId;
+const promptId = ({ data }: { data: { promptId: string } }): string => data.promptId;
+
+/** Whoever writes into it from now on throws. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const inner of Object.values(value)) deepFreeze(inner);
+  }
+  return value;
+}

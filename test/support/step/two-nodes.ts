@@ -1,0 +1,292 @@
+import { randomUUID } from "node:crypto";
+import type { ControlRequest } from "../../../src/domain/control.ts";
+import type { JsonObject } from "../../../src/domain/json.ts";
+import type { SessionOptions } from "../../../src/domain/options.ts";
+import { AppError } from "../../../src/domain/error.ts";
+import { LOCAL_CALLER, LOCAL_PRINCIPAL } from "../../../src/domain/principal.ts";
+import type { Identity } from "../../../src/domain/session.ts";
+import type { StoredEvent } from "../../../src/domain/event.ts";
+import type { Engine } from "../../../src/engine/api.ts";
+import { createEngine } from "../../../src/engine/engine.ts";
+import type {
+  AgentProcess,
+  AgentRuntime,
+  AgentSignal,
+  AgentStart,
+  FoundSession,
+  Leftover,
+} from "../../../src/engine/ports.ts";
+import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
+import { createMemoryStore } from "../../../src/store/memory.ts";
+import { OPEN_GATE } from "../open-gate.ts";
+import { Moments } from "./moments.ts";
+import { ManualClock } from "./clock.ts";
+import { askOf, POLICY, resultSignal } from "./walk.ts";
+
+/** Engines on one memory store, a clock that a test moves, a Claude Code that says what the test says; and how often they sweep. */
+export const SWEEP_MS = 3_600_000;
+
+export const OPTIONS = { cwd: "/repo" };
+
+export class ScriptedProcess implements AgentProcess {
+  readonly calls: string[] = [];
+  readonly moments = new Moments();
+  readonly first: boolean;
+  readonly rerun: boolean;
+  readonly mark: string;
+  readonly sessionId: string;
+  readonly #onSignal: (signal: AgentSignal) => void;
+  promptId = "";
+  gone = false;
+
+  constructor({ first, mark, onSignal, rerunOf, sessionId }: AgentStart) {
+    this.first = first;
+    this.rerun = rerunOf !== undefined;
+    this.mark = mark;
+    this.sessionId = sessionId;
+    this.#onSignal = onSignal;
+    queueMicrotask(() => this.say({ type: "started", pid: 4711, startedAt: "77", resumed: !first }, { type: "ready" }));
+  }
+
+  push = ({ id, text }: { id: string; text: string }): void => {
+    this.promptId = id;
+    this.#note(`push ${text}`);
+  };
+  control = async (request: ControlRequest): Promise<JsonObject> => {
+    this.#note(`control ${request.do}`);
+    return Promise.resolve({ did: request.do });
+  };
+  judge = async () => Promise.resolve({ denying: [] });
+  answer = (id: string, { behavior }: { behavior: string }): void => this.#note(`answer ${id} ${behavior}`);
+  interrupt = (): void => this.#note("interrupt");
+  stop = (): void => this.#end("stop", { code: 0, signal: null });
+  kill = (): void => this.#end("kill", { code: null, signal: "SIGKILL" });
+  say(...signals: AgentSignal[]): void {
+    for (const signal of signals) this.#onSignal(signal);
+  }
+
+  ask(requestId: string, over = {}): void {
+    this.say({ type: "asked", ask: askOf(requestId, over) });
+  }
+
+  /** The whole rest of a turn. */
+  finish(text = "Done."): void {
+    this.say(resultSignal({ text, promptIds: [this.promptId] }), { type: "idle" });
+  }
+
+  async called(call: string): Promise<void> {
+    await this.moments.until(() => this.calls.includes(call));
+  }
+
+  #note(call: string): void {
+    this.calls.push(call);
+    this.moments.ring();
+  }
+
+  #end(how: string, exit: { code: number | null; signal: string | null }): void {
+    this.#note(how);
+    if (this.gone) return;
+    this.gone = true;
+    this.moments.ring();
+    this.say({ type: "exited", ...exit });
+  }
+}
+
+export class ScriptedRuntime implements AgentRuntime {
+  readonly processes: ScriptedProcess[] = [];
+  readonly moments = new Moments();
+  /** What a dead owner left, as it was to be ended; `mayEnd` says when that has succeeded. */
+  readonly leftovers: Leftover[] = [];
+  mayEnd: Promise<void> = Promise.resolve();
+  identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
+
+  readonly found = new Map<string, FoundSession>();
+
+  /** Whose sessions this server does not know. */
+  readonly unknown = new Set<string>();
+  check = async (principal: string, options: SessionOptions): Promise<SessionOptions> => {
+    if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
+    return Promise.resolve(options);
+  };
+  openIn = async () => Promise.resolve(undefined);
+  judge = async () => Promise.resolve({});
+  workTree = async () => Promise.resolve(undefined);
+  attach = async (): Promise<[]> => Promise.resolve([]);
+  find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
+  identify = async (): Promise<Identity> => Promise.resolve(this.identity);
+  endLeftover = async (leftover: Leftover): Promise<void> => {
+    this.leftovers.push(leftover);
+    this.moments.ring();
+    await this.mayEnd;
+  };
+  endAbandoned = async (): Promise<number> => Promise.resolve(0);
+  spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
+  reserve = async (): Promise<string> => Promise.resolve(randomUUID());
+  start = (request: AgentStart): ScriptedProcess => {
+    const process = new ScriptedProcess(request);
+    this.processes.push(process);
+    this.moments.ring();
+    return process;
+  };
+  drain = async (): Promise<void> => {
+    for (const process of this.processes) await process.moments.until(() => process.gone);
+  };
+
+  /** The last process that was started for a session. */
+  of(sessionId: string): ScriptedProcess {
+    const found = this.processes.findLast((process) => process.sessionId === sessionId);
+    if (!found) throw new Error(`no process was started for session ${sessionId}`);
+    return found;
+  }
+
+  async started(count: number): Promise<void> {
+    await this.moments.until(() => this.processes.length >= count);
+  }
+}
+
+export class TestNode {
+  readonly engine: Engine;
+  readonly runtime = new ScriptedRuntime();
+  readonly backend: SessionBackend;
+  /** What this node has logged at warn and error. */
+  readonly complaints: string[] = [];
+  #dead = false;
+
+  constructor(backend: SessionBackend, clock: Clock, bypass = false) {
+    this.backend = backend;
+    const after: Clock["after"] = (ms, callback) => clock.after(ms, () => this.#dead || callback());
+    const complain = (message: string): void => void this.complaints.push(message);
+    const silent = (): void => undefined;
+    this.engine = createEngine({
+      backend,
+      runtime: this.runtime,
+      clock: { now: () => clock.now(), tick: () => clock.tick(), after },
+      log: { debug: silent, info: silent, warn: complain, error: complain },
+      mask: (event) => event,
+      limits: { ...POLICY, ladder: ["caller"] },
+      initMs: POLICY.initMs,
+      places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
+      retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
+      gate: { ...OPEN_GATE, allowsBypass: () => bypass },
+    });
+  }
+
+  /** From now on nothing is done here when its time comes: no lease is renewed. */
+  die(): void {
+    this.#dead = true;
+  }
+
+  async open(
+    prompt = "begin",
+    idempotencyKey?: string,
+    over: Partial<SessionOptions> = {},
+    principal = LOCAL_PRINCIPAL,
+  ): Promise<string> {
+    const request = {
+      options: { ...OPTIONS, ...over },
+      prompt: { text: prompt, ...(idempotencyKey !== undefined && { idempotencyKey }) },
+    };
+    return (await this.engine.open({ ...LOCAL_CALLER, principal }, request)).sessionId;
+  }
+
+  /** A session of this node that has called a tool and asks whether it may. */
+  async asked(): Promise<string> {
+    const id = await this.open();
+    this.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
+    this.runtime.of(id).ask("r1");
+    await this.seen(id, "permission.asked");
+    return id;
+  }
+
+  async log(sessionId: string): Promise<StoredEvent[]> {
+    return this.engine.read("local", sessionId, 1, 1000);
+  }
+
+  async story(sessionId: string): Promise<string> {
+    return (await this.log(sessionId)).map(({ type }) => type).join(" ");
+  }
+
+  /** The `nth` event of a type, as soon as it is there. */
+  async seen<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
+    let count = 0;
+    for await (const event of this.backend.tail(sessionId, 1, new AbortController().signal)) {
+      if (event.type === type && ++count === nth) return event as Extract<StoredEvent, { type: T }>;
+    }
+    throw new Error("the log has ended");
+  }
+}
+
+/** What each of them was rejected with; what was not is undefined. */
+export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
+  return Promise.all(
+    calls.map(async (call) =>
+      call.then(
+        () => undefined,
+        (error: unknown) => error,
+      ),
+    ),
+  );
+}
+
+/** What a test puts between an engine and its store. */
+export type Between = (backend: SessionBackend) => Partial<SessionBackend>;
+
+/** While it is closed, whoever comes waits until it is opened. */
+export class Gate {
+  #open: () => void = () => undefined;
+  #arrive: () => void = () => undefined;
+  readonly #opened = new Promise<void>((resolve) => (this.#open = resolve));
+  readonly arrived = new Promise<void>((resolve) => (this.#arrive = resolve));
+  closed = false;
+
+  async pass(): Promise<void> {
+    if (!this.closed) return;
+    this.#arrive();
+    await this.#opened;
+  }
+
+  open(): void {
+    this.closed = false;
+    this.#open();
+  }
+}
+
+/** Nothing is stored while the gate is closed. */
+export const gatedAppend =
+  (gate: Gate): Between =>
+  (backend) => ({ append: async (...args) => gate.pass().then(async () => backend.append(...args)) });
+
+export interface World {
+  readonly clock: ManualClock;
+  readonly a: TestNode;
+  readonly b: TestNode;
+  /** One more node. */
+  connect(nodeId: string, between?: Between): TestNode;
+  close(): Promise<void>;
+}
+
+export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
+  const clock = new ManualClock();
+  const store = createMemoryStore(clock);
+  const nodes: TestNode[] = [];
+  const connect = (nodeId: string, stands: Between = () => ({})): TestNode => {
+    const backend = store.connect(nodeId);
+    const node = new TestNode(put(stands(backend), backend), clock);
+    nodes.push(node);
+    return node;
+  };
+  const close = async () => void (await Promise.all(nodes.map(async ({ backend }) => backend.close())));
+  return { clock, a: connect("a", between.a), b: connect("b", between.b), connect, close };
+}
+
+/** The backend with some of its methods replaced. */
+function put(instead: Partial<SessionBackend>, backend: SessionBackend): SessionBackend {
+  return new Proxy(backend, {
+    get(target, key) {
+      const own: unknown = Reflect.get(instead, key);
+      if (own !== undefined) return own;
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}

@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import type { Command, CommandKind, CommandOf } from "../../../src/domain/command.ts";
+import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
+import type { Ask } from "../../../src/domain/permission.ts";
+import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
+import type { AgentResult } from "../../../src/domain/turn.ts";
+import type { Policy } from "../../../src/engine/policy.ts";
+import type { AgentSignal } from "../../../src/engine/ports.ts";
+import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
+import { deepFreeze, faultsOf } from "./invariants.ts";
+
+/** A walk through `step`: each input is taken from a state that has been JSON in between, and every step is checked. */
+
+export const T0 = 1_800_000_000_000;
+export const SECOND = 1000;
+
+export const POLICY: Policy = {
+  onLost: "report",
+  ladder: ["user", "caller"],
+  rungMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
+  askMs: undefined,
+  turnMs: undefined,
+  budgetUsd: 100,
+  ephemeral: false,
+  askDeliveredMs: 60 * SECOND,
+  askMaxMs: 1800 * SECOND,
+  askUnseenMs: 1800 * SECOND,
+  initMs: 10 * SECOND,
+  turnMaxMs: 3600 * SECOND,
+  inactivityMs: 600 * SECOND,
+  idleProcessMs: 900 * SECOND,
+  stopGraceMs: 5 * SECOND,
+  rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
+  callerApproves: "all",
+  sessionApproves: "all",
+  cwd: "/work",
+};
+
+export const RESULT: AgentResult = {
+  text: "Done.",
+  isError: false,
+  subtype: "success",
+  terminalReason: "completed",
+  promptIds: [],
+  numTurns: 1,
+  durationMs: 900,
+  durationApiMs: 500,
+  costUsdTotal: 0,
+};
+
+export const ABORTED = { isError: true, subtype: "error_during_execution", terminalReason: "aborted_streaming" };
+export const API_ERROR = {
+  isError: true,
+  subtype: "success",
+  terminalReason: "api_error",
+  category: "access",
+} as const;
+export const AGENT_TASK = { id: "t1", type: "local_agent", description: "look around" };
+export const SHELL_TASK = { id: "t2", type: "local_bash", description: "npm run watch" };
+
+export function askOf(requestId: string, over: Partial<Ask> = {}): Ask {
+  const toolUseId = `toolu_${requestId}`;
+  return { requestId, kind: "permission", toolName: "Bash", input: { command: "make" }, toolUseId, ...over };
+}
+
+export function resultSignal(over: Partial<AgentResult> = {}): AgentSignal {
+  const result = { ...RESULT, ...over };
+  return { type: "result", result, message: { type: "result", subtype: result.subtype, result: result.text } };
+}
+
+/** What happens, and when by the clock on the wall. */
+export type Moment = Happening & { at: number };
+
+/** As it reaches the step, from an owner that has been awake since `heardAt`. */
+export function since(heardAt: number, moment: Moment): Input {
+  return { ...moment, elapsedMs: Math.max(0, moment.at - heardAt) };
+}
+
+export class Walk {
+  state: SessionState;
+  at = T0;
+  /** When the last input came: what time has passed is counted from there. */
+  heardAt = T0;
+  /** By how much somebody has set the clock on the wall; `at` is as it would be without. */
+  setBy = 0;
+  last: Step = { state: initialState(T0), events: [], effects: [] };
+  readonly log: StoredEvent[] = [];
+  readonly policy: Policy;
+  #commands = 0;
+
+  constructor(policy: Partial<Policy> = {}, from?: Walk) {
+    this.policy = { ...POLICY, ...policy };
+    this.state = from?.state ?? initialState(T0);
+    this.at = from?.at ?? T0;
+    this.heardAt = from?.heardAt ?? T0;
+    this.log = [...(from?.log ?? [])];
+  }
+
+  take(moment: Moment): this {
+    const input = { ...since(this.heardAt, moment), at: moment.at + this.setBy };
+    this.heardAt = Math.max(this.heardAt, moment.at);
+    const before: SessionState = deepFreeze(JSON.parse(JSON.stringify(this.state)));
+    this.last = step(before, input, this.policy);
+    assert.deepEqual(faultsOf(before, input, this.policy, this.last), [], `invariants that ${input.type} breaks`);
+    for (const event of this.last.events) this.log.push({ ...event, id: this.log.length + 1, at: input.at });
+    this.state = this.last.state;
+    return this;
+  }
+
+  command<K extends CommandKind>(kind: K, data: CommandOf<K>["data"]): this {
+    this.#commands += 1;
+    return this.take(commandInput(this.at, kind, data, `c${String(this.#commands)}`));
+  }
+
+  /** Of a client that shows no forms, like all of these unless they say otherwise. */
+  prompt(promptId: string, idempotencyKey?: string): this {
+    return this.command("prompt", {
+      promptId,
+      text: promptId,
+      limits: { noDialog: true },
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    });
+  }
+
+  promptWith(promptId: string, over: Partial<CommandOf<"prompt">["data"]>): this {
+    return this.command("prompt", { promptId, text: promptId, ...over });
+  }
+
+  /** Signals of the present process. */
+  hear(...signals: AgentSignal[]): this {
+    for (const signal of signals) this.take({ type: "signal", at: this.at, processId: presentId(this.state), signal });
+    return this;
+  }
+
+  tick(): this {
+    return this.take({ type: "tick", at: this.at });
+  }
+
+  later(seconds: number): this {
+    this.at += seconds * SECOND;
+    return this;
+  }
+
+  /** Lets time pass to just before the next deadline, shows that nothing happens then, and takes the deadline. */
+  due(): this {
+    const due = this.deadline!;
+    this.at = due - 1;
+    this.tick();
+    assert.equal(this.told, "", "something happened before its time");
+    this.at = due;
+    return this.tick();
+  }
+
+  get deadline(): number | undefined {
+    const leftMs = nextDeadline(this.state, this.policy);
+    return leftMs === undefined ? undefined : this.heardAt + leftMs;
+  }
+
+  get status(): SessionStatus {
+    return statusOf(this.state);
+  }
+
+  /** What came of the last input: events, then effects. */
+  get told(): string {
+    return tellStep(this.last);
+  }
+
+  /** The events so far, in short. */
+  get story(): string {
+    return this.log.map(tellEvent).join(" ");
+  }
+
+  get ended() {
+    return this.log.flatMap((event) => (event.type === "turn.ended" ? [event.data] : []));
+  }
+}
+
+export function presentId({ process }: SessionState): string {
+  return process.phase === "none" ? "none" : process.id;
+}
+
+type MomentOf<T extends Moment["type"]> = Extract<Moment, { type: T }>;
+
+export function commandInput(at: number, kind: CommandKind, data: Command["data"], id = "c"): MomentOf<"command"> {
+  // As the actor adds it to an answer with another input.
+  const judged = kind === "answer" && { judgement: { denying: [] } };
+  return { type: "command", at, command: { id, principal: "local", kind, data } as Command, ...judged };
+}
+
+export function tellStep({ events, effects }: Pick<Step, "events" | "effects">): string {
+  return [...events.map(tellEvent), ...effects.map(tellEffect)].join(" ");
+}
+
+function tellEvent(event: SessionEvent): string {
+  const words = detailsOf(event).filter((word) => word !== undefined);
+  return words.length === 0 ? event.type : `${event.type}(${words.join(" ")})`;
+}
+
+function detailsOf(event: SessionEvent): (string | undefined)[] {
+  if (event.type === "turn.started") return [event.data.origin];
+  if (event.type === "turn.ended") {
+    const { code, errorSubtype, outcome } = event.data;
+    return [outcome, errorSubtype === outcome ? undefined : errorSubtype, code];
+  }
+  if (event.type === "permission.answered" || event.type === "question.answered") {
+    return [event.data.behavior, event.data.by];
+  }
+  if (event.type === "request.passed") return [event.data.from, event.data.to, event.data.why];
+  if (event.type === "process.exited") return event.data.expected ? ["expected"] : [];
+  return event.type === "prompt.dropped" || event.type === "session.closed" ? [event.data.reason] : [];
+}
+
+function tellEffect(effect: Effect): string {
+  if (effect.type === "answer") return `answer:${effect.decision.behavior}`;
+  if (effect.type !== "reply") return effect.type;
+  return effect.reply.ok ? "ok" : effect.reply.refusal.code;
+}

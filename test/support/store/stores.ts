@@ -1,0 +1,94 @@
+import { randomUUID } from "node:crypto";
+import type { Command, CommandReply } from "../../../src/domain/command.ts";
+import type { SessionEvent } from "../../../src/domain/event.ts";
+import { initialState, type SessionState } from "../../../src/domain/session.ts";
+import { WATCH_MS } from "../../../src/store/sqlite/census.ts";
+import type { InboxItem, Lease, NewSession, SessionBackend } from "../../../src/engine/ports.ts";
+
+/** What the tests of a store are told in. */
+
+export interface StoreUnderTest {
+  connect(nodeId: string): Promise<SessionBackend> | SessionBackend;
+  /** Lets `ms` pass on the clock of the leases. */
+  advance(ms: number): Promise<void> | void;
+  close(): Promise<void>;
+}
+
+export const TTL = 30_000;
+/** How long a command waits that must be answered, and one that must not. */
+export const [LONG, SHORT] = [60_000, 20];
+export const T0 = 1_800_000_000_000;
+export const never = new AbortController().signal;
+export const NASTY = `NUL \0 escaped \\u0000 lone \ud83d and \ude42\ud83d emoji 🙂 line \u2028 quotes "'\` wildcards %_\\`;
+export const failed: SessionState = { ...initialState(T0), lastOutcome: "lost" };
+
+export const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+export const notice = (message: string): SessionEvent => ({ type: "notice", data: { kind: "warning", message } });
+export const notices = (from: number, to: number): SessionEvent[] => numbers(from, to).map((n) => notice(String(n)));
+export const prompt = (text: string): SessionEvent => ({ type: "prompt.queued", data: { promptId: "p", text } });
+export const command = (by = "x"): Command => ({
+  id: randomUUID(),
+  principal: "local",
+  kind: "interrupt",
+  data: { by },
+});
+export const done = (cursor: number): CommandReply => ({ ok: true, cursor });
+export const iterator = <T>(items: AsyncIterable<T>): AsyncIterator<T> => items[Symbol.asyncIterator]();
+
+export function session(over: Partial<NewSession> = {}): NewSession {
+  return { id: randomUUID(), principal: "local", spec: { cwd: "/repo" }, state: initialState(T0), at: T0, ...over };
+}
+
+export const claimed = async (node: SessionBackend, id: string): Promise<Lease> => (await node.claim(id))!;
+
+/** Appends as an owner does: the state moves with the events. */
+export async function write(owner: SessionBackend, lease: Lease, events: SessionEvent[], at = T0): Promise<void> {
+  const { state } = (await owner.get(lease.sessionId))!;
+  await owner.append(lease, { events, at, state: { ...state, lastEventId: state.lastEventId + events.length } });
+}
+
+/** The first `n`; then the iterable is left. */
+export async function take<T>(n: number, items: AsyncIterable<T>): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of items) if (taken.push(item) === n) break;
+  return taken;
+}
+
+/** Two living nodes on one store. */
+export class World {
+  readonly store: StoreUnderTest;
+  readonly a: SessionBackend;
+  readonly b: SessionBackend;
+
+  private constructor(store: StoreUnderTest, [a, b]: [SessionBackend, SessionBackend]) {
+    this.store = store;
+    this.a = a;
+    this.b = b;
+  }
+
+  static async begin(store: StoreUnderTest): Promise<World> {
+    const [a, b] = [await store.connect("a"), await store.connect("b")];
+    await Promise.all([a.heartbeat(TTL), b.heartbeat(TTL)]);
+    return new World(store, [a, b]);
+  }
+
+  /** A session that node a owns. */
+  owned = async (over: Partial<NewSession> = {}): Promise<{ id: string; lease: Lease }> => {
+    const lease = await claimed(this.a, (await this.a.create(session(over))).record.id);
+    return { id: lease.sessionId, lease };
+  };
+
+  /** All that others can see of a session. */
+  seen = async (id: string): Promise<unknown[]> => [await this.b.get(id), await this.b.read(id, 1, 1000)];
+
+  /** Node a no longer renews its lease, and b has seen that for long enough. */
+  outlived = async (): Promise<void> => {
+    for (const ms of [TTL + 1, WATCH_MS + 1]) {
+      await this.store.advance(ms);
+      await this.b.heartbeat(TTL);
+    }
+  };
+
+  next = async (lease: Lease, node = this.a): Promise<InboxItem> => (await take(1, node.inbox(lease, never)))[0]!;
+}

@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, describe } from "vitest";
+import { endTests } from "./suite-ends.ts";
+import { inboxTests } from "./suite-inbox.ts";
+import { leaseTests } from "./suite-leases.ts";
+import { logTests } from "./suite-log.ts";
+import { rowTests } from "./suite-rows.ts";
+import { type StoreUnderTest, World } from "./stores.ts";
+
+/** What every engine of SessionBackend must do. No test sleeps: each waits for what must happen. */
+export function storeSuite(name: string, make: () => Promise<StoreUnderTest>): void {
+  describe(`store: ${name}`, () => {
+    let made: World | undefined;
+
+    beforeEach(async () => (made = await World.begin(await make())));
+    afterEach(async () => made?.store.close());
+
+    const world = (): World => made!;
+    for (const part of [rowTests, leaseTests, logTests, inboxTests, endTests]) part(world);
+  });
+}

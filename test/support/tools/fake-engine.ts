@@ -1,0 +1,253 @@
+import type { Delivered } from "../../../src/domain/command.ts";
+import { AppError, sessionNotFound } from "../../../src/domain/error.ts";
+import { LOCAL_CALLER, type Caller } from "../../../src/domain/principal.ts";
+import type {
+  AdoptRequest,
+  AnswerRequest,
+  Engine,
+  OpenRequest,
+  PromptRequest,
+  WaitRequest,
+} from "../../../src/engine/api.ts";
+import { querySettings } from "../../../src/config/query.ts";
+import type { ToolsetSettings } from "../../../src/tools/toolsets.ts";
+import { Config } from "../../../src/config/schema.ts";
+import type { SessionOptions } from "../../../src/domain/options.ts";
+import { statusOf } from "../../../src/domain/session.ts";
+import type { SessionQuery, SessionRecord } from "../../../src/engine/ports.ts";
+import type { ToolCall, ToolDeps } from "../../../src/tools/define.ts";
+import { namesOf } from "../../../src/tools/listed.ts";
+import { FakeSession, NOW } from "./fake-session.ts";
+
+export class FakeEngine implements Engine {
+  readonly sessions = new Map<string, FakeSession>();
+  readonly opened: OpenRequest[] = [];
+  readonly answers: AnswerRequest[] = [];
+  readonly delivers: Delivered[][] = [];
+  readonly waits: WaitRequest[] = [];
+  readonly queries: SessionQuery[] = [];
+  /** What happens once a session has been opened or prompted. */
+  onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
+  onAnswer: (session: FakeSession, answer: AnswerRequest) => void = () => undefined;
+  #sleepers: (() => void)[] = [];
+
+  add(id = "s1", spec?: SessionRecord["spec"]): FakeSession {
+    const session = new FakeSession(id, this, spec);
+    this.sessions.set(id, session);
+    return session;
+  }
+
+  wake(): void {
+    for (const sleeper of this.#sleepers.splice(0)) sleeper();
+  }
+
+  forCaller(): this {
+    return this;
+  }
+
+  async checkMayConfigure(): Promise<void> {}
+
+  waitingBefore() {
+    return Promise.resolve(undefined);
+  }
+
+  enforceGate() {
+    return Promise.resolve(0);
+  }
+
+  create(_: Caller, options: SessionOptions) {
+    return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id, withheld: [] });
+  }
+
+  open(_: Caller, request: OpenRequest) {
+    this.opened.push(request);
+    const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
+    session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
+    session.run();
+    this.onPrompt(session, request.prompt.text);
+    return Promise.resolve({ sessionId: session.id, cursor: 1, withheld: [] });
+  }
+
+  prompt(_: string, sessionId: string, request: PromptRequest) {
+    const session = this.#session(sessionId);
+    if (session.state.closed) throw new AppError("CANCELLED", "The session was cancelled.", { sessionId });
+    if (session.state.turn) throw new AppError("SESSION_BUSY", "The session is busy.", { sessionId });
+    const cursor = session.emit({ type: "prompt.queued", data: { promptId: "p", text: request.text } });
+    session.run();
+    this.onPrompt(session, request.text);
+    return Promise.resolve({ cursor });
+  }
+
+  answer(_: Caller, sessionId: string, request: AnswerRequest) {
+    const session = this.#session(sessionId);
+    const { requestId } = request;
+    const ask = session.state.asks.find((open) => open.requestId === requestId);
+    if (!ask)
+      throw new AppError("PERMISSION_REQUEST_NOT_FOUND", `There is no open request ${requestId}.`, { sessionId });
+    this.answers.push(request);
+    session.state.asks = session.state.asks.filter((open) => open !== ask);
+    const behavior = request.decision === "deny" ? "deny" : "allow";
+    const data = { requestId, toolName: ask.toolName, behavior, by: request.by } as const;
+    const cursor = session.emit({ type: "permission.answered", data });
+    this.onAnswer(session, request);
+    return Promise.resolve({ cursor, withheld: [] });
+  }
+
+  pass() {
+    return Promise.resolve();
+  }
+
+  extend() {
+    return Promise.resolve();
+  }
+
+  fill() {
+    return Promise.resolve();
+  }
+
+  delivered(_: string, sessionId: string, asks: Delivered[]) {
+    this.delivers.push(asks);
+    for (const { requestId, whole } of asks) {
+      const ask = this.#session(sessionId).state.asks.find((open) => open.requestId === requestId);
+      if (!ask) continue;
+      ask.seenWhole ||= whole;
+      ask.deliveredAt ??= NOW;
+      ask.expiresAt = NOW + 60_000;
+    }
+    return Promise.resolve();
+  }
+
+  async fork(caller: Caller, sessionId: string, request: PromptRequest) {
+    const { spec } = this.#session(sessionId).record();
+    return this.open(caller, { options: spec, prompt: request });
+  }
+
+  async adopt(caller: Caller, { options, prompt }: AdoptRequest) {
+    return this.open(caller, { options: { cwd: "/default", ...options }, prompt });
+  }
+
+  interrupt() {
+    return Promise.resolve({ cursor: 1 });
+  }
+
+  partial = () => "";
+  workTree = async () => Promise.resolve(undefined);
+  queue = async () => Promise.resolve();
+  control = async () => Promise.resolve({});
+  revoke = async () => Promise.resolve([]);
+  rename = async () => Promise.resolve();
+  delete = async () => Promise.resolve();
+
+  cancel(_: string, sessionId: string, { by, reason }: { by: string; reason?: string }) {
+    const session = this.#session(sessionId);
+    if (session.state.closed) return Promise.resolve();
+    session.state.closed = { reason: "cancelled", by, at: NOW, ...(reason !== undefined && { message: reason }) };
+    if (session.state.turn) {
+      session.endsTurn({
+        outcome: "cancelled",
+        isError: true,
+        code: "CANCELLED",
+        errorSubtype: "cancelled",
+        message: "cancelled by caller",
+      });
+    }
+    session.emit({ type: "session.closed", data: { reason: "cancelled", by } });
+    return Promise.resolve();
+  }
+
+  close() {
+    return Promise.resolve();
+  }
+
+  get(_: string, sessionId: string) {
+    return Promise.resolve(this.#session(sessionId).record());
+  }
+
+  list(query: SessionQuery) {
+    this.queries.push(query);
+    const { before, limit, statuses } = query;
+    const found = [...this.sessions.values()]
+      .toReversed()
+      .map((session) => session.record())
+      .toSorted((a, b) => b.updatedAt - a.updatedAt)
+      .filter((record) => statuses?.includes(statusOf(record.state)) ?? true);
+    const begin = before ? found.findIndex(({ id }) => id === before.id) + 1 : 0;
+    return Promise.resolve(found.slice(begin, begin + limit));
+  }
+
+  read(_: string, sessionId: string, from: number, limit: number) {
+    const session = this.#session(sessionId);
+    const first = Math.max(from, session.trimmedBefore);
+    return Promise.resolve(session.events.slice(first - 1, first - 1 + limit).filter(({ id }) => id >= first));
+  }
+
+  async wait(_: string, request: WaitRequest): Promise<{ woke: string | undefined }> {
+    this.waits.push(request);
+    const deadline = performance.now() + request.timeoutMs;
+    const patient = request.sessions.some(({ sessionId }) => this.#session(sessionId).state.turn);
+    for (;;) {
+      const woke = request.sessions.find(({ sessionId, cursor }) => {
+        const { events, state } = this.#session(sessionId);
+        const news = events.some(({ id, type }) => id >= cursor && (request.until === "event" || NEWS.has(type)));
+        const ended = !state.turn && (news || !patient);
+        return ended || (request.until !== "end" && news);
+      });
+      if (woke) return { woke: woke.sessionId };
+      if (performance.now() >= deadline || request.signal.aborted) return { woke: undefined };
+      await new Promise<void>((resolve) => {
+        this.#sleepers.push(resolve);
+        const timer = setTimeout(resolve, Math.max(0, deadline - performance.now()));
+        request.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+      });
+    }
+  }
+
+  stop = async (): Promise<void> => this.drain();
+
+  drain() {
+    return Promise.resolve();
+  }
+
+  #session(sessionId: string): FakeSession {
+    const session = this.sessions.get(sessionId);
+    if (!session) throw sessionNotFound(sessionId);
+    return session;
+  }
+}
+
+/** What a server has whose operator has set nothing. */
+export const TOOLSET_SETTINGS: ToolsetSettings = {
+  query: querySettings(Config.parse({})),
+  gate: () => ({ allowsBypass: false, bound: "all" }),
+};
+
+const NEWS = new Set(["turn.ended", "permission.asked", "question.asked"]);
+
+export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
+  const faults: object[] = [];
+  return {
+    engine,
+    defaults: { cwd: () => "/default" },
+    limits: { maxWaitMs: 45_000 },
+    callerApproves: "all",
+    diskResume: { allowed: false, secret: undefined },
+    folders: () => Promise.resolve([]),
+    allows: { sensitiveDetails: false },
+    bypass: { isAllowed: () => false, set: () => undefined },
+    ladder: ["caller"],
+    callersAnswer: true,
+    listed: namesOf(["all"], { enabled: true }),
+    offersTasks: true,
+    audit: undefined,
+    mask: (fields) => fields,
+    reported: undefined,
+    now: () => NOW,
+    log: { error: (_, fields) => void faults.push(fields ?? {}), info: () => undefined },
+    faults,
+  };
+}
+
+export function callOf(signal: AbortSignal = new AbortController().signal): ToolCall {
+  const client = { elicitation: false, tasks: false } as const;
+  return { ...LOCAL_CALLER, signal, client, resumeState: undefined, inputResponses: {} };
+}

@@ -1,0 +1,20 @@
+import { FakeEngine } from "./fake-engine.ts";
+import type { FakeSession } from "./fake-session.ts";
+
+/** What Claude Code writes into a log while it works: calls of tools, and what came of them. */
+
+export const call = (session: FakeSession, ...ids: string[]) => {
+  const content = ids.map((id) => ({ type: "tool_use", id, name: "Bash", input: { command: `run ${id}` } }));
+  return session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
+};
+export const outcome = (session: FakeSession, ids: string[], output = (id: string) => `out of ${id}`) => {
+  const content = ids.map((id) => ({ type: "tool_result", tool_use_id: id, content: output(id) }));
+  return session.emit({ type: "message", data: { message: { type: "user", message: { content } } } });
+};
+
+export const running = () => {
+  const engine = new FakeEngine();
+  const session = engine.add();
+  session.run();
+  return { engine, session };
+};

@@ -1,0 +1,62 @@
+import { expect } from "vitest";
+import { runTool as runToolOrAsk, type Tool, type ToolCall, type ToolDeps } from "../../../src/tools/define.ts";
+import type { ToolReply } from "../../../src/tools/errors.ts";
+import { toolsOf } from "../../../src/tools/toolsets.ts";
+import { callOf, depsOf, TOOLSET_SETTINGS, type FakeEngine } from "./fake-engine.ts";
+
+export const tools = new Map(toolsOf(["all"], TOOLSET_SETTINGS).map((tool) => [tool.name, tool]));
+
+interface Event {
+  id: number;
+  type: string;
+  data: { text?: string; result?: string };
+}
+
+/** What the tests look into by hand. */
+export interface Answer {
+  events: Event[];
+  actions: object[];
+  sessions: object[];
+  nextCursor: number;
+  truncatedFields?: string[];
+  message?: string;
+}
+
+/** Runs a call that shows no form. */
+export async function runTool(tool: Tool, args: unknown, call: ToolCall, deps: ToolDeps): Promise<ToolReply> {
+  const reply = await runToolOrAsk(tool, args, call, deps);
+  if ("needsInput" in reply) throw new Error(`a form was shown: ${JSON.stringify(reply.needsInput)}`);
+  return reply;
+}
+
+/** Runs the tool of this name, without its `claude_code`. */
+export function run(engine: FakeEngine, name: string, args: object, call: ToolCall = callOf()): Promise<ToolReply> {
+  const tool = tools.get(`claude_code${name}`);
+  if (!tool) throw new Error(`no tool ${name}`);
+  return runTool(tool, args, call, depsOf(engine));
+}
+
+export async function answerOf(engine: FakeEngine, name: string, args: object, call?: ToolCall): Promise<Answer> {
+  const reply = await run(engine, name, args, call);
+  expect(reply).toMatchObject({ isError: false, text: JSON.stringify(reply.structured) });
+  return reply.structured as unknown as Answer;
+}
+
+export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
+  answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
+
+/** What the tests of claude_code_session look into by hand. */
+export interface Listed {
+  sessions: Record<string, unknown>[];
+  nextPageToken?: string;
+}
+
+export async function listed(engine: FakeEngine, args: object = {}): Promise<Listed> {
+  return (await answerOf(engine, "_session", { action: "list", ...args })) as unknown as Listed;
+}
+
+/** A call of claude_code_session to a server whose operator allows what is sensitive. */
+export async function runOpen(engine: FakeEngine, args: object, deps: Partial<ToolDeps> = {}): Promise<ToolReply> {
+  const all = { ...depsOf(engine), allows: { sensitiveDetails: true }, ...deps };
+  return runTool(tools.get("claude_code_session")!, args, callOf(), all);
+}

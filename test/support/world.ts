@@ -1,0 +1,156 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { afterAll, beforeAll } from "vitest";
+
+import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
+import type { ClientKind, Person } from "./connection.ts";
+import { startHttp, type HttpServer } from "./http-server.ts";
+import { connect, type Server } from "./stdio-server.ts";
+
+/** What a group of tests lives in: a scripted model, an own Claude configuration, and the servers it starts. */
+export interface World {
+  readonly model: ScriptedModel;
+  readonly configFolder: string;
+  /** What Claude Code itself has written down of a session so far, "" before it has anything. */
+  transcript(sessionId: string): string;
+  /** A new, empty folder. */
+  folder(): string;
+  /** Starts the built server as an MCP client does. */
+  server(options?: {
+    client?: ClientKind;
+    args?: string[];
+    env?: Record<string, string>;
+    person?: Person;
+  }): Promise<Server>;
+  /** Starts the built server as an operator does, on a free port; `token` has every scope. */
+  http(options?: {
+    args?: string[];
+    env?: Record<string, string>;
+    token?: string;
+    through?: readonly string[];
+  }): Promise<HttpServer>;
+  /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
+  processes(): { pid: number; command: string }[];
+  /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
+  quiet(ms: number): Promise<void>;
+  closeServers(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Claude Code does the same without the second tier of its compiler, which is for programs that live longer than a test:
+ * a start and a turn take a third less of the processor.
+ */
+export const SHORT_LIVED = { BUN_JSC_useDFGJIT: "0" };
+
+const LOUD = ["--log-level", "debug"];
+
+/** What whoever runs the servers of these tests knows. */
+const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
+
+/** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, seven times as fast. */
+export type AgentKind = "real" | "stand-in";
+
+/** What makes a server start the stand-in. */
+export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
+
+/** `AGENT=real npm test` has the real one everywhere. */
+function environmentOf(agent: AgentKind): Record<string, string> {
+  return (process.env["AGENT"] ?? agent) === "stand-in" ? STAND_IN : {};
+}
+
+interface WorldOptions {
+  readonly agent?: AgentKind;
+}
+
+/** A world for the tests of a file or of a `describe`: it is there from before the first to after the last. */
+export function useWorld(options: WorldOptions = {}): World {
+  const world: Partial<World> = {};
+  beforeAll(async () => void Object.assign(world, await createWorld(options)));
+  afterAll(async () => world.close?.());
+  return world as World;
+}
+
+export async function createWorld({ agent = "real" }: WorldOptions = {}): Promise<World> {
+  const model = await startScriptedModel();
+  const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
+  const configFolder = mkdtempSync(join(root, "config-"));
+  const servers: Pick<Server, "pid" | "close">[] = [];
+  // Without spares, unless a test asks for them: most count processes, or have but one session.
+  const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
+  const environment = {
+    ...model.environment(configFolder),
+    HOME: root,
+    ...quiet,
+    ...SHORT_LIVED,
+    ...environmentOf(agent),
+  };
+  const world: World = {
+    model,
+    configFolder,
+    transcript(sessionId) {
+      const projects = join(configFolder, "projects");
+      if (!existsSync(projects)) return "";
+      const files = readdirSync(projects).map((project) => join(projects, project, `${sessionId}.jsonl`));
+      return files.flatMap((file) => (existsSync(file) ? [readFileSync(file, "utf8")] : [])).join("");
+    },
+    folder: () => mkdtempSync(join(root, "work-")),
+    async server({ client = "modern", args = [], env = {}, person } = {}) {
+      const server = await connect(client, { args: [...LOUD, ...args], env: { ...environment, ...env }, person });
+      servers.push(server);
+      return server;
+    },
+    async http({ args = [], env = {}, token = TOKEN, through } = {}) {
+      const tokenFile = join(mkdtempSync(join(root, "token-")), "token");
+      writeFileSync(tokenFile, token, { mode: 0o600 });
+      const flags = ["--http", "127.0.0.1:0", "--token-file", tokenFile, "--drain-ms", "0"];
+      // As on stdio, unless a test is about it.
+      flags.push("--caller-approves", "all", "--attended");
+      const all = { args: [...LOUD, ...flags, ...args], env: { ...environment, ...env } };
+      const server = await startHttp({ ...all, token, through });
+      servers.push(server);
+      return server;
+    },
+    processes: () => {
+      const own = servers.map(({ pid }) => pid);
+      return processesWith(`CLAUDE_CONFIG_DIR=${configFolder}`).filter(({ pid }) => !own.includes(pid));
+    },
+    async quiet(ms) {
+      const deadline = Date.now() + ms;
+      while (world.processes().length > 0) {
+        if (Date.now() > deadline)
+          throw new Error(`left over after ${String(ms)} ms: ${JSON.stringify(world.processes())}`);
+        await sleep(50);
+      }
+    },
+    async closeServers() {
+      await Promise.all(servers.splice(0).map(async (server) => server.close()));
+    },
+    async close() {
+      await world.closeServers();
+      await world.quiet(15_000);
+      await model.close();
+      rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+  return world;
+}
+
+/** Processes are told apart by an inherited variable, so that shells which left their group and parent are seen too. */
+function processesWith(variable: string): { pid: number; command: string }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        if (!readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(variable)) return [];
+        const command = readFileSync(`/proc/${name}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+        return command === "" ? [] : [{ pid: Number(name), command: command.slice(0, 40_000) }];
+      } catch {
+        // It ended while we looked, or is not ours.
+        return [];
+      }
+    });
+}
