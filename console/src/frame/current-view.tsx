@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { focusHeading, keepFocus } from "../state/focus.ts";
 import { Problem } from "../parts/problem.tsx";
 import { hrefOf, route } from "../state/route.ts";
+import type { ViewName } from "../state/views.ts";
 import { SessionsView } from "../views/sessions.tsx";
 import { SessionView } from "../views/session.tsx";
 import { StartView } from "../views/start.tsx";
@@ -26,19 +27,17 @@ export function CurrentView() {
 
 function View() {
   const at = route.value;
-  switch (at.view) {
-    case "session":
-      return <SessionView key={at.id} id={at.id} />;
-    case "waiting":
-      return <WaitingView />;
-    case "numbers":
-      return <LazyNumbers />;
-    case "start":
-      return <StartView />;
-    case "sessions":
-      return <SessionsView />;
-  }
+  if (at.view === "session") return <SessionView key={at.id} id={at.id} />;
+  const Shown = SHOWN[at.view];
+  return <Shown />;
 }
+
+const SHOWN: Readonly<Record<ViewName, ComponentType>> = {
+  sessions: SessionsView,
+  waiting: WaitingView,
+  numbers: LazyNumbers,
+  start: StartView,
+};
 
 /** Charts are most of the code of this page, and few look at them. */
 function LazyNumbers() {

@@ -1,7 +1,7 @@
-import type { ComponentChildren } from "preact";
 import { requests } from "../state/live.ts";
 import { may } from "../state/me.ts";
 import { hrefOf, route, type Route } from "../state/route.ts";
+import { VIEW_NAMES, VIEWS, type ViewName } from "../state/views.ts";
 import { Account } from "./account.tsx";
 
 /** Where one can go from everywhere. */
@@ -13,12 +13,9 @@ export function Header() {
         claude-agents-mcp
       </a>
       <nav aria-label="Views">
-        <Tab to="sessions">Sessions</Tab>
-        <Tab to="waiting">
-          Waiting
-          <WaitingCount />
-        </Tab>
-        <Tab to="numbers">Numbers</Tab>
+        {TABS.map((name) => (
+          <Tab key={name} to={name} />
+        ))}
       </nav>
       <div class="bar-end">
         {may("run") && (
@@ -39,16 +36,13 @@ export function Header() {
   );
 }
 
-function Tab({
-  to,
-  children,
-}: {
-  readonly to: "sessions" | "waiting" | "numbers";
-  readonly children: ComponentChildren;
-}) {
+const TABS = VIEW_NAMES.filter((name) => VIEWS[name].isTab);
+
+function Tab({ to }: { readonly to: ViewName }) {
   return (
     <a class="tab" href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
-      {children}
+      {VIEWS[to].name}
+      {to === "waiting" && <WaitingCount />}
     </a>
   );
 }

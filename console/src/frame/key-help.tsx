@@ -3,15 +3,13 @@ import { useEffect, useRef } from "preact/hooks";
 import { bindKeys, keysAreOn, turnKeys } from "../state/keys.ts";
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
+import { VIEW_NAMES, VIEWS, type ViewName } from "../state/views.ts";
 import { searchIsWanted } from "../sessions/search-wanted.ts";
 
 export const helpIsOpen = signal(false);
 
 const ROWS: readonly (readonly [readonly string[], string])[] = [
-  [["g", "s"], "Sessions"],
-  [["g", "w"], "What waits for people"],
-  [["g", "n"], "Numbers"],
-  [["n"], "New session"],
+  ...VIEW_NAMES.map((view) => [VIEWS[view].keys.split(" "), VIEWS[view].name] as const),
   [["/"], "Search sessions"],
   [["j"], "Next session in the list"],
   [["k"], "The one before"],
@@ -26,12 +24,7 @@ export function KeyHelp() {
   useEffect(
     () =>
       bindKeys({
-        "g s": () => go({ view: "sessions" }),
-        "g w": () => go({ view: "waiting" }),
-        "g n": () => go({ view: "numbers" }),
-        n: () => {
-          if (may("run")) go({ view: "start" });
-        },
+        ...Object.fromEntries(VIEW_NAMES.map((view) => [VIEWS[view].keys, () => open(view)])),
         "/": () => {
           searchIsWanted.value = true;
           go({ view: "sessions" });
@@ -43,6 +36,11 @@ export function KeyHelp() {
     [],
   );
   return helpIsOpen.value ? <Help /> : null;
+}
+
+function open(view: ViewName): void {
+  const { scope } = VIEWS[view];
+  if (scope === undefined || may(scope)) go({ view });
 }
 
 function Help() {

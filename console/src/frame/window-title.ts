@@ -4,19 +4,14 @@ import { requests } from "../state/live.ts";
 import { isStranger } from "../state/me.ts";
 import { route } from "../state/route.ts";
 import { title } from "../state/title.ts";
-
-const NAMES = {
-  sessions: "Sessions",
-  session: "Session",
-  waiting: "Waiting",
-  numbers: "Numbers",
-  start: "New session",
-};
+import { VIEWS } from "../state/views.ts";
 
 /** "(2) Sessions · claude-agents-mcp": tabs show how much waits. */
 export function useWindowTitle(): void {
   const waiting = requests.value.length;
-  const name = isStranger.value ? "Sign in" : oneLine(title.value ?? NAMES[route.value.view]);
+  const { view } = route.value;
+  const usual = view === "session" ? "Session" : VIEWS[view].name;
+  const name = isStranger.value ? "Sign in" : oneLine(title.value ?? usual);
   const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {
     document.title = text;

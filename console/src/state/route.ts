@@ -1,9 +1,9 @@
 import { batch, signal } from "@preact/signals";
+import { isViewName, type ViewName } from "./views.ts";
 
 /** Where the page is, as the part behind # says. */
 
-export type Route =
-  { readonly view: "sessions" | "waiting" | "numbers" | "start" } | { readonly view: "session"; readonly id: string };
+export type Route = { readonly view: ViewName } | { readonly view: "session"; readonly id: string };
 
 export const route = signal<Route>(routeOf(location.hash));
 /** What the view is asked to show, behind a ? in the hash: its filters. */
@@ -40,7 +40,7 @@ export function ask(asked: URLSearchParams): void {
 function routeOf(hash: string): Route {
   const [, view = "", id = ""] = hash.replace(/\?.*$/, "").split("/");
   if (view === "sessions" && id !== "") return { view: "session", id: decoded(id) };
-  return view === "waiting" || view === "numbers" || view === "start" ? { view } : { view: "sessions" };
+  return { view: isViewName(view) ? view : "sessions" };
 }
 
 function queryOf(hash: string): URLSearchParams {
