@@ -36,6 +36,7 @@ const PARTS = [
   { file: "docs/conformance.md", name: "what passes", render: conformanceTable },
   { file: "docs/conformance.md", name: "what is not ours", render: notOursTable },
   { file: "docs/observability.md", name: "metrics", render: metricsTable },
+  { file: "docs/architecture.md", name: "folders", render: foldersTable },
 ];
 
 const MEND = "node scripts/generate-docs.mjs";
@@ -121,6 +122,18 @@ function metricsTable() {
     return [code(name), constructor.name.toLowerCase(), labelNames.map(code).join(", "), help];
   });
   return table(["Metric", "Type", "Labels", "Meaning"], rows);
+}
+
+/** Who may import whom, as scripts/check-house.mjs enforces it. */
+function foldersTable() {
+  const { folders } = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
+  const rows = Object.entries(folders).map(([name, { decides, imports, packages }]) => [
+    code(name.endsWith(".ts") ? name : `${name}/`),
+    decides,
+    imports.map((each) => each.replace(/\.ts$/, "")).join(", "),
+    packages.map((each) => each.replace(/\*$/, "")).join(", "),
+  ]);
+  return table(["Folder", "Decides", "May import", "Packages"], rows);
 }
 
 const shown = shownByTests(root, Object.values(TOOLS).flat());
