@@ -50,7 +50,7 @@ function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
   const [, toolName = "", way = ""] = /^(Read|Edit)\(~(\/.*)?\)$/s.exec(text) ?? [];
   if (toolName === "") return text;
   const folder = home.replace(/^([A-Za-z]):/, (_, drive: string) => `/${drive.toLowerCase()}`).replaceAll("\\", "/");
-  return `${toolName}(/${folder.replaceAll(/[*?[\]]/g, "\\$&")}${way})`;
+  return `${toolName}(/${folder.replaceAll(/[*?[]/g, "[$&]")}${way})`;
 }
 
 /** Who is on both. The caller comes behind everybody who comes before it on either. */

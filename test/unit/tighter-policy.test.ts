@@ -6,6 +6,7 @@ import { RUNGS } from "../../src/domain/approvals/rung.ts";
 import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
 import { limitsUnder } from "../../src/engine/operator.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
+import { matchesPath } from "../../src/engine/rules/path.ts";
 import { tighterPolicy } from "../../src/security/tighter-policy.ts";
 import { askOf } from "../support/step/walk.ts";
 
@@ -151,5 +152,19 @@ describe("the tighter of two policies", () => {
       deny: ["Read(//home/ann/secret/**)", "Bash", "Read(~/secret/**)"],
     });
     for (const text of both.rules.deny) expect(parseRule(text, "deny").ok).toBe(true);
+  });
+
+  it("takes no character of that home folder for a wildcard", () => {
+    const [policy] = fc.sample(policies, 1) as [SessionPolicy];
+    const rules = { allow: [], ask: [], deny: ["Read(~/**)"] };
+    const { deny } = tighterPolicy({ ...policy, home: "/home/a*b[c]?", rules }, { ...policy, rules }).rules;
+    const parsed = parseRule(String(deny[0]), "deny");
+    if (!parsed.ok) throw new Error(parsed.problem);
+    const matches = (file: string) => matchesPath(String(parsed.rule.content), file, { cwd: ["/"], home: "/h" }, true);
+    expect([matches("/home/a*b[c]?/key"), matches("/home/axb[c]?/key"), matches("/home/a*bcx/key")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
   });
 });
