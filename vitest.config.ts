@@ -38,6 +38,17 @@ export default defineConfig({
       },
       {
         extends: true,
+        // Every combination of client, transport and era; of each promise, `server` and `browser` show one.
+        test: {
+          name: "matrices",
+          include: ["test/matrices/**/*.test.ts"],
+          globalSetup: ["scripts/install-chromium.mjs"],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
         // What a hostile repository, model, caller or clock can do, in full tables.
         test: {
           name: "attacks",
