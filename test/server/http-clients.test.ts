@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { CLIENT_KINDS } from "../support/connection.ts";
@@ -8,7 +8,11 @@ import { useWorld } from "../support/world.ts";
 /** Clients of either era and their ways: through one server, without being in each other's. */
 
 const world = useWorld({ agent: "stand-in" });
-afterEach(async () => world.closeServers());
+/** For all whom nothing parts from the others. */
+let server: HttpServer;
+beforeAll(async () => {
+  server = await world.http({ args: ["--toolsets", "agent,query"] });
+});
 
 /** Asks before it writes, and says so. */
 const asking = (text: string) =>
@@ -16,7 +20,6 @@ const asking = (text: string) =>
 
 describe("over HTTP", () => {
   it.each(CLIENT_KINDS)("a %s client starts, is asked, allows, hears the end and goes on", async (kind) => {
-    const server = await world.http();
     const client = await server.connect(kind);
     const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
     const { actions, nextCursor, sessionId } = await client.news(started.sessionId, started.nextCursor);
@@ -46,7 +49,6 @@ describe("over HTTP", () => {
   });
 
   it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
-    const server = await world.http();
     const stale = await server.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
     expect(stale.status).toBe(404);
     expect(await stale.json()).toMatchObject({
@@ -69,7 +71,7 @@ const MODERN = {
 /** A call of a tool without a library, in either era. */
 async function rawCall(
   server: HttpServer,
-  era: "modern" | "legacy",
+  era: Era,
   args: { name: string; arguments: object },
   signal?: AbortSignal,
 ) {
@@ -81,7 +83,7 @@ async function rawCall(
   return server.fetch("/mcp", { ...call, ...(signal && { signal }) });
 }
 
-async function headersOf(server: HttpServer, era: "modern" | "legacy", name: string): Promise<Record<string, string>> {
+async function headersOf(server: HttpServer, era: Era, name: string): Promise<Record<string, string>> {
   if (era === "modern") return { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
   const begun = await server.fetch("/mcp", post(INITIALIZE));
   await begun.text();
@@ -89,10 +91,53 @@ async function headersOf(server: HttpServer, era: "modern" | "legacy", name: str
 }
 
 const ERAS = ["modern", "legacy"] as const;
+type Era = (typeof ERAS)[number];
+
+const FOREVER = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
+
+/** A query whose client leaves while a command runs: its session. */
+async function givenUp(era: Era): Promise<string> {
+  const gone = new AbortController();
+  const prompt = scriptTag([{ text: "working", tools: [FOREVER] }]);
+  const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
+  let sessionId = "";
+  for await (const { message } of frames(await rawCall(server, era, query, gone.signal))) {
+    const data = message?.params?.data ?? "";
+    sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
+    if (data.includes("setInterval")) break;
+  }
+  gone.abort();
+  return sessionId;
+}
+
+async function diesWithItsStream(): Promise<string> {
+  const headers = await headersOf(server, "legacy", "");
+  const gone = new AbortController();
+  const unasked = await server.fetch("/mcp", {
+    headers: { ...headers, accept: "text/event-stream" },
+    signal: gone.signal,
+  });
+  expect(unasked.status).toBe(200);
+  const prompt = `Die with your stream. ${scriptTag([{ tools: [FOREVER] }])}`;
+  const query = { prompt, cwd: world.folder(), allowedTools: ["Bash"] };
+  const params = { name: "claude_code_query", arguments: query };
+  const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
+  const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
+  const { sessionId = "" } = await world.model.waitForRequest(({ told }) => told.includes("Die with your stream."));
+  gone.abort();
+  await expect(left).rejects.toThrow("aborted");
+  return sessionId;
+}
+
+async function endsItsTurn(sessionId: string): Promise<void> {
+  const client = await server.connect();
+  expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
+  expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
+}
 
 describe("a call over HTTP", () => {
   it.each(ERAS)("tells what happens on its own stream, in order, and nothing after its result: %s", async (era) => {
-    const server = await world.http({ args: ["--toolsets", "query"] });
     const tool = { name: "Bash", input: { command: "true", description: "nothing" } };
     const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
     const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
@@ -110,7 +155,6 @@ describe("a call over HTTP", () => {
   });
 
   it.each(ERAS)("that is given up ends its wait only, and the turn goes on: claude_code_check, %s", async (era) => {
-    const server = await world.http();
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: `given-up-${era}`, text: "all the same" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
@@ -126,51 +170,17 @@ describe("a call over HTTP", () => {
     expect((await client.end(sessionId)).result?.result).toBe("all the same");
   });
 
-  it.each(ERAS)("that is given up ends its turn: claude_code_query, %s", async (era) => {
-    const server = await world.http({ args: ["--toolsets", "agent,query"] });
-    const gone = new AbortController();
-    const prompt = scriptTag([
-      { text: "working", tools: [{ name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } }] },
-    ]);
-    const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
-    const stream = frames(await rawCall(server, era, query, gone.signal));
-    let sessionId = "";
-    for await (const { message } of stream) {
-      const data = message?.params?.data ?? "";
-      sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
-      if (data.includes("setInterval")) break;
-    }
-    gone.abort();
-    const client = await server.connect();
-    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
-    const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
-    expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
+  it("that is given up ends its turn: claude_code_query, modern", async () => {
+    await endsItsTurn(await givenUp("modern"));
   });
 
-  it("of a client of 2025 that dies with its stream for what comes unasked ends its turn as well", async () => {
-    const server = await world.http({ args: ["--toolsets", "agent,query"] });
-    const headers = await headersOf(server, "legacy", "");
-    const gone = new AbortController();
-    const unasked = await server.fetch("/mcp", {
-      headers: { ...headers, accept: "text/event-stream" },
-      signal: gone.signal,
-    });
-    expect(unasked.status).toBe(200);
-    const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
-    const query = { prompt: scriptTag([{ tools: [forever] }]), cwd: world.folder(), allowedTools: ["Bash"] };
-    const params = { name: "claude_code_query", arguments: query };
-    const before = world.model.requests.at(-1)?.seq ?? 0;
-    const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
-    const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
-    const { sessionId = "" } = await world.model.waitForRequest(({ seq }) => seq > before);
-    gone.abort();
-    await expect(left).rejects.toThrow("aborted");
-    const client = await server.connect();
-    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  // They wait together until the server has no more patience with them.
+  it("that is given up ends its turn: claude_code_query, legacy; also of a client that dies with its stream for what comes unasked", async () => {
+    const sessions = await Promise.all([givenUp("legacy"), diesWithItsStream()]);
+    await Promise.all(sessions.map(endsItsTurn));
   });
 
   it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
-    const server = await world.http();
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
@@ -201,6 +211,8 @@ describe("a call over HTTP", () => {
 });
 
 describe("a server over HTTP", () => {
+  afterEach(async () => world.closeServers());
+
   it("serves stdio on the same engine where it is asked to, and outlives that client", async () => {
     const server = await world.http({ args: ["--stdio"] });
     const client = await server.connect();
