@@ -8,10 +8,9 @@ import { useWorld } from "../support/world.ts";
 /** Clients of either era and their ways: through one server, without being in each other's. */
 
 const world = useWorld({ agent: "stand-in" });
-/** For all whom nothing parts from the others. */
-let server: HttpServer;
+let shared: HttpServer;
 beforeAll(async () => {
-  server = await world.http({ args: ["--toolsets", "agent,query"] });
+  shared = await world.http({ args: ["--toolsets", "agent,query"] });
 });
 
 /** Asks before it writes, and says so. */
@@ -20,7 +19,7 @@ const asking = (text: string) =>
 
 describe("over HTTP", () => {
   it.each(CLIENT_KINDS)("a %s client starts, is asked, allows, hears the end and goes on", async (kind) => {
-    const client = await server.connect(kind);
+    const client = await shared.connect(kind);
     const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
     const { actions, nextCursor, sessionId } = await client.news(started.sessionId, started.nextCursor);
     const [{ requestId } = { requestId: "" }] = actions;
@@ -49,12 +48,12 @@ describe("over HTTP", () => {
   });
 
   it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
-    const stale = await server.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
+    const stale = await shared.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
     expect(stale.status).toBe(404);
     expect(await stale.json()).toMatchObject({
       error: { code: -32_001, message: expect.stringContaining("initialize") },
     });
-    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    const begun = await shared.fetch("/mcp", post(INITIALIZE));
     expect(begun.status).toBe(200);
     expect(begun.headers.get("mcp-session-id")).toMatch(/^[\da-f-]{36}$/);
   });
@@ -69,12 +68,7 @@ const MODERN = {
 };
 
 /** A call of a tool without a library, in either era. */
-async function rawCall(
-  server: HttpServer,
-  era: Era,
-  args: { name: string; arguments: object },
-  signal?: AbortSignal,
-) {
+async function rawCall(server: HttpServer, era: Era, args: { name: string; arguments: object }, signal?: AbortSignal) {
   const meta = { progressToken: 7, ...(era === "modern" && MODERN) };
   const call = post(
     { jsonrpc: "2.0", id: 2, method: "tools/call", params: { ...args, _meta: meta } },
@@ -101,7 +95,7 @@ async function givenUp(era: Era): Promise<string> {
   const prompt = scriptTag([{ text: "working", tools: [FOREVER] }]);
   const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
   let sessionId = "";
-  for await (const { message } of frames(await rawCall(server, era, query, gone.signal))) {
+  for await (const { message } of frames(await rawCall(shared, era, query, gone.signal))) {
     const data = message?.params?.data ?? "";
     sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
     if (data.includes("setInterval")) break;
@@ -111,9 +105,9 @@ async function givenUp(era: Era): Promise<string> {
 }
 
 async function diesWithItsStream(): Promise<string> {
-  const headers = await headersOf(server, "legacy", "");
+  const headers = await headersOf(shared, "legacy", "");
   const gone = new AbortController();
-  const unasked = await server.fetch("/mcp", {
+  const unasked = await shared.fetch("/mcp", {
     headers: { ...headers, accept: "text/event-stream" },
     signal: gone.signal,
   });
@@ -122,15 +116,15 @@ async function diesWithItsStream(): Promise<string> {
   const query = { prompt, cwd: world.folder(), allowedTools: ["Bash"] };
   const params = { name: "claude_code_query", arguments: query };
   const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
-  const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
+  const left = shared.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
   const { sessionId = "" } = await world.model.waitForRequest(({ told }) => told.includes("Die with your stream."));
   gone.abort();
   await expect(left).rejects.toThrow("aborted");
   return sessionId;
 }
 
-async function endsItsTurn(sessionId: string): Promise<void> {
-  const client = await server.connect();
+async function expectTurnEnds(sessionId: string): Promise<void> {
+  const client = await shared.connect();
   expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
   const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
   expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
@@ -142,7 +136,7 @@ describe("a call over HTTP", () => {
     const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
     const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
     const messages = [];
-    for await (const { message } of frames(await rawCall(server, era, call))) if (message) messages.push(message);
+    for await (const { message } of frames(await rawCall(shared, era, call))) if (message) messages.push(message);
     expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { status: "done" } } });
     expect(messages.filter(({ id }) => id !== undefined)).toHaveLength(1);
     const told = messages.flatMap(({ params }) => params?.data ?? []);
@@ -155,12 +149,12 @@ describe("a call over HTTP", () => {
   });
 
   it.each(ERAS)("that is given up ends its wait only, and the turn goes on: claude_code_check, %s", async (era) => {
-    const client = await server.connect();
+    const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: `given-up-${era}`, text: "all the same" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
     const gone = new AbortController();
     const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
-    const left = rawCall(server, era, { name: "claude_code_check", arguments: poll }, gone.signal).then(
+    const left = rawCall(shared, era, { name: "claude_code_check", arguments: poll }, gone.signal).then(
       async (response) => response.text(),
     );
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
@@ -171,20 +165,20 @@ describe("a call over HTTP", () => {
   });
 
   it("that is given up ends its turn: claude_code_query, modern", async () => {
-    await endsItsTurn(await givenUp("modern"));
+    await expectTurnEnds(await givenUp("modern"));
   });
 
   // They wait together until the server has no more patience with them.
   it("that is given up ends its turn: claude_code_query, legacy; also of a client that dies with its stream for what comes unasked", async () => {
     const sessions = await Promise.all([givenUp("legacy"), diesWithItsStream()]);
-    await Promise.all(sessions.map(endsItsTurn));
+    await Promise.all(sessions.map(expectTurnEnds));
   });
 
   it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
-    const client = await server.connect();
+    const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
-    const headers = await headersOf(server, "legacy", "");
+    const headers = await headersOf(shared, "legacy", "");
     const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
     const call = {
       jsonrpc: "2.0",
@@ -193,20 +187,20 @@ describe("a call over HTTP", () => {
       params: { name: "claude_code_check", arguments: poll },
     };
     const broken = new AbortController();
-    const first = frames(await server.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
+    const first = frames(await shared.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
     const begun = await first.next();
     const last = begun.done ? "" : begun.value.id;
     broken.abort();
     world.model.release("broken");
     const resume = { accept: "text/event-stream", "last-event-id": last };
-    const rest = frames(await server.fetch("/mcp", { headers: { ...headers, ...resume } }));
+    const rest = frames(await shared.fetch("/mcp", { headers: { ...headers, ...resume } }));
     for await (const { message } of rest) {
       if (message?.id !== 5) continue;
       expect(message.result?.structuredContent).toMatchObject({ result: { result: "heard" } });
       break;
     }
-    const other = await headersOf(server, "legacy", "");
-    expect((await server.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
+    const other = await headersOf(shared, "legacy", "");
+    expect((await shared.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
   });
 });
 

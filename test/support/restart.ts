@@ -53,7 +53,7 @@ const ENDS = {
 } as const;
 
 /** Clients come back to the next one, every session goes on, nothing is lost, told twice or left. */
-export async function endAndReplace(world: World, restart: Restart): Promise<void> {
+export async function expectRecovery(world: World, restart: Restart): Promise<void> {
   const { clients, drainMs, sessions, signal, waitMs } = restart;
   const store = `${world.folder()}/store.db`;
   const args = ["--store", store, "--drain-ms", String(drainMs), "--max-live", String(sessions)];

@@ -25,7 +25,7 @@ const KINDS_MOST = 5;
 export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
 
 /** They crash nothing, hang nowhere, tell nothing of others. The memory after the first round is compared with the last. */
-export async function makeRandomCalls(world: World, count: number): Promise<void> {
+export async function expectNoFaults(world: World, count: number): Promise<void> {
   const round = Math.min(ROUND, Math.ceil(count / 2));
   const cast = await Cast.start(world);
   const trial = new Trial(cast);
