@@ -12,7 +12,13 @@ export default defineConfig({
       {
         extends: true,
         // What is imported serves all files of a worker: no test changes a module.
-        test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000, isolate: false },
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
       },
       {
         extends: true,

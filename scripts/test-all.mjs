@@ -14,11 +14,13 @@ if (values.help) {
 
 Matrices (of clients, transports and eras), attacks, faults, conformance and load, through the built server.
 
---full  all runs of the faults (200 kills of the server, 100 of Claude Code), and ten minutes of load by 200 clients`);
+--full  all runs of the faults (200 kills of the server, 100 of Claude Code), ten minutes of load by 200 clients,
+        and the unit tests once more with ten times as many random cases`);
   process.exit(0);
 }
 const projects = ["matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => ["--project", name]);
-const full = { FAULTS: "full", LOAD: "full" };
+if (values.full) projects.push("--project", "unit");
+const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
 const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {
   stdio: "inherit",
   env: { ...process.env, ...(values.full && full) },
