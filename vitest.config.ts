@@ -12,7 +12,13 @@ export default defineConfig({
       {
         extends: true,
         // What is imported serves all files of a worker: no test changes a module.
-        test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000, isolate: false },
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          testTimeout: 20_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
       },
       {
         extends: true,
@@ -33,6 +39,17 @@ export default defineConfig({
           globalSetup: ["scripts/install-chromium.mjs"],
           testTimeout: 120_000,
           // A Chromium for each file.
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        extends: true,
+        // Every combination of client, transport and era; of each promise, `server` and `browser` show one.
+        test: {
+          name: "matrices",
+          include: ["test/matrices/**/*.test.ts"],
+          globalSetup: ["scripts/install-chromium.mjs"],
+          testTimeout: 120_000,
           hookTimeout: 120_000,
         },
       },

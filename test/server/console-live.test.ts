@@ -12,7 +12,7 @@ import { live, send, signIn, type Live, type Signed } from "../support/console-c
 import { post, type HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { calling, decisions, writing } from "../support/fake-user.ts";
-import { useWorld } from "../support/world.ts";
+import { STAND_IN, useWorld } from "../support/world.ts";
 
 /** Logs as the page reads them: in pages, live, and from a command beside the server that runs the session. */
 
@@ -154,7 +154,11 @@ describe("`claude-agents-mcp console`", () => {
     const file = join(cwd, "a");
     const { sessionId } = await server.call("claude_code", { prompt: calling([writing(file)]), cwd });
     const { actions } = await server.news(sessionId);
-    const started = await startCommand(["--port", "0"], { ...world.model.environment(world.configFolder), ...env });
+    const started = await startCommand(["--port", "0"], {
+      ...world.model.environment(world.configFolder),
+      ...STAND_IN,
+      ...env,
+    });
     expect(started.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\/$/);
     const at = await signIn(started, started.token);
     expect(await at.get("me")).toMatchObject({ principal: "local", approvals: ["user", "caller", "console"] });
@@ -178,7 +182,7 @@ describe("`claude-agents-mcp console`", () => {
   it("ends at once with what runs in it, and takes down what was done there and nothing of what was said", async () => {
     const home = world.folder();
     const audit = join(home, "audit.log");
-    const env = { ...world.model.environment(world.configFolder), HOME: home };
+    const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: home };
     const started = await startCommand(["--audit-log", audit], env);
     const at = await signIn(started, started.token);
     const before = world.processes().length;

@@ -1,21 +1,34 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { told } from "../support/one-turn.ts";
 import { callOnce } from "../support/outer-claude.ts";
 import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
+import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
+const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
+
 const world = useWorld({ agent: "stand-in" });
+let http: HttpServer;
+beforeAll(async () => {
+  http = await world.http({ args: users.args });
+});
 
 describe("a form", () => {
+  const fakeUser = new FakeUser();
+  let server: Server;
+  beforeAll(async () => {
+    server = await world.server({ person: fakeUser.person });
+  });
+  beforeEach(() => void (fakeUser.seen.length = 0));
+
   it("is of whichever session of a poll asks, and is not shown by a call that does not wait", async () => {
-    const fakeUser = new FakeUser();
-    const server = await world.server({ person: fakeUser.person });
     const cwd = world.folder();
     const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
@@ -34,12 +47,9 @@ describe("a form", () => {
     expect(status).toBe("waiting_permission");
     expect(fakeUser.seen).toHaveLength(1);
     await server.call("claude_code_session", { action: "cancel", sessionId: one.sessionId });
-    await server.close();
   });
 
   it("shows what is long or hidden for what it is", async () => {
-    const fakeUser = new FakeUser();
-    const server = await world.server({ person: fakeUser.person });
     const cwd = world.folder();
     const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
     const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
@@ -53,29 +63,27 @@ describe("a form", () => {
     expect(message).toMatch(/\[cut: \d+ characters are not shown\]/);
     expect(message).toContain("; the end");
     expect(message.length).toBeLessThan(4_000);
-    await server.close();
   });
 
   it("is not for a client that shows none: the request is the caller's, as ever", async () => {
-    const server = await world.server();
+    const client = await http.connect();
     const cwd = world.folder();
     const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
-    const { sessionId, status } = await server.call("claude_code", start);
+    const { sessionId, status } = await client.call("claude_code", start);
     expect(status).toBe("waiting_permission");
-    const { actions } = await server.news(sessionId);
+    const { actions } = await client.news(sessionId);
     expect(actions).toMatchObject([{ toolName: "Write" }]);
-    await server.close();
+    await client.close();
   });
 
   it("is not for a caller whose answer would not count", async () => {
-    const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
-    const http = await world.http({ args: users.args });
+    fakeUser.does = () => ({ action: "cancel" });
     for (const [name, forms] of [
       ["ann", 1],
       ["bob", 0],
     ] as const) {
-      const fakeUser = new FakeUser();
       const client = await http.connect("modern", users.tokens[name], fakeUser.person);
+      fakeUser.seen.length = 0;
       const cwd = world.folder();
       const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
       expect((await client.call("claude_code", start)).status).toBe("waiting_permission");
@@ -94,7 +102,7 @@ describe.each(["modern", "legacy"] as const)("a %s client that declines each for
     async () => {
       const fakeUser = new FakeUser();
       fakeUser.does = () => ({ action: "decline" });
-      const server = await world.server({ client, person: fakeUser.person });
+      const server = await http.connect(client, http.token, fakeUser.person);
       const cwd = world.folder();
       const files = ["a", "b", "c"].map((name) => join(cwd, name));
       const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
@@ -124,7 +132,6 @@ describe.each(["modern", "legacy"] as const)("a %s client that declines each for
 
 describe("claude -p, whose forms are closed at once", () => {
   it("gets the request as the caller, in the same answer", async () => {
-    const http = await world.http();
     const cwd = world.folder();
     const start = { prompt: calling([writing(join(cwd, "a"))]), cwd, waitMs: 40_000 };
     const { sessionId, status } = await callOnce(world.folder(), http, "claude_code", start);

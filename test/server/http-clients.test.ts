@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { CLIENT_KINDS } from "../support/connection.ts";
@@ -8,7 +8,10 @@ import { useWorld } from "../support/world.ts";
 /** Clients of either era and their ways: through one server, without being in each other's. */
 
 const world = useWorld({ agent: "stand-in" });
-afterEach(async () => world.closeServers());
+let shared: HttpServer;
+beforeAll(async () => {
+  shared = await world.http({ args: ["--toolsets", "agent,query"] });
+});
 
 /** Asks before it writes, and says so. */
 const asking = (text: string) =>
@@ -16,8 +19,7 @@ const asking = (text: string) =>
 
 describe("over HTTP", () => {
   it.each(CLIENT_KINDS)("a %s client starts, is asked, allows, hears the end and goes on", async (kind) => {
-    const server = await world.http();
-    const client = await server.connect(kind);
+    const client = await shared.connect(kind);
     const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
     const { actions, nextCursor, sessionId } = await client.news(started.sessionId, started.nextCursor);
     const [{ requestId } = { requestId: "" }] = actions;
@@ -46,13 +48,12 @@ describe("over HTTP", () => {
   });
 
   it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
-    const server = await world.http();
-    const stale = await server.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
+    const stale = await shared.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
     expect(stale.status).toBe(404);
     expect(await stale.json()).toMatchObject({
       error: { code: -32_001, message: expect.stringContaining("initialize") },
     });
-    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    const begun = await shared.fetch("/mcp", post(INITIALIZE));
     expect(begun.status).toBe(200);
     expect(begun.headers.get("mcp-session-id")).toMatch(/^[\da-f-]{36}$/);
   });
@@ -67,12 +68,7 @@ const MODERN = {
 };
 
 /** A call of a tool without a library, in either era. */
-async function rawCall(
-  server: HttpServer,
-  era: "modern" | "legacy",
-  args: { name: string; arguments: object },
-  signal?: AbortSignal,
-) {
+async function rawCall(server: HttpServer, era: Era, args: { name: string; arguments: object }, signal?: AbortSignal) {
   const meta = { progressToken: 7, ...(era === "modern" && MODERN) };
   const call = post(
     { jsonrpc: "2.0", id: 2, method: "tools/call", params: { ...args, _meta: meta } },
@@ -81,7 +77,7 @@ async function rawCall(
   return server.fetch("/mcp", { ...call, ...(signal && { signal }) });
 }
 
-async function headersOf(server: HttpServer, era: "modern" | "legacy", name: string): Promise<Record<string, string>> {
+async function headersOf(server: HttpServer, era: Era, name: string): Promise<Record<string, string>> {
   if (era === "modern") return { "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
   const begun = await server.fetch("/mcp", post(INITIALIZE));
   await begun.text();
@@ -89,15 +85,58 @@ async function headersOf(server: HttpServer, era: "modern" | "legacy", name: str
 }
 
 const ERAS = ["modern", "legacy"] as const;
+type Era = (typeof ERAS)[number];
+
+const FOREVER = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
+
+/** A query whose client leaves while a command runs: its session. */
+async function givenUp(era: Era): Promise<string> {
+  const gone = new AbortController();
+  const prompt = scriptTag([{ text: "working", tools: [FOREVER] }]);
+  const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
+  let sessionId = "";
+  for await (const { message } of frames(await rawCall(shared, era, query, gone.signal))) {
+    const data = message?.params?.data ?? "";
+    sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
+    if (data.includes("setInterval")) break;
+  }
+  gone.abort();
+  return sessionId;
+}
+
+async function diesWithItsStream(): Promise<string> {
+  const headers = await headersOf(shared, "legacy", "");
+  const gone = new AbortController();
+  const unasked = await shared.fetch("/mcp", {
+    headers: { ...headers, accept: "text/event-stream" },
+    signal: gone.signal,
+  });
+  expect(unasked.status).toBe(200);
+  const prompt = `Die with your stream. ${scriptTag([{ tools: [FOREVER] }])}`;
+  const query = { prompt, cwd: world.folder(), allowedTools: ["Bash"] };
+  const params = { name: "claude_code_query", arguments: query };
+  const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
+  const left = shared.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
+  const { sessionId = "" } = await world.model.waitForRequest(({ told }) => told.includes("Die with your stream."));
+  gone.abort();
+  await expect(left).rejects.toThrow("aborted");
+  return sessionId;
+}
+
+async function expectTurnEnds(sessionId: string): Promise<void> {
+  const client = await shared.connect();
+  expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
+  expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
+}
 
 describe("a call over HTTP", () => {
   it.each(ERAS)("tells what happens on its own stream, in order, and nothing after its result: %s", async (era) => {
-    const server = await world.http({ args: ["--toolsets", "query"] });
     const tool = { name: "Bash", input: { command: "true", description: "nothing" } };
     const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
     const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
     const messages = [];
-    for await (const { message } of frames(await rawCall(server, era, call))) if (message) messages.push(message);
+    for await (const { message } of frames(await rawCall(shared, era, call))) if (message) messages.push(message);
     expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { status: "done" } } });
     expect(messages.filter(({ id }) => id !== undefined)).toHaveLength(1);
     const told = messages.flatMap(({ params }) => params?.data ?? []);
@@ -110,13 +149,12 @@ describe("a call over HTTP", () => {
   });
 
   it.each(ERAS)("that is given up ends its wait only, and the turn goes on: claude_code_check, %s", async (era) => {
-    const server = await world.http();
-    const client = await server.connect();
+    const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: `given-up-${era}`, text: "all the same" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
     const gone = new AbortController();
     const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
-    const left = rawCall(server, era, { name: "claude_code_check", arguments: poll }, gone.signal).then(
+    const left = rawCall(shared, era, { name: "claude_code_check", arguments: poll }, gone.signal).then(
       async (response) => response.text(),
     );
     await world.model.waitForRequest((request) => request.sessionId === sessionId);
@@ -126,55 +164,21 @@ describe("a call over HTTP", () => {
     expect((await client.end(sessionId)).result?.result).toBe("all the same");
   });
 
-  it.each(ERAS)("that is given up ends its turn: claude_code_query, %s", async (era) => {
-    const server = await world.http({ args: ["--toolsets", "agent,query"] });
-    const gone = new AbortController();
-    const prompt = scriptTag([
-      { text: "working", tools: [{ name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } }] },
-    ]);
-    const query = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
-    const stream = frames(await rawCall(server, era, query, gone.signal));
-    let sessionId = "";
-    for await (const { message } of stream) {
-      const data = message?.params?.data ?? "";
-      sessionId ||= (/"sessionId":"([^"]+)"/.exec(data) ?? [])[1] ?? "";
-      if (data.includes("setInterval")) break;
-    }
-    gone.abort();
-    const client = await server.connect();
-    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
-    const again = { sessionId, prompt: scriptTag([{ text: "usable" }]), waitMs: 40_000 };
-    expect((await client.call("claude_code_reply", again)).result?.result).toBe("usable");
+  it("that is given up ends its turn: claude_code_query, modern", async () => {
+    await expectTurnEnds(await givenUp("modern"));
   });
 
-  it("of a client of 2025 that dies with its stream for what comes unasked ends its turn as well", async () => {
-    const server = await world.http({ args: ["--toolsets", "agent,query"] });
-    const headers = await headersOf(server, "legacy", "");
-    const gone = new AbortController();
-    const unasked = await server.fetch("/mcp", {
-      headers: { ...headers, accept: "text/event-stream" },
-      signal: gone.signal,
-    });
-    expect(unasked.status).toBe(200);
-    const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
-    const query = { prompt: scriptTag([{ tools: [forever] }]), cwd: world.folder(), allowedTools: ["Bash"] };
-    const params = { name: "claude_code_query", arguments: query };
-    const before = world.model.requests.at(-1)?.seq ?? 0;
-    const call = post({ jsonrpc: "2.0", id: 3, method: "tools/call", params }, headers);
-    const left = server.fetch("/mcp", { ...call, signal: gone.signal }).then(async (response) => response.text());
-    const { sessionId = "" } = await world.model.waitForRequest(({ seq }) => seq > before);
-    gone.abort();
-    await expect(left).rejects.toThrow("aborted");
-    const client = await server.connect();
-    expect((await client.end(sessionId)).result).toMatchObject({ errorSubtype: "interrupted" });
+  // They wait together until the server has no more patience with them.
+  it("that is given up ends its turn: claude_code_query, legacy; also of a client that dies with its stream for what comes unasked", async () => {
+    const sessions = await Promise.all([givenUp("legacy"), diesWithItsStream()]);
+    await Promise.all(sessions.map(expectTurnEnds));
   });
 
   it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
-    const server = await world.http();
-    const client = await server.connect();
+    const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
-    const headers = await headersOf(server, "legacy", "");
+    const headers = await headersOf(shared, "legacy", "");
     const poll = { action: "poll", sessionId, cursor: 1, until: "end", waitMs: 40_000 };
     const call = {
       jsonrpc: "2.0",
@@ -183,24 +187,26 @@ describe("a call over HTTP", () => {
       params: { name: "claude_code_check", arguments: poll },
     };
     const broken = new AbortController();
-    const first = frames(await server.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
+    const first = frames(await shared.fetch("/mcp", { ...post(call, headers), signal: broken.signal }));
     const begun = await first.next();
     const last = begun.done ? "" : begun.value.id;
     broken.abort();
     world.model.release("broken");
     const resume = { accept: "text/event-stream", "last-event-id": last };
-    const rest = frames(await server.fetch("/mcp", { headers: { ...headers, ...resume } }));
+    const rest = frames(await shared.fetch("/mcp", { headers: { ...headers, ...resume } }));
     for await (const { message } of rest) {
       if (message?.id !== 5) continue;
       expect(message.result?.structuredContent).toMatchObject({ result: { result: "heard" } });
       break;
     }
-    const other = await headersOf(server, "legacy", "");
-    expect((await server.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
+    const other = await headersOf(shared, "legacy", "");
+    expect((await shared.fetch("/mcp", { headers: { ...other, ...resume } })).status).toBe(400);
   });
 });
 
 describe("a server over HTTP", () => {
+  afterEach(async () => world.closeServers());
+
   it("serves stdio on the same engine where it is asked to, and outlives that client", async () => {
     const server = await world.http({ args: ["--stdio"] });
     const client = await server.connect();

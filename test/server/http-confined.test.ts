@@ -11,7 +11,9 @@ import { useWorld } from "../support/world.ts";
 
 /** What the sessions of a user by name may use, as the operator has settled it for her, seen from outside. */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
+/** For what Claude Code does with settings, a wrapper and signals. */
+const real = useWorld();
 
 const USUAL = { scopes: ["read", "run", "approve"] };
 const say = (text: string) => scriptTag([{ text }]);
@@ -79,16 +81,16 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
 /** A repository's own settings are for whoever has been told to trust them. */
 describe("the settings of a folder", () => {
   const quick = { env: { MCP_TIMEOUT: "1000" } };
-  afterEach(async () => world.closeServers());
+  afterEach(async () => real.closeServers());
 
   it("run nothing over HTTP, for the operator neither, whatever Claude Code has recorded as trusted", async () => {
     const users = namedUsers({ ada: USUAL });
-    const { cwd, ran } = hostile(world);
+    const { cwd, ran } = hostile(real);
     const trusted = { projects: { [cwd]: { hasTrustDialogAccepted: true } } };
-    await world.closeServers();
-    await world.quiet(15_000);
-    writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(trusted));
-    const server = await world.http({ args: users.args, ...quick });
+    await real.closeServers();
+    await real.quiet(15_000);
+    writeFileSync(join(real.configFolder, ".claude.json"), JSON.stringify(trusted));
+    const server = await real.http({ args: users.args, ...quick });
     for (const token of [users.tokens.ada, server.token]) {
       const client = await server.connect("modern", token);
       const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
@@ -100,9 +102,9 @@ describe("the settings of a folder", () => {
   });
 
   it("run for whom trustDirs names it, and for nobody else", async () => {
-    const { cwd, ran } = hostile(world);
+    const { cwd, ran } = hostile(real);
     const { args, tokens } = namedUsers({ ada: { ...USUAL, trustDirs: [cwd] }, bob: USUAL });
-    const server = await world.http({ args, ...quick });
+    const server = await real.http({ args, ...quick });
     const start = { prompt: say("hi"), cwd, waitMs: 40_000 };
     await (await server.connect("modern", tokens.bob)).call("claude_code", start);
     expect(ran()).toEqual([]);
@@ -114,13 +116,13 @@ describe("the settings of a folder", () => {
 describe("the real Claude Code of a user", () => {
   const transcriptsIn = (folder: string) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"));
-  afterEach(async () => world.closeServers());
+  afterEach(async () => real.closeServers());
 
   it("has her own configuration folder: claudeConfigDir", async () => {
-    const [hers, cwd] = [world.folder(), world.folder()];
+    const [hers, cwd] = [real.folder(), real.folder()];
     writeFileSync(join(hers, "CLAUDE.md"), "I am ada.");
     const { args, tokens } = namedUsers({ ada: { ...USUAL, claudeConfigDir: hers }, bob: USUAL });
-    const server = await world.http({ args });
+    const server = await real.http({ args });
     const runs = async (token: string) => {
       const client = await server.connect("modern", token);
       const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
@@ -128,10 +130,10 @@ describe("the real Claude Code of a user", () => {
     };
     const [ofAda, ofBob] = [await runs(tokens.ada), await runs(tokens.bob)];
     expect(transcriptsIn(hers).join()).toContain(ofAda);
-    expect(world.transcript(ofAda)).toBe("");
+    expect(real.transcript(ofAda)).toBe("");
     expect(transcriptsIn(hers).join()).not.toContain(ofBob);
-    expect(world.transcript(ofBob)).not.toBe("");
-    const request = (id: string) => world.model.requests.find(({ sessionId }) => sessionId === id);
+    expect(real.transcript(ofBob)).not.toBe("");
+    const request = (id: string) => real.model.requests.find(({ sessionId }) => sessionId === id);
     expect(request(ofAda)?.told).toContain("I am ada.");
     expect(request(ofBob)?.told).not.toContain("I am ada.");
   });
@@ -141,14 +143,14 @@ describe("the real Claude Code of a user", () => {
     ["turn", ""],
     ["server", "exec "],
   ] as const)("runs through her spawnWrapper; nothing is left when the %s is killed", async (what, exec) => {
-    const [traces, cwd] = [world.folder(), world.folder()];
+    const [traces, cwd] = [real.folder(), real.folder()];
     const wrapper = join(traces, "as-ada.sh");
     const run = `#!/bin/sh\necho "$1 $2" >> ${traces}/ran\nshift\nexport AS=ada\n${exec}"$@"\n`;
     writeFileSync(wrapper, run, { mode: 0o755 });
     const { args, tokens } = namedUsers({ ada: { ...USUAL, spawnWrapper: [wrapper, "ada"] }, bob: USUAL });
-    const server = await world.http({ args });
+    const server = await real.http({ args });
     const [ada, bob] = [await server.connect("modern", tokens.ada), await server.connect("modern", tokens.bob)];
-    const plain = { prompt: say("plain"), cwd: world.folder(), waitMs: 40_000 };
+    const plain = { prompt: say("plain"), cwd: real.folder(), waitMs: 40_000 };
     expect((await bob.call("claude_code", plain)).result?.result).toBe("plain");
     expect(readdirSync(traces)).not.toContain("ran");
 
@@ -156,14 +158,14 @@ describe("the real Claude Code of a user", () => {
     const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
     const { sessionId } = await ada.call("claude_code", start);
-    await expect.poll(() => world.processes().some(({ command: each }) => each.startsWith("node -e"))).toBe(true);
+    await expect.poll(() => real.processes().some(({ command: each }) => each.startsWith("node -e"))).toBe(true);
     expect(readFileSync(join(cwd, "as"), "utf8")).toBe("ada");
     expect(readFileSync(join(traces, "ran"), "utf8")).toMatch(/^ada .*claude\n$/);
     if (what === "turn") await ada.call("claude_code_session", { action: "cancel", sessionId });
     else server.signal("SIGKILL");
     await expect
       .poll(() =>
-        world.processes().filter(({ command: each }) => each.includes(sessionId) || each.startsWith("node -e")),
+        real.processes().filter(({ command: each }) => each.includes(sessionId) || each.startsWith("node -e")),
       )
       .toEqual([]);
   });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { request, type IncomingMessage } from "node:http";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { INITIALIZE, post, startHttp, type HttpServer } from "../support/http-server.ts";
@@ -12,7 +12,6 @@ import { useWorld } from "../support/world.ts";
 /** Attacks on the door, which pass as tests because they fail as attacks. */
 
 const world = useWorld({ agent: "stand-in" });
-afterEach(async () => world.closeServers());
 
 /** As curl does it: `fetch` lets nobody choose the Host header. */
 async function raw(
@@ -45,6 +44,9 @@ const closing = async (socket: Socket): Promise<void> =>
 
 describe("at the door", () => {
   let server: HttpServer;
+  beforeAll(async () => {
+    server = await world.http({ args: ["--max-body-bytes", "65536", "--allow-host", "10.42.0.8"] });
+  });
 
   it.each([
     ["no token", {}],
@@ -53,7 +55,6 @@ describe("at the door", () => {
     ["a token as a password", { authorization: `Basic ${Buffer.from("local:ccm_x").toString("base64")}` }],
     ["a token of none", { authorization: "Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJsb2NhbCJ9." }],
   ])("%s is answered with 401, whatever is asked for", async (_, headers) => {
-    server = await world.http();
     for (const path of ["/mcp", "/metrics"]) {
       const method = path === "/mcp" ? "POST" : "GET";
       const answer = await fetch(new URL(path, server.url), {
@@ -70,7 +71,6 @@ describe("at the door", () => {
   });
 
   it("a name that somebody else has pointed here is not ours: DNS rebinding", async () => {
-    server = await world.http();
     for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"]) {
       expect(await raw(server, { host })).toMatchObject({ status: 403 });
     }
@@ -78,7 +78,6 @@ describe("at the door", () => {
   });
 
   it("probes are answered by any address, as a kubelet asks them by that of a pod; metrics take --allow-host", async () => {
-    server = await world.http({ args: ["--allow-host", "10.42.0.8"] });
     const by = async (host: string, path: string) => raw(server, { host }, "", path);
     for (const path of ["/healthz", "/readyz"]) expect((await by("10.42.0.7:7465", path)).status).toBe(200);
     for (const path of ["/metrics", "/healthz/x", "/console/"])
@@ -89,8 +88,34 @@ describe("at the door", () => {
     expect((await by("10.42.0.8:7465", "/metrics")).status).toBe(200);
   });
 
-  it("a page of another site gets nothing done, with any type of body", async () => {
+  it("too large a body, too many headers and what is no JSON are refused by themselves, and the next is served", async () => {
+    expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);
+    const inParts = await raw(server, { "transfer-encoding": "chunked" }, `{"x":"${"x".repeat(70_000)}"}`);
+    expect(inParts.status).toBe(413);
+    expect((await raw(server, { "x-bomb": "x".repeat(20_000) })).status).toBe(431);
+    expect((await raw(server, {}, "{")).status).toBe(400);
+    expect((await raw(server, {}, "[".repeat(60_000))).status).toBe(400);
+    const nested = `${'{"params":'.repeat(5_000)}1${"}".repeat(5_000)}`;
+    expect((await raw(server, {}, nested)).status).toBe(400);
+    const deep = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claude_code","arguments":{"prompt":${"[".repeat(9_000)}${"]".repeat(9_000)}}}}`;
+    expect((await raw(server, {}, deep)).status).toBe(400);
+    expect((await raw(server, {})).status).toBe(200);
+  });
+
+  it("ends a request that nobody answers for by itself: an unknown path, an unknown method", async () => {
+    expect((await server.fetch("/nothing")).status).toBe(404);
+    expect((await server.fetch("/mcp/../metrics/../../etc/passwd")).status).toBe(404);
+    expect((await server.fetch("/mcp", { method: "PUT", body: "{}" })).status).toBe(405);
+  });
+});
+
+describe("at a door that asks for no token", () => {
+  let server: HttpServer;
+  beforeAll(async () => {
     server = await world.http({ args: ["--no-auth", "--allow-origin", "https://inspector.example"] });
+  });
+
+  it("a page of another site gets nothing done, with any type of body", async () => {
     const anonymous = { authorization: "" };
     for (const origin of [
       "https://evil.example",
@@ -118,7 +143,6 @@ describe("at the door", () => {
   });
 
   it("a page of another site, or of another port, opens nothing as an image, a frame or unread; a link leads here", async () => {
-    server = await world.http({ args: ["--no-auth"] });
     const status = async (path: string, headers: Record<string, string>) => {
       const sent = request(new URL(path, server.url), { headers });
       sent.end();
@@ -137,21 +161,11 @@ describe("at the door", () => {
     for (const site of ["same-origin", "none"])
       expect(await status("/console/api/me", { "sec-fetch-site": site, "sec-fetch-dest": "empty" })).toBe(200);
   });
+});
 
-  it("too large a body, too many headers and what is no JSON are refused by themselves, and the next is served", async () => {
-    server = await world.http({ args: ["--max-body-bytes", "65536"] });
-    expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);
-    const inParts = await raw(server, { "transfer-encoding": "chunked" }, `{"x":"${"x".repeat(70_000)}"}`);
-    expect(inParts.status).toBe(413);
-    expect((await raw(server, { "x-bomb": "x".repeat(20_000) })).status).toBe(431);
-    expect((await raw(server, {}, "{")).status).toBe(400);
-    expect((await raw(server, {}, "[".repeat(60_000))).status).toBe(400);
-    const nested = `${'{"params":'.repeat(5_000)}1${"}".repeat(5_000)}`;
-    expect((await raw(server, {}, nested)).status).toBe(400);
-    const deep = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"claude_code","arguments":{"prompt":${"[".repeat(9_000)}${"]".repeat(9_000)}}}}`;
-    expect((await raw(server, {}, deep)).status).toBe(400);
-    expect((await raw(server, {})).status).toBe(200);
-  });
+describe("at a door of its own", () => {
+  let server: HttpServer;
+  afterEach(async () => world.closeServers());
 
   it("a request that comes in drops is cut off: slow loris", async () => {
     server = await world.http({ args: ["--receive-ms", "800"] });
@@ -260,12 +274,5 @@ describe("at the door", () => {
     } finally {
       await everywhere.close();
     }
-  });
-
-  it("ends a request that nobody answers for by itself: an unknown path, an unknown method", async () => {
-    server = await world.http();
-    expect((await server.fetch("/nothing")).status).toBe(404);
-    expect((await server.fetch("/mcp/../metrics/../../etc/passwd")).status).toBe(404);
-    expect((await server.fetch("/mcp", { method: "PUT", body: "{}" })).status).toBe(405);
   });
 });

@@ -8,7 +8,7 @@ import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 const QUERY = "claude_code_query";
 const ok = scriptTag([{ text: "ok" }]);
@@ -160,7 +160,7 @@ describe("the operator's settings of the query toolset", () => {
 
     const short = await world.server({
       args: ["--toolsets", "agent,query"],
-      env: { CLAUDE_CODE_MAX_EXECUTION_TIME: "6000" },
+      env: { CLAUDE_CODE_MAX_EXECUTION_TIME: "2500" },
     });
     const prompt = scriptTag([
       { text: "I begin.", tools: [{ name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } }] },

@@ -8,7 +8,7 @@ import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 interface Told {
   type: string;
@@ -19,13 +19,15 @@ interface Told {
 }
 
 describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
+  // Once with Claude Code itself.
+  const own = client === "modern" ? useWorld() : world;
   let server: Server;
   beforeAll(async () => {
-    server = await world.server({ client, args: ["--toolsets", "query"] });
+    server = await own.server({ client, args: ["--toolsets", "query"] });
   });
 
   it("`claude_code_query` runs `prompt` in `cwd` to its end, with `allowedTools`: every message while it comes, and all of them as the answer", async () => {
-    const cwd = world.folder();
+    const cwd = own.folder();
     const file = join(cwd, "a.txt");
     const write = { name: "Write", input: { file_path: file, content: "hello" } };
     const prompt = scriptTag([{ text: "I write.", tools: [write] }, { text: "Written." }]);

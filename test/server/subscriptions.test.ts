@@ -1,6 +1,6 @@
 import { Client } from "@modelcontextprotocol/client";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { CLIENT_KINDS, type ClientKind, type Connection } from "../support/connection.ts";
@@ -15,7 +15,9 @@ const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
+let owner: Connection;
 beforeAll(async () => {
+  owner = await world.server();
   http = await world.http({ args: PRINCIPALS });
 });
 
@@ -91,8 +93,14 @@ async function answerTo({ client }: Connection, kind: ClientKind, uri: string): 
 }
 
 describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) => {
+  let onStdio: Connection;
+  beforeAll(async () => {
+    onStdio = await world.server({ client: kind });
+  });
+  afterAll(async () => onStdio.close());
+
   const places = [
-    ["stdio", async () => world.server({ client: kind })],
+    ["stdio", () => onStdio],
     ["HTTP", async () => http.connect(kind, tokens.ada)],
   ] as const;
   it.each(places)("over %s: whoever follows hears of a turn to its end, and then no more", async (_, connect) => {
@@ -117,17 +125,16 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     const heard = updates.heard.length;
     await goOn(connection, sessionId);
     expect(updates.heard).toHaveLength(heard);
-    await connection.close();
+    if (connection !== onStdio) await connection.close();
   });
 
   it("hears of a session that another server on the same store runs", async () => {
-    const [owner, other] = [await world.server(), await world.server({ client: kind })];
     const sessionId = await idle(owner);
     const uri = `session://${sessionId}/events`;
-    const updates = await follow(other, kind, [uri]);
+    const updates = await follow(onStdio, kind, [uri]);
     await goOn(owner, sessionId);
     await vi.waitFor(() => expect(updates.heard).toContain(uri), { timeout: 10_000 });
-    await Promise.all([owner.close(), other.close()]);
+    await updates.end();
   });
 
   it("learns nothing of a session of somebody else", async () => {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LineLimit } from "../../src/claude/supervise/line-limit.ts";
 import { exceededBy, JsonSize } from "../../src/security/json-size.ts";
+import { amount } from "../support/amount.ts";
 
 /** The same counts, of the value. */
 function countsOf(value: unknown): { members: number; depth: number } {
@@ -23,7 +24,7 @@ describe("the size of a JSON text", () => {
         expect(size.exceeded({ members: members - 1, depth })).toBe("members");
         expect(size.exceeded({ members, depth: depth - 1 })).toBe("depth");
       }),
-      { numRuns: 500 },
+      { numRuns: amount(200, 5_000) },
     );
   });
 

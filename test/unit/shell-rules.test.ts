@@ -5,6 +5,7 @@ import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts
 import type { Ask } from "../../src/domain/permission.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
 import { judgeCommand } from "../../src/security/shell/rules.ts";
+import { amount } from "../support/amount.ts";
 import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
 
 /** What a model writes every day, none of which is to be asked about because there is a rule for `touch`. */
@@ -82,7 +83,7 @@ describe("a command where a rule denies `touch`", () => {
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         judgeCommand(DENIED, pieces.join(""), true);
       }),
-      { numRuns: 3000 },
+      { numRuns: amount(1_000, 30_000) },
     );
   });
 });

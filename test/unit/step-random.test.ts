@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { ControlRequest } from "../../src/domain/control.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import type { Effect } from "../../src/engine/step.ts";
+import { amount } from "../support/amount.ts";
 import {
   AGENT_TASK,
   API_ERROR,
@@ -209,7 +210,7 @@ describe("step", () => {
           expect(faultsOfLife(walk, effects)).toEqual([]);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: amount(50, 1_000) },
     );
   });
 
@@ -225,7 +226,7 @@ describe("step", () => {
           expect([wrong.told, wrong.status, wrong.deadline]).toEqual([right.told, right.status, right.deadline]);
         }
       }),
-      { numRuns: 25 },
+      { numRuns: amount(12, 250) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check
 import { readRequest } from "../../src/tools/check/request.ts";
 import type { EventType, ResponseMode, ShownEvent } from "../../src/tools/present/event.ts";
 import { cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
+import { amount } from "../support/amount.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 
 const { include } = readRequest({}, { maxWaitMs: 0 }).form;
@@ -110,7 +111,7 @@ describe("an answer of claude_code_check", () => {
       fc.property(material, budget, (what, maxBytes) => {
         expect(jsonBytes(assembleCheck(what, maxBytes).answer)).toBeLessThanOrEqual(maxBytes);
       }),
-      { numRuns: 100 },
+      { numRuns: amount(50, 2_000) },
     );
   });
 
@@ -135,7 +136,7 @@ describe("an answer of claude_code_check", () => {
         const expected = what.events.map(({ id }) => id).filter((id) => seen.includes(id) || !repeated.includes(id));
         expect(seen).toEqual(expected);
       }),
-      { numRuns: 60 },
+      { numRuns: amount(30, 1_000) },
     );
   });
 
@@ -153,7 +154,7 @@ describe("an answer of claude_code_check", () => {
           expect([undefined, ask.suggestions]).toContain(action.suggestions);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: amount(30, 1_000) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonObject } from "../../src/domain/json.ts";
+import { amount } from "../support/amount.ts";
 import { call, outcome, running } from "../support/tools/log.ts";
 import { check } from "../support/tools/run.ts";
 
@@ -108,7 +109,7 @@ describe("mode minimal", () => {
         expect(told.ended).toHaveLength(made.ended.length);
         expect(new Set(told.ended)).toEqual(new Set(made.ended));
       }),
-      { numRuns: 150 },
+      { numRuns: amount(60, 1_500) },
     );
   });
 

@@ -1,18 +1,17 @@
-import { type ChildProcessByStdio, execFile, spawn } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface, type Interface } from "node:readline";
 import type { Readable } from "node:stream";
-import { promisify } from "node:util";
 
-const run = promisify(execFile);
+import { build } from "rolldown";
 
-/** The store as JavaScript, for processes of their own: Node 20 reads no TypeScript. Compiled from what is here now. */
-/** A heap that holds a third of the largest log, so that garbage is not mistaken for what is kept. */
+/** A heap that is smaller than the long log, so that garbage is not mistaken for what is kept. */
 const SMALL = ["--expose-gc", "--max-old-space-size=48", "--max-semi-space-size=2"];
 
 export type Role = "begin" | "echo" | "volume" | "write";
 
+/** The store as JavaScript, for processes of their own: Node 20 reads no TypeScript. Compiled from what is here now. */
 export class Compiled {
   readonly folder: string;
 
@@ -23,14 +22,14 @@ export class Compiled {
   static async make(): Promise<Compiled> {
     // Inside node_modules, so that packages are found from there.
     const folder = await mkdtemp(join("node_modules", ".store-test-"));
-    const compiler = join("node_modules", "typescript", "bin", "tsc");
-    await run(process.execPath, [compiler, "-p", "tsconfig.build.json", "--noCheck", "--outDir", folder]);
+    const external = ["@photostructure/sqlite"];
+    await build({ input: { "store/open": "src/store/open.ts" }, platform: "node", external, output: { dir: folder } });
     return new Compiled(join(process.cwd(), folder));
   }
 
-  start(role: Role, file: string, about: string): StoreProcess {
+  start(role: Role, file: string, about: readonly string[]): StoreProcess {
     const program = join("test", "unit", "fixtures", "store-node.mjs");
-    const args = [...SMALL, program, role, this.folder, file, about];
+    const args = [...SMALL, program, role, this.folder, file, ...about];
     return new StoreProcess(spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] }));
   }
 

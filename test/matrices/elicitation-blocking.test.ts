@@ -1,0 +1,15 @@
+import { blockingForms, DIRECT, QUERY } from "../support/blocking-forms.ts";
+import { CLIENT_KINDS, type ClientKind } from "../support/connection.ts";
+import { useWorld } from "../support/world.ts";
+
+const world = useWorld({ agent: "stand-in" });
+
+const withBoth = (kinds: readonly ClientKind[]) =>
+  kinds.flatMap((kind) => [QUERY, DIRECT].map((tool) => [tool, kind] as const));
+
+blockingForms(world, {
+  forms: withBoth(CLIENT_KINDS),
+  caller: withBoth(["modern", "legacy"]),
+  chat: CLIENT_KINDS,
+  cancelled: ["legacy", "v1"],
+});

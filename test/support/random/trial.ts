@@ -1,0 +1,142 @@
+import { readFileSync } from "node:fs";
+
+import fc, { type Arbitrary } from "fast-check";
+import { expect } from "vitest";
+
+import type { World } from "../world.ts";
+import { anyCall, type Call, type ListedTool } from "./calls.ts";
+import { Cast } from "./cast.ts";
+import { faultsOf } from "./judge.ts";
+import { Line } from "./send.ts";
+
+/**
+ * Calls made up from the schemas and beside them. What failed is printed with its seed and made as small as it goes.
+ * RANDOM_SEED=n makes the same calls again, RANDOM_CALLS=n makes more or fewer of them.
+ */
+
+export const SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Math.random() * 2 ** 31));
+const LANES = 16;
+/** After so many calls at most, what they have ended is made anew. */
+const ROUND = 2_000;
+/** So long is looked for the smallest call that fails in the same way, ms. */
+const SHRINK_MS = 30_000;
+const KINDS_MOST = 5;
+
+export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
+
+/** They crash nothing, hang nowhere, tell nothing of others. The memory after the first round is compared with the last. */
+export async function expectNoFaults(world: World, count: number): Promise<void> {
+  const round = Math.min(ROUND, Math.ceil(count / 2));
+  const cast = await Cast.start(world);
+  const trial = new Trial(cast);
+  const call = anyCall(await cast.tools<ListedTool[]>());
+  const found: Found[] = [];
+  let warm = 0;
+  for (let done = 0; done < count && found.length === 0; done += round) {
+    await cast.gather();
+    const seed = SEED + done;
+    const calls = fc.sample(call, { seed, numRuns: Math.min(round, count - done) });
+    found.push(...(await trial.all(calls, seed)));
+    warm ||= residentBytes(cast.server.pid);
+  }
+  expect(await reported(found, call, trial)).toEqual([]);
+  // Else it would say nothing that nobody was told of another's.
+  expect(trial.told).toBeGreaterThan(count / 1_000);
+  expect((await cast.server.fetch("/healthz")).status).toBe(200);
+  expect(residentBytes(cast.server.pid)).toBeLessThan(2 * warm);
+
+  trial.close();
+  await world.closeServers();
+  await world.quiet(15_000);
+  expect(entriesOfFaults(cast.server.stderr())).toEqual([]);
+  for (const secret of cast.secrets) expect(cast.server.stderr()).not.toContain(secret);
+}
+
+interface Found {
+  /** Of the round, and the number of the call in it. */
+  readonly seed: number;
+  readonly path: string;
+  readonly faults: readonly string[];
+}
+
+/** Sends calls and judges what they are answered with. */
+class Trial {
+  readonly #cast: Cast;
+  readonly #line = new Line(LANES);
+  #id = 1_000;
+  /** Answers in which a caller was told of his own sessions. */
+  told = 0;
+
+  constructor(cast: Cast) {
+    this.#cast = cast;
+  }
+
+  async faults(call: Call): Promise<string[]> {
+    this.#id += 1;
+    try {
+      const { answer, sent } = await this.#line.send(call, this.#cast.target(call.caller), this.#id);
+      if (this.#cast.isOwn(call.caller, answer.text)) this.told += 1;
+      if (call.era === "legacy" && answer.status === 404) await this.#cast.returned(call.caller);
+      return faultsOf(sent, answer, this.#cast.forbidden(call.caller));
+    } catch (error) {
+      return [`no answer: ${String(error)}`];
+    }
+  }
+
+  async all(calls: readonly Call[], seed: number): Promise<Found[]> {
+    const found: Found[] = [];
+    const left = calls.entries();
+    const lane = async (): Promise<void> => {
+      for (const [index, call] of left) {
+        const faults = await this.faults(call);
+        if (faults.length > 0) found.push({ seed, path: String(index), faults });
+      }
+    };
+    await Promise.all(Array.from({ length: LANES }, lane));
+    return found;
+  }
+
+  close(): void {
+    this.#line.close();
+  }
+}
+
+/** Of each kind of fault the smallest call that has it. */
+async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
+  const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
+  const reports: string[] = [];
+  for (const fault of [...kinds].slice(0, KINDS_MOST)) {
+    const having = found.filter(({ faults }) => faults[0] === fault);
+    const smallest = (await smallestWith(fault, having, { call, trial })) ?? "none of them fails when it is sent again";
+    reports.push(`${fault} (${String(having.length)} calls, seed ${String(SEED)}): ${smallest}`);
+  }
+  return reports;
+}
+
+/** When one call holds the server up, those that are under way with it fail too: they do not when they are sent alone. */
+async function smallestWith(
+  fault: string,
+  having: readonly Found[],
+  { call, trial }: { call: Arbitrary<Call>; trial: Trial },
+): Promise<string | undefined> {
+  const fails = fc.asyncProperty(call, async (each) => !(await trial.faults(each)).includes(fault));
+  for (const { path, seed } of having.slice(0, LANES)) {
+    const again = { seed, path, numRuns: 1, interruptAfterTimeLimit: SHRINK_MS };
+    const { counterexample } = await fc.check(fails, again);
+    if (counterexample) return fc.stringify(counterexample[0]);
+  }
+  return undefined;
+}
+
+/** Bytes of memory that the process holds. */
+function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${String(pid)}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1_024;
+}
+
+/** Lines of the log that tell of a fault of the server's own. */
+function entriesOfFaults(log: string): string[] {
+  const fault =
+    /uncaught|unhandled|a tool failed|a resource failed|a request failed|the engine did not start|"level":(?:50|60)/i;
+  return log.split("\n").filter((line) => fault.test(line));
+}
