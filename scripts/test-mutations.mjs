@@ -35,7 +35,7 @@ if (values.help) {
 --seed N     which faults are drawn (18)
 --count N    how many (60), besides those by hand
 --only PATH  only in files whose path has this in it
---again      tries those again that survived
+--again      tries those again that nothing has found
 --unit-only  unit tests alone: what they do not find is left open
 --list       says what would be tried, and tries nothing
 --write      writes the table to test/mutations.md`);
@@ -57,7 +57,7 @@ if (values.list) {
 mkdirSync(output, { recursive: true });
 const kept = join(output, "mutations.json");
 const results = new Map(existsSync(kept) ? Object.entries(JSON.parse(readFileSync(kept, "utf8"))) : []);
-if (values.again) for (const [id, { verdict }] of results) if (verdict === "survived") results.delete(id);
+if (values.again) for (const [id, { verdict }] of results) if (verdict !== "found") results.delete(id);
 
 let reach = new Reach(root);
 if (reach.recorded.length === 0 && !values["unit-only"]) {
