@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     reporters: ["default", "./test/support/closing-line.ts"],
     pool: "forks",
+    // `npm run test:coverage` alone sets it.
+    setupFiles: process.env["COVERAGE_FOLDER"] === undefined ? [] : ["./test/support/coverage.ts"],
     // Some tests wait for real time: a third one works meanwhile.
     maxWorkers: 3,
     // Far above what is ever waited for: a slow machine is no failure.
@@ -78,6 +80,5 @@ export default defineConfig({
         test: { name: "load", include: ["test/load/**/*.test.ts"], hookTimeout: 60_000, sequence: { groupOrder: 1 } },
       },
     ],
-    coverage: { provider: "v8", include: ["src/**/*.ts"], reporter: ["text-summary", "lcovonly"] },
   },
 });

@@ -1,7 +1,8 @@
 // Bundles src/ to dist/: what a command needs at once is one file, and what it may need later another. The page of the console
-// goes from console/ to dist/console. Types are looked at by `npm run check:types`. Usage: node scripts/build.mjs [--watch]
-import { chmodSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+// goes from console/ to dist/console. Types are looked at by `npm run check:types`.
+// Usage: node scripts/build.mjs [--watch] [--source-maps]
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { build, watch } from "rolldown";
 import { build as buildPage } from "vite";
 import { noticesOf } from "./notices.mjs";
@@ -58,9 +59,17 @@ const lightValidator = {
 /** Of the page, whose licences stand beside the server's. */
 const pageModules = [];
 
+/** For `npm run test:coverage`, which reads them there: they are no part of what is published. */
+const maps = join(root, "coverage/maps");
+const withMaps = process.argv.includes("--source-maps");
+
 const finish = {
   name: "finish",
   writeBundle(_, bundle) {
+    for (const file of Object.keys(bundle).filter((name) => name.endsWith(".map"))) {
+      mkdirSync(dirname(join(maps, file)), { recursive: true });
+      renameSync(join(dist, file), join(maps, file));
+    }
     chmodSync(join(dist, "cli/main.js"), 0o755);
     writeFileSync(join(dist, "THIRD-PARTY-NOTICES.txt"), noticesOf([...modulesOf(bundle), ...pageModules]));
   },
@@ -83,6 +92,8 @@ const options = {
     codeSplitting: { groups: CHUNKS },
     // Half of what the MCP SDK is made of; each byte is read at every start. Names stay: stacks are to be readable.
     comments: { legal: true, annotation: false, jsdoc: false },
+    // Not named in the files: what runs is the same with and without them.
+    sourcemap: withMaps && "hidden",
   },
 };
 

@@ -1,6 +1,6 @@
 /**
- * Runs what `npm test` leaves out: matrices, attacks, faults, conformance and load. With --full in their large numbers,
- * which take about an hour; the nightly workflow does that.
+ * Runs what `npm test` leaves out: matrices, attacks, faults, conformance and load. With --full in their large numbers, and
+ * whether the tests see faults that are put into src; the nightly workflow does that.
  */
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -15,7 +15,7 @@ if (values.help) {
 Matrices (of clients, transports and eras), attacks, faults, conformance and load, through the built server.
 
 --full  all runs of the faults (200 kills of the server, 100 of Claude Code), ten minutes of load by 200 clients,
-        and the unit tests once more with ten times as many random cases`);
+        the unit tests once more with ten times as many random cases, and the mutation check (unless FILES are named)`);
   process.exit(0);
 }
 const projects = ["matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => ["--project", name]);
@@ -25,4 +25,8 @@ const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positional
   stdio: "inherit",
   env: { ...process.env, ...(values.full && full) },
 });
-process.exit(status ?? 1);
+const withMutations = values.full && positionals.length === 0;
+const mutations = withMutations
+  ? spawnSync("node", ["scripts/test-mutations.mjs"], { stdio: "inherit" })
+  : { status: 0 };
+process.exit((status === 0 ? mutations.status : status) ?? 1);

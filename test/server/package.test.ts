@@ -53,6 +53,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/security.md",
       "docs/sessions.md",
       "docs/states.md",
+      "docs/testing.md",
       "docs/tools.md",
       "docs/toolsets.md",
       "docs/troubleshooting.md",

@@ -5,7 +5,7 @@ import { BOUNDS, type Bound } from "../../src/domain/approvals/risk.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { PERMISSION_MODES, PermissionUpdate } from "../../src/domain/permission.ts";
 import { SCOPES } from "../../src/domain/principal.ts";
-import { boundOf, checkModeWithin, mayUseMode } from "../../src/engine/bounds/bound.ts";
+import { boundOf, checkModeWithin, leftOut, mayUseMode } from "../../src/engine/bounds/bound.ts";
 import { withinBound } from "../../src/engine/bounds/options.ts";
 import { decisionWithin } from "../../src/engine/bounds/updates.ts";
 
@@ -93,6 +93,7 @@ describe("options by which a caller would approve", () => {
       { mcpServers: { x: { ...remote, tools: [tool("always_ask")] } } },
       "mcpServers.x.tools",
     ],
+    [{ mcpServers: { x: { ...remote, tools: [tool("always_ask")] } } }, "none", {}, ""],
     [
       { agents: { a: { ...agent, mcpServers: ["git", { x: { ...remote, tools: [tool("always_allow")] } }] } } },
       "all",
@@ -111,6 +112,13 @@ describe("options by which a caller would approve", () => {
       expect(withheld).toEqual([expect.stringContaining(told)]);
       expect(withheld[0]).toContain("is asked instead");
     }
+  });
+});
+
+describe("the sentence about what was left out", () => {
+  it("repeats 300 characters of it", () => {
+    expect(leftOut("x".repeat(300), "edits")).toContain(`${"x".repeat(300)}: left out, since it lets more run unasked`);
+    expect(leftOut("x".repeat(301), "edits")).toContain(`${"x".repeat(300)}...: left out`);
   });
 });
 

@@ -68,6 +68,20 @@ describe("an owner whose store fails", () => {
     expect(prompts).toEqual(["begin", "again"]);
   });
 
+  it("tries again after a pause, and not before", async () => {
+    const disk = { full: false, tries: 0 };
+    const { a, clock } = start({ a: filling(disk) });
+    const id = await a.asked();
+    disk.full = true;
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL" });
+    const { tries } = disk;
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate);
+    expect(disk.tries).toBe(tries);
+    disk.full = false;
+    clock.advance(RETRY_MS);
+    await a.seen(id, "turn.ended");
+  });
+
   it("can leave all the same", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });

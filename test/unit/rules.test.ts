@@ -91,6 +91,7 @@ const CASES: readonly [string, string, Ask, { allow: boolean; deny: boolean }][]
   ["one folder deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/x.ts`), { allow: true, deny: true }],
   ["two folders deep", "Read(/a/*.ts)", file("Read", `${CWD}/a/b/x.ts`), { allow: false, deny: false }],
   ["any folders between", "Read(a/**/x.ts)", file("Read", `${CWD}/a/x.ts`), { allow: true, deny: true }],
+  ["between, twice", "Read(**/a/b/**/x.ts)", file("Read", `${CWD}/1/a/b/2/x.ts`), { allow: true, deny: true }],
   ["absolute", "Read(//etc/**)", file("Read", "/etc/passwd"), { allow: true, deny: true }],
   ["home", "Read(~/notes/*)", file("Read", "/home/ann/notes/x"), { allow: true, deny: true }],
   ["a set", "Read(x[!0-9].ts)", file("Read", `${CWD}/xa.ts`), { allow: true, deny: true }],

@@ -1,0 +1,50 @@
+// The faults that must never get through, by name. Each text stands exactly once in its file.
+const BY_HAND = [
+  {
+    name: "wrong decision delivered",
+    file: "src/engine/hands.ts",
+    was: "return this.#process?.answer(effect.requestId, effect.decision);",
+    becomes: 'return this.#process?.answer(effect.requestId, { ...effect.decision, behavior: "allow" });',
+  },
+  {
+    name: "cursor off by one",
+    file: "src/store/sqlite/events.ts",
+    was: "{ sessionId, from: Math.max(from, 1), limit });",
+    becomes: "{ sessionId, from: Math.max(from, 1) + 1, limit });",
+  },
+  {
+    name: "lease not checked",
+    file: "src/store/sqlite/events.ts",
+    was: "WHERE id = $id AND owner = $owner AND epoch = $epoch AND last_event = $before`",
+    becomes: "WHERE id = $id AND (owner = $owner OR epoch <= $epoch OR TRUE) AND last_event = $before`",
+  },
+  {
+    name: "deadline not armed",
+    file: "src/engine/actor.ts",
+    was: "const due = nextDeadline(this.#state, this.#session.policy);",
+    becomes: "const due = [nextDeadline(this.#state, this.#session.policy)].find(() => false);",
+  },
+  {
+    name: "scope not checked",
+    file: "src/tools/scope.ts",
+    was: "if (scopes.includes(needed)) return;",
+    becomes: "if (scopes.includes(needed) || scopes.length > 0) return;",
+  },
+  {
+    name: "secret not masked",
+    file: "src/log/mask.ts",
+    was: "return { text, unfinished, fields, event: (event) => maskEvent(event, { text, fields }) };",
+    becomes: "return { text, unfinished, fields, event: (event) => event };",
+  },
+];
+
+/** As those that are drawn: `{ operator, file, line, start, end, was, becomes }`. */
+export function faultsByHand(read) {
+  return BY_HAND.map(({ becomes, file, name, was }) => {
+    const text = read(file);
+    const start = text.indexOf(was);
+    if (start < 0 || text.includes(was, start + 1)) throw new Error(`${name}: not once in ${file}: ${was}`);
+    const line = text.slice(0, start).split("\n").length;
+    return { operator: name, file, line, start, end: start + was.length, was, becomes };
+  });
+}

@@ -1,0 +1,72 @@
+// Whether a test finds a fault: one that fails with it, and passes without.
+
+/** Nearest first: most faults are found by the first few. */
+const BATCHES = { unit: [4, 12, Infinity], others: [2, 4, 8, 16, Infinity] };
+/** A failure that says so may be the machine's. */
+const TIME_OUT = /timed? ?out|within \d+ ms|to be (?:less|greater) than/i;
+
+export class Judge {
+  #clean;
+  #faulty;
+  /** Of each test file, what it does without a fault. */
+  #without = new Map();
+
+  /** Two trees: one is given faults, the other never. */
+  constructor(faulty, clean) {
+    this.#faulty = faulty;
+    this.#clean = clean;
+  }
+
+  /** Resolves with `{ file, name }` of a test that finds it, or undefined. */
+  async findBy(fault, kind, tests) {
+    this.#faulty.break(fault);
+    try {
+      for (const batch of batchesOf(tests, BATCHES[kind])) {
+        const found = await this.#tryBatch(batch);
+        if (found) return found;
+      }
+      return undefined;
+    } finally {
+      this.#faulty.mend(fault);
+    }
+  }
+
+  /** A file that fails without the fault as well says nothing: the rest of the batch is run without it. */
+  async #tryBatch(batch) {
+    for (let left = batch; left.length > 0;) {
+      const run = await this.#faulty.test(left);
+      if (run.ok) return undefined;
+      const failed = run.failed[0] ?? { file: left[0], name: "(the run)", message: run.output };
+      const suspects = run.failed.length > 0 ? [failed.file] : left;
+      if (await this.#isByFault(failed, suspects, run)) return { file: failed.file, name: failed.name };
+      left = left.filter((file) => !suspects.includes(file));
+    }
+    return undefined;
+  }
+
+  async #isByFault({ message, name }, files, { hung }) {
+    const passes = await this.#passesWithout(files, name);
+    if (!passes) return false;
+    if (!hung && !TIME_OUT.test(message)) return true;
+    const again = await this.#faulty.test(files);
+    return !again.ok;
+  }
+
+  async #passesWithout(files, name) {
+    const key = files.join(" ");
+    let run = this.#without.get(key);
+    if (!run) {
+      run = await this.#clean.test(files);
+      this.#without.set(key, run);
+    }
+    const passed = run.passed.filter((test) => files.includes(test.file));
+    return run.ok ? true : passed.some((test) => test.name === name);
+  }
+}
+
+function batchesOf(tests, sizes) {
+  const batches = [];
+  for (let from = 0, at = 0; from < tests.length; from += sizes[at++])
+    batches.push(tests.slice(from, from + sizes[at]));
+  return batches;
+}

@@ -1,0 +1,82 @@
+// Which tests could see a fault at all, in the order in which they are tried.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { digestOfSources } from "../test-coverage/files.mjs";
+import { isTypeOnly, parse, walk } from "../test-coverage/source-points.mjs";
+import { importersIn, testsNear } from "./imports.mjs";
+
+/** They say how much this machine bears, not what the server does. */
+const NEVER = ["test/load/"];
+
+export class Reach {
+  #root;
+  #importers;
+  #map;
+
+  constructor(root) {
+    this.#root = root;
+    this.#importers = importersIn(root);
+    const file = join(root, "coverage/reached.json");
+    const map = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
+    // Of other sources it says nothing.
+    this.#map = map?.digest === digestOfSources(root) ? map : undefined;
+  }
+
+  /** The test files outside test/unit whose reach was recorded. */
+  get recorded() {
+    return (this.#map?.tests ?? []).filter((test) => !test.startsWith("test/unit/"));
+  }
+
+  /** Unit tests that import the file, the nearest first, but for those that are known not to come to the fault. */
+  unit(fault) {
+    const near = testsNear(this.#importers, fault.file, "test/unit/");
+    const place = this.#placeOf(fault);
+    // What a module does when it is loaded, it did for the first test of a worker.
+    if (!this.#map || !place.inFunction) return near;
+    const reaching = this.#reaching(fault.file, place.start);
+    const ruledOut = new Set(this.#map.tests.filter((test) => !reaching.includes(test)));
+    return near.filter((test) => !ruledOut.has(test));
+  }
+
+  /** The others that come to the fault, those that come to little else first; and those that import the file, unless known. */
+  others(fault) {
+    if (!this.#map) return [];
+    const recorded = new Set(this.#map.tests);
+    const unknown = testsNear(this.#importers, fault.file, "test/").filter((test) => !recorded.has(test));
+    const reaching = this.#reaching(fault.file, this.#placeOf(fault).start);
+    const others = [...reaching, ...unknown].filter(
+      (test) => !test.startsWith("test/unit/") && !NEVER.some((dir) => test.startsWith(dir)),
+    );
+    const breadth = (test) => this.#breadths().get(test) ?? Infinity;
+    return others.toSorted((a, b) => breadth(a) - breadth(b));
+  }
+
+  #reaching(file, start) {
+    return (this.#map.files[file]?.[start] ?? []).map((at) => this.#map.tests[at]);
+  }
+
+  /** How many statements each test comes to. */
+  #breadths() {
+    if (this.#map.breadths) return this.#map.breadths;
+    const breadths = new Map(this.#map.tests.map((test) => [test, 0]));
+    for (const reached of Object.values(this.#map.files).flatMap((file) => Object.values(file))) {
+      for (const at of reached) breadths.set(this.#map.tests[at], breadths.get(this.#map.tests[at]) + 1);
+    }
+    this.#map.breadths = breadths;
+    return breadths;
+  }
+
+  /** The innermost statement around a fault that the map knows, and whether it lies in a function. */
+  #placeOf({ end, file, start }) {
+    const known = this.#map?.files[file] ?? {};
+    const place = { start: undefined, inFunction: false };
+    walk(parse(readFileSync(join(this.#root, file), "utf8"), file), (node) => {
+      if (isTypeOnly(node)) return false;
+      if (node.type !== "Program" && (node.start > start || node.end < end)) return false;
+      if (Object.hasOwn(known, node.start)) place.start = node.start;
+      if (/Function/.test(node.type)) place.inFunction = true;
+      return undefined;
+    });
+    return place;
+  }
+}

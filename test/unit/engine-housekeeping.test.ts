@@ -1,0 +1,72 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { keepHouse, type Retention } from "../../src/engine/housekeeping.ts";
+import type { SessionBackend } from "../../src/engine/ports.ts";
+import { ManualClock } from "../support/step/clock.ts";
+
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+
+/** A store of so many sessions of a byte each, all of them at rest. */
+class Sessions {
+  readonly #clock: ManualClock;
+  readonly #updatedAt: number[];
+
+  constructor(clock: ManualClock, ages: readonly number[]) {
+    this.#clock = clock;
+    this.#updatedAt = ages.map((age) => clock.now() - age).toSorted((a, b) => a - b);
+  }
+
+  get count(): number {
+    return this.#updatedAt.length;
+  }
+
+  purge: SessionBackend["purge"] = async ({ before, limit }) => {
+    const old = this.#updatedAt.filter((at) => at < Math.min(before, this.#clock.now())).slice(0, limit);
+    this.#updatedAt.splice(0, old.length);
+    return Promise.resolve(old.length);
+  };
+
+  size = async (): Promise<number> => Promise.resolve(this.count);
+}
+
+let stop: (() => Promise<void>) | undefined;
+afterEach(async () => stop?.());
+
+function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
+  const { purge, size } = sessions;
+  const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+  const nothing = { recoverAbandoned: async () => Promise.resolve(), endAbandoned: async () => Promise.resolve(0) };
+  stop = keepHouse(
+    { backend: { purge, size } as SessionBackend, clock, log, ...nothing },
+    { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
+  );
+}
+
+describe("a round of cleaning up", () => {
+  it("deletes all sessions that are too old, however many steps that takes, and no others", async () => {
+    const clock = new ManualClock();
+    const sessions = new Sessions(clock, [...Array(200).fill(31 * DAY_MS), ...Array(7).fill(29 * DAY_MS)]);
+    keep(sessions, clock, {});
+    await expect.poll(() => sessions.count).toBe(7);
+  });
+
+  it("deletes the oldest for want of room, and stops as soon as there is some", async () => {
+    const clock = new ManualClock();
+    const sessions = new Sessions(clock, Array(100).fill(MINUTE_MS));
+    keep(sessions, clock, { maxBytes: 70 });
+    await expect.poll(() => sessions.count).toBe(70);
+    await stop?.();
+    expect(sessions.count).toBe(70);
+  });
+
+  it("comes again, and deletes nothing for its age while the clock was set", async () => {
+    const clock = new ManualClock();
+    const sessions = new Sessions(clock, Array(3).fill(30 * DAY_MS - 2 * MINUTE_MS));
+    keep(sessions, clock, {});
+    clock.set(2 * DAY_MS);
+    await clock.pass(3 * MINUTE_MS);
+    expect(sessions.count).toBe(3);
+    await clock.pass(2 * 60 * MINUTE_MS);
+    expect(sessions.count).toBe(0);
+  });
+});
