@@ -41,14 +41,14 @@ describe.each(versions)("sessions that a store of format version %i has kept", (
   afterEach(async () => node.engine.drain());
 
   it("are read, whole and in the shape of today", async () => {
-    const records = await Promise.all(rows.map(async ({ id }) => (await node.backend.get(id))!));
+    const records = await Promise.all(rows.map(async ({ id }) => (await node.backend.rows.get(id))!));
     expect(records.map(({ state }) => SessionState.parse(state))).toEqual(records.map(({ state }) => state));
     expect(records.map(({ spec }) => SessionOptions.parse(spec))).toEqual(records.map(({ spec }) => spec));
     expect(records.map(({ policy }) => policy && Object.keys(SessionPolicy.parse(policy)).length)).toEqual(
       rows.map(({ policy }) => (policy === null ? undefined : Object.keys(SessionPolicy.shape).length)),
     );
     expect(records.map(({ state }) => statusOf(state))).toEqual(rows.map(({ status }) => status));
-    const logs = await Promise.all(rows.map(async ({ id }) => node.backend.read(id, 1, 1000)));
+    const logs = await Promise.all(rows.map(async ({ id }) => node.backend.log.read(id, 1, 1000)));
     const withPlace = (event: SessionEvent, at: number, index: number) => ({ ...event, at, id: index + 1 });
     expect(logs.map((log) => log.map((event, index) => withPlace(SessionEvent.parse(event), event.at, index)))).toEqual(
       logs,
@@ -145,9 +145,9 @@ describe("a format", () => {
       await insert(store, [{ ...row!, [part]: { ...row![part], v: PRESENT + 1, needs: PRESENT + 1 } }]);
       const node = store.connect("reader");
       const words = /changed by a newer claude-agents-mcp.*needs format version .* Update claude-agents-mcp\./;
-      await expect(node.get(row!.id)).rejects.toThrow(words);
-      await expect(node.list({ principal: "local", limit: 9 })).rejects.toThrow(words);
-      expect(await node.read(row!.id, 1, 9)).toHaveLength(row!.events.length);
+      await expect(node.rows.get(row!.id)).rejects.toThrow(words);
+      await expect(node.rows.list({ principal: "local", limit: 9 })).rejects.toThrow(words);
+      expect(await node.log.read(row!.id, 1, 9)).toHaveLength(row!.events.length);
     },
   );
 
@@ -157,7 +157,7 @@ describe("a format", () => {
     const newer = { ...second!, event: { ...second!.event, v: PRESENT + 1, needs: PRESENT + 1 } };
     await insert(store, [{ ...row, events: [first!, newer] }]);
     const node = store.connect("reader");
-    expect(await node.read(row.id, 1, 1)).toHaveLength(1);
-    await expect(node.read(row.id, 1, 9)).rejects.toThrow("a session's event needs format version");
+    expect(await node.log.read(row.id, 1, 1)).toHaveLength(1);
+    await expect(node.log.read(row.id, 1, 9)).rejects.toThrow("a session's event needs format version");
   });
 });

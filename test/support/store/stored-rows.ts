@@ -97,7 +97,7 @@ const OPTIONS: SessionOptions = {
 /** A session in each situation, as the engine and the store of this version write it. */
 export async function writtenRows(): Promise<StoredRow[]> {
   const walked = async (node: SessionBackend): Promise<void> => {
-    await node.heartbeat(30_000);
+    await node.leases.heartbeat(30_000);
     for (const [situation, walk] of WALKS) await write(node, situation, walk());
     await node.close();
   };
@@ -116,11 +116,11 @@ async function dumped(work: (node: SessionBackend) => Promise<void>): Promise<St
 }
 
 async function write(node: SessionBackend, id: string, { log, state }: Walk): Promise<void> {
-  await node.create({ id, principal: "local", spec: { cwd: "/work" }, state: initialState(T0), at: T0 });
-  const lease = (await node.claim(id))!;
+  await node.rows.create({ id, principal: "local", spec: { cwd: "/work" }, state: initialState(T0), at: T0 });
+  const lease = (await node.leases.claim(id))!;
   const events = log.map((event) => SessionEvent.parse(event));
-  await node.append(lease, { events, at: T0, state });
-  await node.release(lease);
+  await node.log.append(lease, { events, at: T0, state });
+  await node.leases.release(lease);
 }
 
 /** The same by an engine: with a policy, options, who pays, and what a fork has of its origin. */
@@ -178,7 +178,7 @@ function parse(text: string): JsonObject {
 export async function insert(store: StoreFile, rows: readonly StoredRow[]): Promise<void> {
   await mkdir(dirname(store.file), { recursive: true });
   const node = store.connect("maker");
-  await node.size();
+  await node.maintenance.size();
   await node.close();
   const db = await openDatabase(store.file);
   const session = db.prepare(`INSERT INTO sessions(id, principal, cwd, state, status, at_work, last_event, rev, epoch,
