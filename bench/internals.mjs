@@ -18,13 +18,13 @@ const [SESSIONS_AT_ONCE, EVENTS_AT_ONCE] = [500, 2_000];
 export async function filledStore(world, { events = 0, progress, sessions }) {
   const { initialState, openStore } = await compiled(world);
   const file = join(mkdtempSync(join(world.home, "store-")), "store.db");
-  const store = openStore(file, self());
-  await store.heartbeat(600_000);
+  const store = openStore({ kind: "sqlite", file }, self());
+  await store.leases.heartbeat(600_000);
   const ids = Array.from({ length: sessions }, () => randomUUID());
   const create = async (id) => {
     const at = Date.now();
     const spec = { cwd: world.home };
-    await store.create({ id, principal: "local", spec, state: { ...initialState(at), lastOutcome: "done" }, at });
+    await store.rows.create({ id, principal: "local", spec, state: { ...initialState(at), lastOutcome: "done" }, at });
   };
   for (let done = 0; done < ids.length; done += SESSIONS_AT_ONCE) {
     if (done % 20_000 === 0) progress(`stored ${String(done)} of ${String(sessions)} sessions`);
@@ -36,14 +36,14 @@ export async function filledStore(world, { events = 0, progress, sessions }) {
 }
 
 async function fillLog(store, id, total, progress) {
-  const lease = await store.claim(id);
-  const { state } = await store.get(id);
+  const lease = await store.leases.claim(id);
+  const { state } = await store.rows.get(id);
   for (let last = EVENTS_AT_ONCE; last <= total; last += EVENTS_AT_ONCE) {
     const events = Array.from({ length: EVENTS_AT_ONCE }, (_, n) => said(last - EVENTS_AT_ONCE + n + 1));
-    await store.append(lease, { events, at: Date.now(), state: { ...state, lastEventId: last } });
+    await store.log.append(lease, { events, at: Date.now(), state: { ...state, lastEventId: last } });
     if (last % 200_000 === 0) progress(`stored ${String(last)} of ${String(total)} events`);
   }
-  await store.release(lease);
+  await store.leases.release(lease);
 }
 
 /** As long as a sentence of Claude Code is with all that comes along with it. */

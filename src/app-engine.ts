@@ -22,7 +22,7 @@ import { requestEntry } from "./log/requests.ts";
 import { ownedPlaces, ownFiles, type Installation } from "./security/owned.ts";
 import { protectedPaths, type Owned } from "./security/protected-paths.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
-import { defaultStorePath, IN_MEMORY, stateFolder } from "./store/open.ts";
+import { defaultStorePath, stateFolder } from "./store/open.ts";
 import type { Outcome } from "./notify/outbox.ts";
 import type { Notifier } from "./notify/notifier.ts";
 import type { Audit } from "./tools/audit.ts";
@@ -96,7 +96,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
     depth,
     mayNest: depth + 1 < config.maxDepth,
     ownCommands,
-    ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.urls())])],
+    ownUrls: async () => [...new Set([...(http?.ownUrls ?? []), ...(await store.leases.urls())])],
     confine,
     rules: rulesOf(config),
     closed: await protectedPaths(ownedPlaces(installationOf(settings))),
@@ -144,13 +144,13 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
 
 /** Where this server keeps what is its own. */
 function installationOf({ config, configFile, environment }: EngineSettings): Installation {
-  const { store = defaultStorePath(environment, process.platform) } = config;
+  const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
   return {
     settings: config,
     environment,
     configFile,
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
-    store: store === IN_MEMORY ? undefined : store,
+    store: store.kind === "sqlite" ? store.file : undefined,
     cacheFolders: PRODUCTS.map((product) => cacheFolder(environment, product)),
     claude: { folder: configFolder(environment), record: stateFile(environment) },
   };
@@ -188,7 +188,7 @@ function sessionPlaces(confinement: Confinement | undefined): SessionPlaces | un
 function auditorOf({ audit, backend, log }: Means): { readonly onAppended: OnAppended } | undefined {
   if (!audit) return undefined;
   const write = async (sessionId: string, entries: readonly JsonObject[]) => {
-    const principal = (await backend.principalOf(sessionId)) ?? "";
+    const principal = (await backend.rows.principalOf(sessionId)) ?? "";
     for (const entry of entries) audit({ principal, tool: "request", sessionId, outcome: "ok", ...entry });
   };
   return {

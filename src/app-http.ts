@@ -120,7 +120,7 @@ function healthOf(version: string, leaving: AbortSignal, running: () => Running 
   return createHealth({
     version,
     busyWith: () => (leaving.aborted ? "draining" : running() ? undefined : "starting"),
-    readStore: async () => running()?.store.count(),
+    readStore: async () => running()?.store.maintenance.count(),
   });
 }
 

@@ -15,7 +15,7 @@ export interface NotifyParts {
   /** Base64. */
   readonly secret: string;
   readonly version: string;
-  readonly store: Pick<SessionBackend, "get" | "read">;
+  readonly store: Pick<SessionBackend, "log" | "rows">;
   /** Called later only. */
   readonly engine: () => Engine;
   /** Where clients reach this server over HTTP; undefined where they do not. */

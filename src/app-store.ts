@@ -1,5 +1,6 @@
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import type { Config } from "./config/schema.ts";
+import type { StoreLocation } from "./config/store.ts";
 import { FORMER_PRODUCT } from "./domain/names.ts";
 import type { Logger, SessionBackend } from "./engine/ports.ts";
 import { isInside, realPathOf } from "./security/paths.ts";
@@ -12,10 +13,9 @@ export interface StoreSettings {
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** A file, or "memory:" when the sessions end with their server. */
-export async function storeLocation(settings: StoreSettings, log: Logger): Promise<string> {
+export async function storeLocation(settings: StoreSettings, log: Logger): Promise<StoreLocation> {
   const { STORE_FILE } = await import("./store/open.ts");
-  return settings.config.store ?? join(await settledState(settings, log), STORE_FILE);
+  return settings.config.store ?? { kind: "sqlite", file: join(await settledState(settings, log), STORE_FILE) };
 }
 
 /** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */
@@ -26,15 +26,14 @@ export async function settledState({ config: { store }, environment }: StoreSett
   ]);
   const present = stateFolder(environment, process.platform);
   const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
-  if (store !== undefined && isInside(resolve(store), former)) return former;
+  if (store?.kind === "sqlite" && isInside(store.file, former)) return former;
   return settledFolder({ present, former }, { isRunning, log });
 }
 
 /** Of two servers with the same store it is the same, whatever links lead there; sessions in memory are one server's alone. */
-export async function storeNameOf(location: string, { nodeId }: SessionBackend): Promise<string> {
-  const { IN_MEMORY } = await import("./store/open.ts");
-  if (location === IN_MEMORY) return nodeId;
-  return (await realPathOf(resolve(location))) ?? location;
+export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBackend): Promise<string> {
+  if (location.kind === "memory") return nodeId;
+  return (await realPathOf(location.file)) ?? location.file;
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
@@ -52,7 +51,7 @@ async function isRunning(pid: number, startedAt: string): Promise<boolean> {
 
 /** The sessions at `location`, shared by all servers that use the same file. */
 export async function connectStore(
-  location: string,
+  location: StoreLocation,
   log: Logger,
   urls: readonly string[] = [],
 ): Promise<SessionBackend> {

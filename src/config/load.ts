@@ -9,7 +9,8 @@ import { checkTokens } from "./principals/known-words.ts";
 import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./notify/settings.ts";
 import { checkConfined } from "./principals/terms.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
-import { ANYWHERE, IN_MEMORY, isOtherSpelling, type Setting } from "./setting.ts";
+import { ANYWHERE, type Setting } from "./setting.ts";
+import { isStoreFile } from "./store.ts";
 import { didYouMean } from "../domain/suggest.ts";
 
 /**
@@ -111,8 +112,7 @@ function fromFile(path: Given | undefined, readFile: (path: string) => string): 
       throw new ConfigError(`Unknown key "${key}" in ${name}.${didYouMean(key, known)}`);
     }
     const isList = setting.reading === "directories" && value !== ANYWHERE;
-    const isPath = isList || (setting.reading === "path" && !isNoPath(setting, value));
-    const read = isPath ? absolute(value, dirname(name)) : switched(setting, value);
+    const read = isList || isPath(setting, value) ? absolute(value, dirname(name)) : switched(setting, value);
     given.set(key, { value: read, from: `"${key}" in ${name}` });
   }
   return given;
@@ -163,7 +163,8 @@ function fromText(setting: Setting, text: string): unknown {
       if (text === "true" || text === "1") return true;
       return text === "false" || text === "0" ? false : text;
     case "path":
-      return isNoPath(setting, text) ? text : absolute(text, process.cwd());
+    case "store":
+      return isPath(setting, text) ? absolute(text, process.cwd()) : text;
     case "directories":
       return absolute([text], process.cwd());
     case "words":
@@ -175,9 +176,9 @@ function fromText(setting: Setting, text: string): unknown {
   }
 }
 
-/** Refused as it was written. */
-function isNoPath({ key }: Setting, value: unknown): boolean {
-  return key === "store" && isOtherSpelling(value);
+/** What is none stays as it was written. */
+function isPath({ reading }: Setting, value: unknown): boolean {
+  return reading === "path" || (reading === "store" && typeof value === "string" && isStoreFile(value));
 }
 
 function fromJson(text: string): unknown {
@@ -190,7 +191,6 @@ function fromJson(text: string): unknown {
 
 /** Paths inside `value` made absolute, a leading ~ being the home folder; what is no path is left for the schema to refuse. */
 function absolute(value: unknown, base: string): unknown {
-  if (value === IN_MEMORY) return value;
   if (Array.isArray(value)) return value.map((each) => absolute(each, base));
   if (typeof value !== "string" || value === "") return value;
   return resolve(

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { STORE_ALLOWED, StoreSetting } from "./store.ts";
 import { parseRule, type RuleBehavior } from "../domain/approvals/rule.ts";
 
 /** The kinds of setting there are: each makes a schema for the value and notes what the help text and the docs say of it. */
@@ -19,7 +20,7 @@ interface About {
 export const LONGEST_MS = 2_147_483_647;
 
 /** How text from a flag or a variable becomes the value that a file would hold as JSON. */
-export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "json";
+export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
 
 export interface Setting extends About {
   /** The key in `Config` and in the file. */
@@ -242,29 +243,14 @@ export function path(fallback: string, about: About) {
     .register(details, { ...about, reading: "path", placeholder: "<path>", allowed: "a path", fallback });
 }
 
-/** Where sessions are kept: a file, or nowhere. */
-export const IN_MEMORY = "memory:";
-
-/** As SQLite has it, and whoever has worked with it writes: taken for a path each would make a file of this name. */
-const STORE_SPELLINGS = `write a path without file:, or ${IN_MEMORY} for a store in memory.`;
-
-export function isOtherSpelling(location: unknown): boolean {
-  return typeof location === "string" && /^(?::memory:$|file:)/i.test(location.trim());
-}
-
 export function storeLocation(fallback: string, about: About) {
-  return z
-    .string()
-    .min(1)
-    .refine((location) => !isOtherSpelling(location), { error: STORE_SPELLINGS })
-    .optional()
-    .register(details, {
-      ...about,
-      reading: "path",
-      placeholder: "<path>",
-      allowed: `a path, or ${IN_MEMORY}`,
-      fallback,
-    });
+  return StoreSetting.optional().register(details, {
+    ...about,
+    reading: "store",
+    placeholder: "<path>",
+    allowed: STORE_ALLOWED,
+    fallback,
+  });
 }
 
 /** The setting that one of the schemas above makes under this key. */

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../domain/json.ts";
-import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { AskingAgent } from "./wire.ts";
 
 /** What a subagent that asks was sent to do: in the words of whoever sent it, as the log has it before the request. */
@@ -11,11 +11,11 @@ const WORDS_MOST = 120;
 const KEPT = 2_000;
 
 export class Agents {
-  readonly #store: Pick<SessionBackend, "read">;
+  readonly #log: Pick<SessionLog, "read">;
   readonly #known = new Map<string, AskingAgent>();
 
-  constructor(store: Pick<SessionBackend, "read">) {
-    this.#store = store;
+  constructor(log: Pick<SessionLog, "read">) {
+    this.#log = log;
   }
 
   /** Undefined where the log does not say. */
@@ -37,7 +37,7 @@ export class Agents {
     const least = Math.max(1, eventId - READ_MOST);
     for (let end = eventId; end > least; end -= PAGE) {
       const from = Math.max(least, end - PAGE);
-      const events = await this.#store.read(sessionId, from, PAGE, ["message"]);
+      const events = await this.#log.read(sessionId, from, PAGE, ["message"]);
       for (const event of events.toReversed()) {
         if (event.type !== "message" || event.id >= end) continue;
         const { message } = event.data;

@@ -55,7 +55,7 @@ export interface Asked {
 
 export interface Running {
   readonly engine: Engine;
-  readonly store: Pick<SessionBackend, "list" | "read" | "tail">;
+  readonly store: Pick<SessionBackend, "log" | "rows">;
 }
 
 /** `running` throws AppError as long as the server starts. */
@@ -67,7 +67,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       engine,
       store,
       titles: new Titles(engine),
-      agents: new Agents(store),
+      agents: new Agents(store.log),
       numbers: createNumbers(store),
     };
     return { ...kept, engine: engine.forCaller(caller) };

@@ -136,7 +136,7 @@ class Telling {
   async log(sessionId: string, from: number, signal: AbortSignal): Promise<void> {
     // Whose it is decides; that it is not there is told by `one`.
     if (!(await this.#find(sessionId))) return;
-    const events = this.#sources.store.tail(sessionId, from, signal);
+    const events = this.#sources.store.log.tail(sessionId, from, signal);
     for await (const event of events) await this.#send("log", shownEvent(event), event.id);
   }
 

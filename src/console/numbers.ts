@@ -1,6 +1,6 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { SessionBackend, SessionQuery, SessionRecord } from "../engine/ports.ts";
+import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
 import { quarterOf } from "../stats/quarters.ts";
 import { breather, RememberedQuarters } from "../stats/remembered.ts";
 import { Sum } from "../stats/sum.ts";
@@ -20,14 +20,17 @@ export interface NumbersQuery {
   readonly zone?: string | undefined;
 }
 
-type Store = Pick<SessionBackend, "list" | "read">;
+interface Store {
+  readonly rows: Pick<SessionRows, "list">;
+  readonly log: Pick<SessionLog, "read">;
+}
 
 /** What has happened in the sessions of a principal: GET /numbers. Throws AppError. */
 export function createNumbers(
   store: Store,
   now: () => number = Date.now,
 ): (principal: Principal, query: NumbersQuery) => Promise<Numbers> {
-  const remembered = new RememberedQuarters(store);
+  const remembered = new RememberedQuarters(store.log);
   return async (principal, { since, zone = "UTC" }) => {
     const report = new Report(beginning(since, now()), calendar(zone));
     const breathe = breather();
@@ -83,7 +86,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
 async function* sessionsOf(store: Store, principal: Principal, since: number): AsyncGenerator<SessionRecord> {
   let next: SessionQuery = { principal, since, limit: PAGE };
   for (;;) {
-    const page = await store.list(next);
+    const page = await store.rows.list(next);
     yield* page;
     const last = page.at(-1);
     if (!last || page.length < PAGE) return;

@@ -86,7 +86,7 @@ async function decidedIn({ store, titles }: Sources, record: SessionRecord): Pro
   let found: Decided[] = [];
   for (let end = record.state.lastEventId; end > 0 && found.length < wanted; end -= PAGE) {
     const from = Math.max(1, end - PAGE + 1);
-    const page = await store.read(record.id, from, PAGE, ANSWERS);
+    const page = await store.log.read(record.id, from, PAGE, ANSWERS);
     found = [...page.filter(({ id }) => id <= end).flatMap((event) => decidedBy(event, record.id, title)), ...found];
   }
   return found;

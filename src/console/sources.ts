@@ -7,7 +7,7 @@ import type { Titles } from "./titles.ts";
 /** What the console reads: the engine for all that is somebody's, and the store behind it for logs by kind of event. */
 export interface Sources {
   readonly engine: Engine;
-  readonly store: Pick<SessionBackend, "list" | "read" | "tail">;
+  readonly store: Pick<SessionBackend, "log">;
   readonly titles: Titles;
   readonly agents: Agents;
   readonly numbers: ReturnType<typeof createNumbers>;

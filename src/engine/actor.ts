@@ -132,7 +132,7 @@ export class SessionActor {
 
   async #release(): Promise<void> {
     this.#leave();
-    await this.#context.backend.release(this.#session.lease).catch((error: unknown) => this.#warn(error));
+    await this.#context.backend.leases.release(this.#session.lease).catch((error: unknown) => this.#warn(error));
   }
 
   #post(happening: Happening): void {
@@ -207,7 +207,7 @@ export class SessionActor {
     try {
       const masked = events.map((event) => this.#context.mask(event));
       const acted = effects.some(({ type }) => type !== "reply");
-      await this.#context.backend.append(this.#session.lease, {
+      await this.#context.backend.log.append(this.#session.lease, {
         events: masked,
         at: this.#context.clock.now(),
         state,
@@ -265,7 +265,7 @@ export class SessionActor {
 
   async #readInbox(): Promise<void> {
     try {
-      for await (const item of this.#context.backend.inbox(this.#session.lease, this.#inbox.signal)) {
+      for await (const item of this.#context.backend.inbox.receive(this.#session.lease, this.#inbox.signal)) {
         // Not awaited: a second command may be what ends the first one's wait.
         void this.command(item.command)
           .then(async (reply) => item.ack(reply))

@@ -13,7 +13,7 @@ export interface Places {
 export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<void>;
 
 interface AdmissionContext {
-  readonly backend: Pick<SessionBackend, "atWork">;
+  readonly backend: Pick<SessionBackend, "leases">;
   readonly places: Places;
   readonly spares: Spares;
   readonly clock: Clock;
@@ -63,14 +63,14 @@ export class Admission {
 
   /** How many wait before this one; undefined when it does not wait. */
   async before(sessionId: string): Promise<number | undefined> {
-    const queue = (await this.#context.backend.atWork()).filter(isWaiting).toSorted(byTurn);
+    const queue = (await this.#context.backend.leases.atWork()).filter(isWaiting).toSorted(byTurn);
     const index = queue.findIndex(({ id }) => id === sessionId);
     return index === -1 ? undefined : index;
   }
 
   /** Whether a process may be kept in reserve: half of the places are for others, who do not see it in the store. */
   async hasRoom(): Promise<boolean> {
-    const records = await this.#context.backend.atWork();
+    const records = await this.#context.backend.leases.atWork();
     const running = records.filter(({ state }) => state.process.phase !== "none").length;
     return 2 * (running + this.#context.spares.parked + 1) <= this.#context.places.maxLive;
   }
@@ -94,7 +94,7 @@ export class Admission {
   }
 
   async #lookOnce(): Promise<void> {
-    const records = await this.#context.backend.atWork();
+    const records = await this.#context.backend.leases.atWork();
     const queue = records.filter(isWaiting).toSorted(byTurn);
     const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;

@@ -240,16 +240,16 @@ class Node implements Engine {
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    const records = await this.#options.backend.list(query);
+    const records = await this.#options.backend.rows.list(query);
     return Promise.all(records.map(async (record) => (isAbandoned(record) ? this.#ownership.recover(record) : record)));
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
     const { backend } = this.#options;
     // Whose it is decides; what state it is in, the caller has asked for or does not want to know.
-    if ((await backend.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
+    if ((await backend.rows.principalOf(sessionId)) !== principal) throw sessionNotFound(sessionId);
     this.#ownership.refuseTrouble(sessionId);
-    return backend.read(sessionId, from, limit);
+    return backend.log.read(sessionId, from, limit);
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {

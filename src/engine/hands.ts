@@ -113,7 +113,7 @@ export class Hands {
   /** The text stands in the event, which is in the log when it was not stored just now. */
   async #push({ eventId, partlyDone, promptId }: EffectOf<"push">, { events, firstId }: Stored): Promise<void> {
     const { backend, sessionId } = this.#options;
-    const event = events[eventId - firstId] ?? (await backend.read(sessionId, eventId, 1)).at(0);
+    const event = events[eventId - firstId] ?? (await backend.log.read(sessionId, eventId, 1)).at(0);
     if (event?.type !== "prompt.queued") return;
     const { attachments = [], text } = event.data;
     this.#process?.push({ id: promptId, text: partlyDone ? `${text}\n\n${PARTLY_DONE}` : text, attachments });

@@ -87,7 +87,7 @@ async function tidy({ backend, clock, log }: House, retention: Retention, areAge
   const { maxAgeMs, maxBytes } = retention;
   const query = { before: clock.now() - maxAgeMs, step: STEP, until: () => Promise.resolve(false) };
   const aged = areAgesTrue ? await purge(backend, query) : 0;
-  const fits = async () => (await backend.size()) <= maxBytes;
+  const fits = async () => (await backend.maintenance.size()) <= maxBytes;
   const crowded = (await fits()) ? 0 : await purge(backend, { before: clock.now(), step: ROOM_STEP, until: fits });
   if (aged + crowded > 0) log.info("old sessions deleted", { forAge: aged, forRoom: crowded });
 }
@@ -102,7 +102,7 @@ interface Purge {
 async function purge(backend: SessionBackend, { before, step, until }: Purge): Promise<number> {
   let deleted = 0;
   for (;;) {
-    const count = await backend.purge({ before, statuses: AT_REST, limit: step });
+    const count = await backend.maintenance.purge({ before, statuses: AT_REST, limit: step });
     deleted += count;
     if (count < step || (await until())) return deleted;
   }

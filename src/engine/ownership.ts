@@ -102,7 +102,7 @@ export class Ownership {
   async recover(record: SessionRecord): Promise<SessionRecord> {
     const actor = await this.#claim(record);
     await actor?.settled();
-    return (await this.#options.backend.get(record.id)) ?? record;
+    return (await this.#options.backend.rows.get(record.id)) ?? record;
   }
 
   /** Its owner closes its process if nothing runs in it. Whether it did is seen in the store. */
@@ -116,7 +116,7 @@ export class Ownership {
 
   /** The same for all of this node's sessions that `mayNot` names; resolves with their number. */
   async restWhere(mayNot: (record: SessionRecord) => boolean, why: RestRequest["why"]): Promise<number> {
-    const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.get(id)));
+    const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.rows.get(id)));
     const named = records.filter((record) => record !== undefined).filter(mayNot);
     await Promise.all(named.map(async (record) => this.rest(record, why)));
     return named.length;
@@ -124,7 +124,7 @@ export class Ownership {
 
   /** What dead servers have left running is ended without anybody having to ask for it. */
   async recoverAbandoned(): Promise<void> {
-    for (const record of await this.#options.backend.abandoned(SWEEP)) {
+    for (const record of await this.#options.backend.leases.abandoned(SWEEP)) {
       if (!this.#draining && !this.#actors.has(record.id)) await this.recover(record);
     }
   }
@@ -150,7 +150,7 @@ export class Ownership {
       const reply = await this.#sendOnce(command, sessionId);
       if (reply) return reply;
       // The owner may have died, or given the session up, before it read the command.
-      const record = await this.#options.backend.get(sessionId);
+      const record = await this.#options.backend.rows.get(sessionId);
       if (!record) throw sessionNotFound(sessionId);
       const actor = await this.#claim(record);
       if (actor) return actor.command(command);
@@ -163,7 +163,7 @@ export class Ownership {
   /** Undefined when nobody has answered by then; the command is withdrawn and may be sent again under its id. */
   async #sendOnce(command: Command, sessionId: string): Promise<CommandReply | undefined> {
     try {
-      return await this.#options.backend.send(sessionId, command, SEND_MS);
+      return await this.#options.backend.inbox.send(sessionId, command, SEND_MS);
     } catch (error) {
       if (error instanceof NoAnswerError) return undefined;
       throw error;
@@ -187,8 +187,8 @@ export class Ownership {
     const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
     if (isForeign || this.#draining) return undefined;
     await this.beAlive();
-    const lease = await backend.claim(record.id);
-    const current = lease && (await backend.get(record.id));
+    const lease = await backend.leases.claim(record.id);
+    const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
     // A lost turn is not run on where its prompt would be refused.
@@ -225,7 +225,7 @@ export class Ownership {
   }
 
   async #heartbeat(): Promise<void> {
-    await this.#options.backend.heartbeat(LEASE_MS).catch((error: unknown) => {
+    await this.#options.backend.leases.heartbeat(LEASE_MS).catch((error: unknown) => {
       // What runs could no longer be found again: it is stopped before it says that more is done.
       if (isLoss(error)) for (const actor of this.#actors.values()) actor.fail(error);
       throw error;

@@ -20,7 +20,7 @@ export interface NotifierOptions {
   readonly limits: { readonly attempts: number; readonly retryMs: number };
   readonly version: string;
   readonly mask: Mask;
-  readonly store: Pick<SessionBackend, "get" | "read">;
+  readonly store: Pick<SessionBackend, "log" | "rows">;
   /** Where the webhook is on the ladder. */
   readonly rung: WebhookRung | undefined;
   /** What became of each. */
@@ -120,7 +120,7 @@ class Following implements Notifier {
     const open = this.#openAsk(sessionId, requestId);
     if (!open) return;
     const tell = async () => {
-      const [event] = await store.read(sessionId, open.eventId, 1);
+      const [event] = await store.log.read(sessionId, open.eventId, 1);
       if (event?.type !== "permission.asked" && event?.type !== "question.asked") return;
       this.#tellAsked(sessionId, { ask: event.data, type: event.type, at });
     };
@@ -145,7 +145,7 @@ class Following implements Notifier {
     const { log, rung, store } = this.#options;
     const id = `msg_${randomUUID()}`;
     // Read now: a session may be deleted, or its store closed, before the last attempt.
-    const record = store.get(sessionId);
+    const record = store.rows.get(sessionId);
     record.catch(() => undefined);
     const payload = record.then((known) => this.#payload(id, notice, known));
     payload.catch(() => undefined);

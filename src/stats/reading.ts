@@ -1,6 +1,6 @@
 import type { EventType, StoredEvent, TurnEnded } from "../domain/event.ts";
 import { usageOf } from "../domain/usage.ts";
-import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { FactSink } from "./facts.ts";
 
 /**
@@ -24,25 +24,24 @@ const TYPES: readonly EventType[] = [
   "process.exited",
 ];
 
-export type Log = Pick<SessionBackend, "read">;
+export type Log = Pick<SessionLog, "read">;
 
 /** Tells what has happened in the session since `since`, ms since the epoch. */
-export async function readFacts(store: Log, record: SessionRecord, since: number, sink: FactSink): Promise<void> {
+export async function readFacts(log: Log, record: SessionRecord, since: number, sink: FactSink): Promise<void> {
   const reading = new Reading(sink, since);
-  for await (const event of countable(store, record)) reading.take(event);
+  for await (const event of countable(log, record)) reading.take(event);
 }
 
 /** What counts, in order; results stand before the end of their turn. */
-async function* countable(store: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
+async function* countable(log: Log, { id, state }: SessionRecord): AsyncGenerator<StoredEvent> {
   let next = 1;
   let turnStart = 1;
   for (;;) {
-    const page = await store.read(id, next, PAGE, TYPES);
+    const page = await log.read(id, next, PAGE, TYPES);
     for (const event of page) {
       if (event.id > state.lastEventId) return;
       if (event.type === "turn.started") turnStart = event.id;
-      if (event.type === "turn.ended")
-        yield* resultsOf(store, id, { ended: event.data, from: turnStart, to: event.id });
+      if (event.type === "turn.ended") yield* resultsOf(log, id, { ended: event.data, from: turnStart, to: event.id });
       yield event;
     }
     const last = page.at(-1);
@@ -58,16 +57,16 @@ interface TurnPlace {
 }
 
 /** The end names one result. A turn with fewer model calls in that one than in all has others, which are looked for. */
-async function* resultsOf(store: Log, id: string, { ended, from, to }: TurnPlace): AsyncGenerator<StoredEvent> {
+async function* resultsOf(log: Log, id: string, { ended, from, to }: TurnPlace): AsyncGenerator<StoredEvent> {
   if (ended.resultEventId === undefined) return;
-  const [named] = await store.read(id, ended.resultEventId, 1);
+  const [named] = await log.read(id, ended.resultEventId, 1);
   if (named?.id !== ended.resultEventId) return;
   if ((usageOf(named)?.modelCalls ?? 0) >= ended.numTurns) {
     yield named;
     return;
   }
   for (let next = from; next < to;) {
-    const page = await store.read(id, next, PAGE, ["message"]);
+    const page = await log.read(id, next, PAGE, ["message"]);
     const inTurn = page.filter((event) => event.id < to);
     yield* inTurn.filter((event) => usageOf(event) !== undefined);
     next = inTurn.length < PAGE ? to : (page.at(-1)?.id ?? to) + 1;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import { Quarters } from "./quarters.ts";
 import { readFacts } from "./reading.ts";
 import type { Sum } from "./sum.ts";
@@ -16,14 +16,14 @@ interface Known {
 
 /** What has happened in sessions; the log of one that has not changed since it was asked for last is not read again. */
 export class RememberedQuarters {
-  readonly #store: Pick<SessionBackend, "read">;
+  readonly #log: Pick<SessionLog, "read">;
   readonly #most: number;
   /** Those asked for last stand last. */
   readonly #known = new Map<string, Known>();
   #held = 0;
 
-  constructor(store: Pick<SessionBackend, "read">, most = MOST_QUARTERS) {
-    this.#store = store;
+  constructor(log: Pick<SessionLog, "read">, most = MOST_QUARTERS) {
+    this.#log = log;
     this.#most = most;
   }
 
@@ -44,9 +44,9 @@ export class RememberedQuarters {
 
   async #read(record: SessionRecord, breathe: () => Promise<void>): Promise<ReadonlyMap<number, Sum>> {
     const quarters = new Quarters();
-    const read: SessionBackend["read"] = async (...args) => {
+    const read: SessionLog["read"] = async (...args) => {
       await breathe();
-      return this.#store.read(...args);
+      return this.#log.read(...args);
     };
     await readFacts({ read }, record, 0, quarters);
     return quarters.sums;

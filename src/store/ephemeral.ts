@@ -21,47 +21,58 @@ export function withEphemeral(
   const of = (id: string) => (ephemeral.has(id) ? memory : behind);
   return {
     nodeId: behind.nodeId,
-    heartbeat: async (ttlMs) => {
-      // What lives in memory does not depend on the disk.
-      await memory.heartbeat(ttlMs);
-      await behind.heartbeat(ttlMs);
+    rows: {
+      // Also holderOf: the others leave no transcript.
+      ...behind.rows,
+      create: async (session) => {
+        if (session.spec.persistSession !== false) return behind.rows.create(session);
+        const done = await memory.rows.create(session);
+        ephemeral.add(done.record.id);
+        return done;
+      },
+      list: async (query) => {
+        const kept = await behind.rows.list(query);
+        if (ephemeral.size === 0) return kept;
+        const both: SessionRecord[] = [...kept, ...(await memory.rows.list(query))];
+        return both.toSorted(newestFirst).slice(0, query.limit);
+      },
+      get: async (id) => of(id).rows.get(id),
+      principalOf: async (id) => of(id).rows.principalOf(id),
+      update: async (id, ...change) => of(id).rows.update(id, ...change),
     },
-    create: async (session) => {
-      if (session.spec.persistSession !== false) return behind.create(session);
-      const done = await memory.create(session);
-      ephemeral.add(done.record.id);
-      return done;
+    log: {
+      append: async (lease, change) => of(lease.sessionId).log.append(lease, change),
+      read: async (id, ...page) => of(id).log.read(id, ...page),
+      tail: (id, ...from) => of(id).log.tail(id, ...from),
     },
-    get: async (id) => of(id).get(id),
-    // The others leave no transcript.
-    holderOf: async (transcriptId) => behind.holderOf(transcriptId),
-    principalOf: async (id) => of(id).principalOf(id),
-    update: async (id, rev, patch) => of(id).update(id, rev, patch),
-    list: async (query) => {
-      const kept = await behind.list(query);
-      if (ephemeral.size === 0) return kept;
-      const both: SessionRecord[] = [...kept, ...(await memory.list(query))];
-      return both.toSorted(newestFirst).slice(0, query.limit);
+    leases: {
+      // Also abandoned: what is in memory ends with its owner.
+      ...behind.leases,
+      heartbeat: async (ttlMs) => {
+        // What lives in memory does not depend on the disk.
+        await memory.leases.heartbeat(ttlMs);
+        await behind.leases.heartbeat(ttlMs);
+      },
+      atWork: async () => [...(await behind.leases.atWork()), ...(await memory.leases.atWork())],
+      claim: async (id) => of(id).leases.claim(id),
+      release: async (lease) => of(lease.sessionId).leases.release(lease),
     },
-    claim: async (id) => of(id).claim(id),
-    release: async (lease) => of(lease.sessionId).release(lease),
-    append: async (lease, change) => of(lease.sessionId).append(lease, change),
-    read: async (id, from, limit, types) => of(id).read(id, from, limit, types),
-    tail: (id, from, signal) => of(id).tail(id, from, signal),
-    send: async (id, command, timeoutMs) => of(id).send(id, command, timeoutMs),
-    inbox: (lease, signal) => of(lease.sessionId).inbox(lease, signal),
-    urls: async () => behind.urls(),
-    size: async () => behind.size(),
-    atWork: async () => [...(await behind.atWork()), ...(await memory.atWork())],
-    count: async () => added(await behind.count(), await memory.count()),
-    abandoned: async (limit) => behind.abandoned(limit),
-    purge: async (query) => {
-      const kept = await behind.purge(query);
-      const limit = query.limit - kept;
-      // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
-      const before = Math.max(query.before, clock.now() - CLOSED_KEPT_MS);
-      const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
-      return kept + ended;
+    inbox: {
+      send: async (id, ...command) => of(id).inbox.send(id, ...command),
+      receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
+    },
+    maintenance: {
+      // Also size: of what stays.
+      ...behind.maintenance,
+      count: async () => added(await behind.maintenance.count(), await memory.maintenance.count()),
+      purge: async (query) => {
+        const kept = await behind.maintenance.purge(query);
+        const limit = query.limit - kept;
+        // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
+        const before = Math.max(query.before, clock.now() - CLOSED_KEPT_MS);
+        const statuses = query.statuses.filter(isEnd);
+        return kept + (await memory.maintenance.purge({ ...query, before, statuses, limit }));
+      },
     },
     close: async () => {
       await memory.close();

@@ -1,8 +1,6 @@
 import type { EventType, StoredEvent } from "../domain/event.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState, type SessionStatus, statusOf } from "../domain/session.ts";
-import { JsonText } from "../domain/json.ts";
 import {
   type Append,
   ConflictError,
@@ -13,6 +11,7 @@ import {
   type SessionRecord,
 } from "../engine/ports.ts";
 import { Bell } from "./follow.ts";
+import { EVENT, OPTIONS, POLICY, STATE } from "./format.ts";
 import { MemoryInbox } from "./memory-inbox.ts";
 import { newestFirst } from "./newest-first.ts";
 
@@ -26,10 +25,11 @@ export class MemorySession {
   readonly inbox = new MemoryInbox(this.bell);
   /** Those that `/clear` has given it. */
   readonly transcripts = new Set<string>();
-  readonly #log: JsonText<StoredEvent>[] = [];
-  #spec: JsonText<SessionOptions>;
-  readonly #policy: JsonText<SessionPolicy> | undefined;
-  #state: JsonText<SessionState>;
+  readonly #log: { readonly at: number; readonly text: string }[] = [];
+  // Texts, as a database keeps them: nobody can reach into them from outside, and what JSON cannot say is lost here as there.
+  #spec: string;
+  readonly #policy: string | undefined;
+  #state: string;
   #title: string | undefined;
   #rev = 1;
   #owner: string | undefined;
@@ -46,11 +46,11 @@ export class MemorySession {
     this.principal = session.principal;
     this.#createdAt = session.at;
     this.#updatedAt = session.at;
-    this.#spec = new JsonText(session.spec);
-    this.#policy = session.policy && new JsonText(session.policy);
+    this.#spec = OPTIONS.write(session.spec);
+    this.#policy = session.policy && POLICY.write(session.policy);
     this.#cwd = session.spec.cwd;
     this.#assertContiguous(session.state, 0);
-    this.#state = new JsonText(session.state);
+    this.#state = STATE.write(session.state);
     this.#status = statusOf(session.state);
   }
 
@@ -67,12 +67,12 @@ export class MemorySession {
   }
 
   get atWork(): boolean {
-    return isAtWork(this.#state.read());
+    return isAtWork(STATE.read(this.#state));
   }
 
   /** About what it takes up, in bytes. */
   get size(): number {
-    return this.#log.reduce((sum, event) => sum + event.length, this.#spec.length + this.#state.length);
+    return this.#log.reduce((sum, { text }) => sum + text.length, this.#spec.length + this.#state.length);
   }
 
   get deleted(): boolean {
@@ -83,9 +83,9 @@ export class MemorySession {
     return {
       id: this.id,
       principal: this.principal,
-      spec: this.#spec.read(),
-      policy: this.#policy?.read(),
-      state: this.#state.read(),
+      spec: OPTIONS.read(this.#spec),
+      policy: this.#policy === undefined ? undefined : POLICY.read(this.#policy),
+      state: STATE.read(this.#state),
       title: this.#title,
       createdAt: this.#createdAt,
       updatedAt: this.#updatedAt,
@@ -109,7 +109,7 @@ export class MemorySession {
   update(rev: number, patch: { title?: string; spec?: SessionOptions }): void {
     if (rev !== this.#rev) throw new ConflictError(`session ${this.id} has changed since it was read`);
     if (patch.spec !== undefined) {
-      this.#spec = new JsonText(patch.spec);
+      this.#spec = OPTIONS.write(patch.spec);
       this.#cwd = patch.spec.cwd;
     }
     this.#title = patch.title ?? this.#title;
@@ -135,9 +135,8 @@ export class MemorySession {
     if (!this.isHeldBy(lease)) throw new FencedError(`session ${this.id} is no longer owned by ${lease.nodeId}`);
     this.#assertContiguous(state, events.length);
     // All that can fail comes before the first change.
-    const first = this.#log.length + 1;
-    const stored = events.map((event, index) => new JsonText<StoredEvent>({ ...event, id: first + index, at }));
-    this.#state = new JsonText(state);
+    const stored = events.map((event) => ({ at, text: EVENT.write(event) }));
+    this.#state = STATE.write(state);
     this.#status = statusOf(state);
     if (state.transcriptId !== undefined) this.transcripts.add(state.transcriptId);
     for (const event of stored) this.#log.push(event);
@@ -150,7 +149,8 @@ export class MemorySession {
   read(from: number, limit: number, types?: readonly EventType[]): StoredEvent[] {
     const start = Math.max(from, 1) - 1;
     const end = types ? this.#log.length : start + limit;
-    const events = this.#log.slice(start, end).map((event) => event.read());
+    const page = this.#log.slice(start, end);
+    const events = page.map(({ at, text }, n): StoredEvent => ({ ...EVENT.read(text), id: start + n + 1, at }));
     return types ? events.filter(({ type }) => types.includes(type)).slice(0, limit) : events;
   }
 

@@ -1,21 +1,19 @@
 import type { Command, CommandReply } from "../domain/command.ts";
-import type { EventType, StoredEvent } from "../domain/event.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import type { Principal } from "../domain/principal.ts";
+import type { StoredEvent } from "../domain/event.ts";
 import {
-  type Append,
   type Clock,
   ConflictError,
   FencedError,
   type InboxItem,
   type Lease,
-  type NewSession,
   NoAnswerError,
-  type PurgeQuery,
   type SessionBackend,
-  type SessionCounts,
-  type SessionQuery,
+  type SessionInbox,
+  type SessionLeases,
+  type SessionLog,
   type SessionRecord,
+  type SessionRows,
+  type StoreMaintenance,
 } from "../engine/ports.ts";
 import { Bell, follow } from "./follow.ts";
 import { MemorySession } from "./memory-session.ts";
@@ -55,124 +53,145 @@ class MemoryBackend implements SessionBackend {
     this.#tables = tables;
   }
 
-  heartbeat(ttlMs: number): Promise<void> {
-    return this.#transaction(() => {
-      this.#tables.leaseEnds.set(this.nodeId, this.#tables.clock.tick() + ttlMs);
-    });
-  }
+  readonly rows: SessionRows = {
+    create: (request) =>
+      this.#transaction(() => {
+        const { sessions, keys } = this.#tables;
+        const key = JSON.stringify([request.principal, request.idempotencyKey]);
+        const known = sessions.get(request.id) ?? sessions.get(keys.get(key) ?? "");
+        if (known) return { record: this.#record(known), created: false };
+        const session = new MemorySession(request);
+        sessions.set(session.id, session);
+        if (request.idempotencyKey !== undefined) keys.set(key, session.id);
+        return { record: this.#record(session), created: true };
+      }),
 
-  create(request: NewSession): Promise<{ record: SessionRecord; created: boolean }> {
-    return this.#transaction(() => {
-      const { sessions, keys } = this.#tables;
-      const key = JSON.stringify([request.principal, request.idempotencyKey]);
-      const known = sessions.get(request.id) ?? sessions.get(keys.get(key) ?? "");
-      if (known) return { record: this.#record(known), created: false };
-      const session = new MemorySession(request);
-      sessions.set(session.id, session);
-      if (request.idempotencyKey !== undefined) keys.set(key, session.id);
-      return { record: this.#record(session), created: true };
-    });
-  }
+    get: (id) =>
+      this.#transaction(() => {
+        const session = this.#tables.sessions.get(id);
+        return session && this.#record(session);
+      }),
 
-  get(id: string): Promise<SessionRecord | undefined> {
-    return this.#transaction(() => {
+    holderOf: (transcriptId) =>
+      this.#transaction(() => {
+        const { sessions } = this.#tables;
+        const session =
+          sessions.get(transcriptId) ?? [...sessions.values()].find((each) => each.transcripts.has(transcriptId));
+        return session && this.#record(session);
+      }),
+
+    principalOf: (id) => this.#transaction(() => this.#tables.sessions.get(id)?.principal),
+
+    update: (id, rev, patch) =>
+      this.#transaction(() => {
+        const session = this.#tables.sessions.get(id);
+        if (!session) throw new ConflictError(`session ${id} is gone`);
+        session.update(rev, patch);
+        return this.#record(session);
+      }),
+
+    list: (query) =>
+      this.#transaction(() => {
+        const found = [...this.#tables.sessions.values()].filter((session) => session.matches(query));
+        const page = found.toSorted(newestFirst).slice(0, query.limit);
+        return page.map((session) => this.#record(session));
+      }),
+  };
+
+  readonly log: SessionLog = {
+    append: (lease, change) =>
+      this.#transaction(() => {
+        const session = this.#tables.sessions.get(lease.sessionId);
+        if (!session) throw new FencedError(`session ${lease.sessionId} is gone`);
+        session.append(lease, change);
+      }),
+
+    read: (id, from, limit, types) =>
+      this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit, types) ?? []),
+
+    tail: (id, from, signal) => this.#tail(id, from, signal),
+  };
+
+  readonly leases: SessionLeases = {
+    heartbeat: (ttlMs) =>
+      this.#transaction(() => {
+        this.#tables.leaseEnds.set(this.nodeId, this.#tables.clock.tick() + ttlMs);
+      }),
+
+    claim: (id) =>
+      this.#transaction(() => {
+        const session = this.#tables.sessions.get(id);
+        // A node that does not know whether it is still alive must not take what others may just be taking from it.
+        if (!session || !this.#isAlive(this.nodeId)) return undefined;
+        const fromOther = session.owner !== undefined && session.owner !== this.nodeId;
+        if (fromOther && this.#hasLivingOwner(session)) return undefined;
+        return session.claim(this.nodeId, fromOther);
+      }),
+
+    release: (lease) => this.#transaction(() => this.#tables.sessions.get(lease.sessionId)?.release(lease)),
+
+    abandoned: (limit) =>
+      this.#transaction(() => {
+        const found = this.#atWork().filter((session) => !this.#hasLivingOwner(session));
+        return found.slice(0, limit).map((session) => this.#record(session));
+      }),
+
+    atWork: () =>
+      this.#transaction(() => {
+        const found = this.#atWork().filter((session) => this.#hasLivingOwner(session));
+        return found.map((session) => this.#record(session));
+      }),
+
+    // Nobody else uses it.
+    urls: () => Promise.resolve([]),
+  };
+
+  readonly inbox: SessionInbox = {
+    send: async (id, command, timeoutMs) => {
+      this.#assertOpen();
       const session = this.#tables.sessions.get(id);
-      return session && this.#record(session);
-    });
-  }
+      if (!session) throw new NoAnswerError(`there is no session ${id} to answer`);
+      return session.inbox.ask(command, timeoutMs, this.#closing);
+    },
 
-  holderOf(transcriptId: string): Promise<SessionRecord | undefined> {
-    return this.#transaction(() => {
-      const { sessions } = this.#tables;
-      const session =
-        sessions.get(transcriptId) ?? [...sessions.values()].find((each) => each.transcripts.has(transcriptId));
-      return session && this.#record(session);
-    });
-  }
+    receive: (lease, signal) => this.#receive(lease, signal),
+  };
 
-  principalOf(id: string): Promise<Principal | undefined> {
-    return this.#transaction(() => this.#tables.sessions.get(id)?.principal);
-  }
+  readonly maintenance: StoreMaintenance = {
+    size: () => this.#transaction(() => [...this.#tables.sessions.values()].reduce((sum, { size }) => sum + size, 0)),
 
-  update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
-    return this.#transaction(() => {
-      const session = this.#tables.sessions.get(id);
-      if (!session) throw new ConflictError(`session ${id} is gone`);
-      session.update(rev, patch);
-      return this.#record(session);
-    });
-  }
+    count: () =>
+      this.#transaction(() => {
+        const counts: Record<string, number> = {};
+        for (const { status } of this.#tables.sessions.values()) counts[status] = (counts[status] ?? 0) + 1;
+        return counts;
+      }),
 
-  list(query: SessionQuery): Promise<SessionRecord[]> {
-    return this.#transaction(() => {
-      const found = [...this.#tables.sessions.values()].filter((session) => session.matches(query));
-      const page = found.toSorted(newestFirst).slice(0, query.limit);
-      return page.map((session) => this.#record(session));
-    });
-  }
+    purge: (query) =>
+      this.#transaction(() => {
+        const { sessions, keys } = this.#tables;
+        const ended = [...sessions.values()]
+          .filter(({ id }) => query.ids === undefined || query.ids.includes(id))
+          .filter(({ status, updatedAt }) => query.statuses.includes(status) && updatedAt < query.before)
+          .filter((session) => !this.#hasLivingOwner(session))
+          .toSorted((a, b) => newestFirst(b, a))
+          .slice(0, query.limit);
+        for (const session of ended) {
+          sessions.delete(session.id);
+          session.delete();
+        }
+        for (const [key, id] of keys) if (!sessions.has(id)) keys.delete(key);
+        return ended.length;
+      }),
+  };
 
-  /** Nobody else uses it. */
-  urls(): Promise<string[]> {
-    return Promise.resolve([]);
-  }
+  readonly close = (): Promise<void> => {
+    this.#closed = true;
+    this.#closing.ring();
+    return Promise.resolve();
+  };
 
-  size(): Promise<number> {
-    return this.#transaction(() => [...this.#tables.sessions.values()].reduce((sum, { size }) => sum + size, 0));
-  }
-
-  count(): Promise<SessionCounts> {
-    return this.#transaction(() => {
-      const counts: Record<string, number> = {};
-      for (const { status } of this.#tables.sessions.values()) counts[status] = (counts[status] ?? 0) + 1;
-      return counts;
-    });
-  }
-
-  abandoned(limit: number): Promise<SessionRecord[]> {
-    return this.#transaction(() => {
-      const found = [...this.#tables.sessions.values()].filter(
-        (session) => session.atWork && !this.#hasLivingOwner(session),
-      );
-      return found.slice(0, limit).map((session) => this.#record(session));
-    });
-  }
-
-  atWork(): Promise<SessionRecord[]> {
-    return this.#transaction(() => {
-      const found = [...this.#tables.sessions.values()];
-      const atWork = found.filter((session) => session.atWork && this.#hasLivingOwner(session));
-      return atWork.map((session) => this.#record(session));
-    });
-  }
-
-  claim(id: string): Promise<Lease | undefined> {
-    return this.#transaction(() => {
-      const session = this.#tables.sessions.get(id);
-      // A node that does not know whether it is still alive must not take what others may just be taking from it.
-      if (!session || !this.#isAlive(this.nodeId)) return undefined;
-      const fromOther = session.owner !== undefined && session.owner !== this.nodeId;
-      if (fromOther && this.#hasLivingOwner(session)) return undefined;
-      return session.claim(this.nodeId, fromOther);
-    });
-  }
-
-  release(lease: Lease): Promise<void> {
-    return this.#transaction(() => this.#tables.sessions.get(lease.sessionId)?.release(lease));
-  }
-
-  append(lease: Lease, change: Append): Promise<void> {
-    return this.#transaction(() => {
-      const session = this.#tables.sessions.get(lease.sessionId);
-      if (!session) throw new FencedError(`session ${lease.sessionId} is gone`);
-      session.append(lease, change);
-    });
-  }
-
-  read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
-    return this.#transaction(() => this.#tables.sessions.get(id)?.read(from, limit, types) ?? []);
-  }
-
-  async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
+  async *#tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
     this.#assertOpen();
     const session = this.#tables.sessions.get(id);
     if (!session) return;
@@ -186,14 +205,7 @@ class MemoryBackend implements SessionBackend {
     yield* follow({ bells: [session.bell, this.#closing], signal, look });
   }
 
-  async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
-    this.#assertOpen();
-    const session = this.#tables.sessions.get(id);
-    if (!session) throw new NoAnswerError(`there is no session ${id} to answer`);
-    return session.inbox.ask(command, timeoutMs, this.#closing);
-  }
-
-  async *inbox(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
+  async *#receive(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
     this.#assertOpen();
     const session = this.#tables.sessions.get(lease.sessionId);
     if (!session) return;
@@ -215,29 +227,8 @@ class MemoryBackend implements SessionBackend {
     }
   }
 
-  purge(query: PurgeQuery): Promise<number> {
-    return this.#transaction(() => {
-      const { sessions, keys } = this.#tables;
-      const ended = [...sessions.values()]
-        .filter(({ id }) => query.ids === undefined || query.ids.includes(id))
-        .filter(({ status, updatedAt }) => query.statuses.includes(status) && updatedAt < query.before)
-        .filter((session) => !this.#hasLivingOwner(session))
-        .toSorted((a, b) => newestFirst(b, a))
-        .slice(0, query.limit);
-      for (const session of ended) {
-        sessions.delete(session.id);
-        session.delete();
-      }
-      for (const [key, id] of keys) if (!sessions.has(id)) keys.delete(key);
-      return ended.length;
-    });
-  }
-
-  /** What this node owns stays its own until its lease runs out: releasing is the engine's, which knows what still runs. */
-  close(): Promise<void> {
-    this.#closed = true;
-    this.#closing.ring();
-    return Promise.resolve();
+  #atWork(): MemorySession[] {
+    return [...this.#tables.sessions.values()].filter((session) => session.atWork);
   }
 
   /** Runs at once and to its end: nothing of another call comes in between, and what it throws is a rejection. */

@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
-import { posix, resolve, win32 } from "node:path";
+import { posix, win32 } from "node:path";
+import type { StoreLocation } from "../config/store.ts";
 import { PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
 import { withEphemeral } from "./ephemeral.ts";
@@ -9,23 +10,22 @@ import { SqliteBackend } from "./sqlite/backend.ts";
 import type { Self } from "./sqlite/leases.ts";
 import { openConnection } from "./sqlite/connect/open.ts";
 
-/** Sessions end with the process. */
-export const IN_MEMORY = "memory:";
-
 export interface StoreOptions extends Self {
   readonly log: Logger;
 }
 
-/** The store at `location`, a file or "memory:". The file is opened, and made where there is none, with the first call. */
-export function openStore(location: string, { log, ...self }: StoreOptions): SessionBackend {
+/** The store at `location`. A file is opened, and made where there is none, with the first call. */
+export function openStore(location: StoreLocation, { log, ...self }: StoreOptions): SessionBackend {
   const memory = createMemoryStore(self.clock).connect(self.nodeId);
-  if (location === IN_MEMORY) return memory;
-  const file = resolve(location);
-  return withEphemeral(
-    new SqliteBackend(self, new Access(file, async () => openConnection(file, log))),
-    memory,
-    self.clock,
-  );
+  switch (location.kind) {
+    case "memory":
+      return memory;
+    case "sqlite": {
+      const { file } = location;
+      const access = new Access(file, async () => openConnection(file, log));
+      return withEphemeral(new SqliteBackend(self, access), memory, self.clock);
+    }
+  }
 }
 
 /** In the state folder. */

@@ -141,13 +141,13 @@ describe("a long log", () => {
   beforeAll(async () => {
     store = await seed(join(root, "long.db"), async (node) => {
       await addSession(node, id(1));
-      const lease = await node.claim(id(1));
+      const lease = await node.leases.claim(id(1));
       if (!lease) throw new Error("not claimed");
       for (let last = 500; last <= events; last += 500) {
         const page = Array.from({ length: 500 }, (_, n) => said(String(last - 500 + n).padEnd(each, "x")));
-        await node.append(lease, { events: page, at: NOW, state: { ...initialState(NOW), lastEventId: last } });
+        await node.log.append(lease, { events: page, at: NOW, state: { ...initialState(NOW), lastEventId: last } });
       }
-      await node.release(lease);
+      await node.leases.release(lease);
     });
   });
 

@@ -49,14 +49,14 @@ export const id = (n: number): string => `${n.toString(16).padStart(8, "0")}-000
 /** A node on a store that no server has made. */
 export async function seed(file: string, work: (node: SessionBackend) => Promise<void>): Promise<string[]> {
   const silent = (): void => undefined;
-  const node = openStore(file, {
+  const node = openStore({ kind: "sqlite", file }, {
     nodeId: "seed",
     process: { pid: process.pid, startedAt: "never" },
     isRunning: async () => Promise.resolve(true),
     clock: { now: () => Date.now(), tick: () => performance.now() },
     log: { debug: silent, info: silent, warn: silent, error: silent },
   });
-  await node.heartbeat(60_000);
+  await node.leases.heartbeat(60_000);
   await work(node);
   await node.close();
   return ["--store", file];
@@ -72,11 +72,11 @@ export interface Seeded {
 
 export async function addSession(node: SessionBackend, sessionId: string, seeded: Seeded = {}): Promise<void> {
   const { at = NOW, cwd = "/repo", events = [], principal = "local", state = {} } = seeded;
-  await node.create({ id: sessionId, principal, spec: { cwd }, state: initialState(at), at });
-  const lease = await node.claim(sessionId);
+  await node.rows.create({ id: sessionId, principal, spec: { cwd }, state: initialState(at), at });
+  const lease = await node.leases.claim(sessionId);
   if (!lease) throw new Error("not claimed");
-  await node.append(lease, { events, at, state: { ...initialState(at), ...state, lastEventId: events.length } });
-  await node.release(lease);
+  await node.log.append(lease, { events, at, state: { ...initialState(at), ...state, lastEventId: events.length } });
+  await node.leases.release(lease);
 }
 
 export const prompt = (words: string): SessionEvent => ({

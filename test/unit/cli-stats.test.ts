@@ -3,7 +3,7 @@ import { readSession } from "../../src/cli/sessions/stats/reading.ts";
 import { tell } from "../../src/cli/sessions/stats/page.ts";
 import { Tally } from "../../src/cli/sessions/stats/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
-import type { SessionBackend } from "../../src/engine/ports.ts";
+import type { SessionLog } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { claimed, prompt, session, T0, TTL, write } from "../support/store/stores.ts";
 
@@ -58,13 +58,13 @@ const answered = (
 /** The report on sessions whose logs are these, each event at its second. */
 async function reportOn(logs: readonly (readonly [seconds: number, event: SessionEvent])[][], since = 0) {
   const node = createMemoryStore({ tick: () => T0 }).connect("a");
-  await node.heartbeat(TTL);
+  await node.leases.heartbeat(TTL);
   const tally = new Tally();
   for (const log of logs) {
-    const { record } = await node.create(session());
+    const { record } = await node.rows.create(session());
     const lease = await claimed(node, record.id);
     for (const [seconds, event] of log) await write(node, lease, [event], T0 + seconds * 1000);
-    await readSession(node, (await node.get(record.id))!, since, tally);
+    await readSession(node, (await node.rows.get(record.id))!, since, tally);
   }
   return tally.report();
 }
@@ -196,21 +196,22 @@ describe("the figures of sessions", () => {
 
   it("pass over what is long: of messages only results are read, whatever the length of the log", async () => {
     const node = createMemoryStore({ tick: () => T0 }).connect("a");
-    await node.heartbeat(TTL);
-    const { record } = await node.create(session());
+    await node.leases.heartbeat(TTL);
+    const { record } = await node.rows.create(session());
     const lease = await claimed(node, record.id);
     const noise = Array.from({ length: 1000 }, () => said);
     await write(node, lease, [started("1"), ...noise, result(7, {}), ended({ resultEventId: 1002 })]);
     const read: number[] = [];
-    const counting: Pick<SessionBackend, "read"> = {
+    const log: SessionLog = {
+      ...node.log,
       read: async (...args) => {
-        const events = await node.read(...args);
+        const events = await node.log.read(...args);
         read.push(...events.filter(({ type }) => type === "message").map(({ id }) => id));
         return events;
       },
     };
     const tally = new Tally();
-    await readSession({ ...node, ...counting }, (await node.get(record.id))!, 0, tally);
+    await readSession({ log }, (await node.rows.get(record.id))!, 0, tally);
     expect([tally.report().tokens.input, read]).toEqual([7, [1002]]);
   });
 

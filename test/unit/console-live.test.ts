@@ -63,7 +63,7 @@ const waiting = (over: Partial<OpenAsk>, rev: number): SessionRecord => {
   return record({ rev, state: { ...state, asks: [open(over)] } });
 };
 
-function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothing): Sources {
+function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] = nothing): Sources {
   const engine = {
     list: async () => Promise.resolve([]),
     read: async (_: string, __: string, from: number) => Promise.resolve([queued("Do it."), asked].slice(from - 1)),
@@ -71,12 +71,12 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["tail"] = nothi
     partial: () => "",
     ...verbs,
   } as unknown as Engine;
-  const store = { tail } as unknown as Sources["store"];
+  const log = { tail } as unknown as Sources["store"]["log"];
   return {
     engine,
-    store,
+    store: { log },
     titles: new Titles(engine),
-    agents: new Agents(store),
+    agents: new Agents(log),
     numbers: () => Promise.reject(new Error("not asked for")),
   };
 }

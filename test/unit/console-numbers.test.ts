@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createNumbers } from "../../src/console/numbers.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import { initialState } from "../../src/domain/session.ts";
-import type { SessionBackend } from "../../src/engine/ports.ts";
+import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
 import { breather, RememberedQuarters } from "../../src/stats/remembered.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { StoreFile } from "../support/store/files.ts";
@@ -70,14 +70,14 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
 
   beforeEach(async () => {
     ({ node, close } = await open());
-    await node.heartbeat(TTL);
+    await node.leases.heartbeat(TTL);
   });
   afterEach(async () => close());
 
   /** A session whose log is this. */
   async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
     const at = Date.parse(log[0]?.[0] ?? "2026-03-01T00:00:00Z");
-    const { record } = await node.create(session({ principal, at, spec: { cwd } }));
+    const { record } = await node.rows.create(session({ principal, at, spec: { cwd } }));
     const lease = await claimed(node, record.id);
     for (const [when, event] of log) await write(node, lease, [event], Date.parse(when));
     return record.id;
@@ -136,7 +136,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     const createdAt = NOW - 90_000;
     const ask = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
     const state = { ...initialState(NOW), asks: [{ ...ask, expiresAt: NOW + 1_000, seenWhole: false }] };
-    await node.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
+    await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
   });
@@ -188,11 +188,14 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     const ids: string[] = [];
     for (let n = 0; n < 120; n++) ids.push(await keep(turn("2026-03-09T00:00:00Z", 1)));
     const read: string[] = [];
-    const counting: Pick<SessionBackend, "list" | "read"> = {
-      list: async (query) => node.list(query),
-      read: async (...args) => {
-        read.push(args[0]);
-        return node.read(...args);
+    const counting: Pick<SessionBackend, "log" | "rows"> = {
+      ...node,
+      log: {
+        ...node.log,
+        read: async (...args) => {
+          read.push(args[0]);
+          return node.log.read(...args);
+        },
       },
     };
     const ask = createNumbers(counting, () => NOW);
@@ -212,16 +215,16 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
   it("forget the sessions that were asked for longest ago, once they are too many", async () => {
     const [first, second] = [await keep(turn("2026-03-09T00:00:00Z", 1)), await keep(turn("2026-03-09T00:00:00Z", 2))];
     let reads = 0;
-    const store: Pick<SessionBackend, "read"> = {
+    const log: Pick<SessionLog, "read"> = {
       read: async (...args) => {
         reads += 1;
-        return node.read(...args);
+        return node.log.read(...args);
       },
     };
-    const remembered = new RememberedQuarters(store, 3);
+    const remembered = new RememberedQuarters(log, 3);
     const readsOf = async (id: string): Promise<number> => {
       reads = 0;
-      await remembered.of((await node.get(id))!, breather());
+      await remembered.of((await node.rows.get(id))!, breather());
       return reads;
     };
     expect(await readsOf(first)).toBeGreaterThan(0);
@@ -234,17 +237,20 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
 
 it("leave the event loop to others while they are read", async () => {
   const node = createMemoryStore({ tick: () => NOW }).connect("a");
-  await node.heartbeat(TTL);
+  await node.leases.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {
-    const { record } = await node.create(session({ principal: "ann", at: NOW }));
+    const { record } = await node.rows.create(session({ principal: "ann", at: NOW }));
     await write(node, await claimed(node, record.id), [started, ended()], NOW);
   }
-  const slow: Pick<SessionBackend, "list" | "read"> = {
-    list: async (query) => node.list(query),
-    read: async (...args) => {
-      // As a long read of SQLite holds the thread.
-      for (const until = performance.now() + 6; performance.now() < until;);
-      return node.read(...args);
+  const slow: Pick<SessionBackend, "log" | "rows"> = {
+    ...node,
+    log: {
+      ...node.log,
+      read: async (...args) => {
+        // As a long read of SQLite holds the thread.
+        for (const until = performance.now() + 6; performance.now() < until;);
+        return node.log.read(...args);
+      },
     },
   };
   let turns = 0;

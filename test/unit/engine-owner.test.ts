@@ -32,7 +32,7 @@ describe("an owner that drains", () => {
     const id = await a.asked();
     await a.engine.drain();
     expect(a.runtime.of(id).calls.at(-1)).toBe("stop");
-    expect((await b.backend.get(id))?.owner).toBeUndefined();
+    expect((await b.backend.rows.get(id))?.owner).toBeUndefined();
     expect(await b.story(id)).toContain("permission.answered turn.ended");
     expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { by: "shutdown" } });
     expect(await b.seen(id, "turn.ended")).toMatchObject({
@@ -98,11 +98,13 @@ describe("an owner that drains", () => {
     const { a, b } = start({
       a: (backend) => ({
         ...gatedAppend(gate)(backend),
-        inbox: async function* (lease, signal) {
-          for await (const item of backend.inbox(lease, signal)) {
-            yield item;
-            taken();
-          }
+        inbox: {
+          receive: async function* (lease, signal) {
+            for await (const item of backend.inbox.receive(lease, signal)) {
+              yield item;
+              taken();
+            }
+          },
         },
       }),
     });
@@ -154,8 +156,8 @@ describe("a session whose owner died", () => {
 
   it("is taken over with the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
     const { a, b, id } = await died();
-    const before = (await b.backend.read(id, 1, 1000)).length;
-    expect((await b.backend.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
+    const before = (await b.backend.log.read(id, 1, 1000)).length;
+    expect((await b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
     await b.engine.prompt("local", id, { text: "go on" });
     const news = (await b.log(id)).slice(before);
     expect(news.map(({ type }) => type).join(" ")).toMatch(
@@ -194,11 +196,11 @@ describe("a session whose owner died", () => {
     const { a, b } = start();
     const { log, state } = walkTo("asking");
     const session = { id: "s", principal: "local", spec: OPTIONS, state: initialState(T0), at: T0 };
-    await a.backend.heartbeat(LEASE_MS);
-    await a.backend.create(session);
-    const lease = (await a.backend.claim("s"))!;
-    await a.backend.append(lease, { events: log, at: T0, state });
-    await a.backend.release(lease);
+    await a.backend.leases.heartbeat(LEASE_MS);
+    await a.backend.rows.create(session);
+    const lease = (await a.backend.leases.claim("s"))!;
+    await a.backend.log.append(lease, { events: log, at: T0, state });
+    await a.backend.leases.release(lease);
     const shown = await b.engine.get("local", "s");
     expect([statusOf(shown.state), shown.state.process]).toEqual(["error", { phase: "none" }]);
   });
@@ -216,7 +218,7 @@ describe("a session whose owner died", () => {
     await gate.arrived;
     await c.engine.list({ principal: "local", limit: 9 });
     await c.engine.get("local", id);
-    expect((await world.b.backend.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
+    expect((await world.b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
     gate.open();
     await drained;
   });
@@ -235,9 +237,11 @@ describe("a session whose owner died", () => {
   it("is taken over once by commands that come at once", async () => {
     let claims = 0;
     const { b, id } = await died((backend) => ({
-      claim: async (sessionId) => {
-        claims += 1;
-        return backend.claim(sessionId);
+      leases: {
+        claim: async (sessionId) => {
+          claims += 1;
+          return backend.leases.claim(sessionId);
+        },
       },
     }));
     const prompt = { text: "go on", idempotencyKey: "k" };

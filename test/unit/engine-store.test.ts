@@ -26,9 +26,11 @@ describe("an owner whose store fails", () => {
 
   const filling = (disk: { full: boolean; tries: number }): Between => {
     return (backend) => ({
-      append: async (...args) => {
-        disk.tries += 1;
-        return disk.full ? Promise.reject(new Error("disk full")) : backend.append(...args);
+      log: {
+        append: async (...args) => {
+          disk.tries += 1;
+          return disk.full ? Promise.reject(new Error("disk full")) : backend.log.append(...args);
+        },
       },
     });
   };
@@ -104,11 +106,13 @@ describe("an owner whose store fails", () => {
     let unreadable = false;
     const { a } = start({
       a: (backend) => ({
-        read: async (...args) => {
-          if (!unreadable) return backend.read(...args);
-          reads += 1;
-          a.runtime.moments.ring();
-          return Promise.reject(new Error("locked"));
+        log: {
+          read: async (...args) => {
+            if (!unreadable) return backend.log.read(...args);
+            reads += 1;
+            a.runtime.moments.ring();
+            return Promise.reject(new Error("locked"));
+          },
         },
       }),
     });
@@ -142,9 +146,11 @@ describe("an owner whose store fails", () => {
     let [beats, failing] = [0, false];
     const { a, clock } = start({
       a: (backend) => ({
-        heartbeat: async (ttlMs) => {
-          beats += 1;
-          return failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs);
+        leases: {
+          heartbeat: async (ttlMs) => {
+            beats += 1;
+            return failing ? Promise.reject(new Error("locked")) : backend.leases.heartbeat(ttlMs);
+          },
         },
       }),
     });
@@ -162,7 +168,9 @@ describe("an owner whose store fails", () => {
     let failing = true;
     const { a } = start({
       a: (backend) => ({
-        heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.heartbeat(ttlMs)),
+        leases: {
+          heartbeat: async (ttlMs) => (failing ? Promise.reject(new Error("locked")) : backend.leases.heartbeat(ttlMs)),
+        },
       }),
     });
     await expect(a.engine.open(LOCAL_CALLER, { options: OPTIONS, prompt: { text: "x" } })).rejects.toThrow("locked");

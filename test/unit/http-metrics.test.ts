@@ -94,7 +94,7 @@ const turn: SessionState["turn"] = {
 
 async function node(): Promise<SessionBackend> {
   const made = createMemoryStore({ tick: () => T0 }).connect("a");
-  await made.heartbeat(TTL);
+  await made.leases.heartbeat(TTL);
   return made;
 }
 
@@ -103,13 +103,16 @@ describe("counters", () => {
     const backend = await node();
     const metrics = metricsOf();
     const store = observed(backend, (...args) => metrics.onAppended(...args));
-    const { record } = await store.create(session());
+    const { record } = await store.rows.create(session());
     const lease = await claimed(store, record.id);
     const state = initialState(T0);
     const write = async (events: SessionEvent[], seconds: number, over: Partial<SessionState> = {}) => {
-      const { lastEventId } = (await store.get(record.id))!.state;
+      const { lastEventId } = (await store.rows.get(record.id))!.state;
       const change = { events, at: T0 + seconds * 1000 };
-      await store.append(lease, { ...change, state: { ...state, ...over, lastEventId: lastEventId + events.length } });
+      await store.log.append(lease, {
+        ...change,
+        state: { ...state, ...over, lastEventId: lastEventId + events.length },
+      });
     };
     await write([asked], 0, { turn, asks: [ASK] });
     await write([notice("meanwhile")], 1, { turn, asks: [ASK] });
@@ -122,7 +125,7 @@ describe("counters", () => {
     await write([{ type: "process.exited", data: exit }], 23);
     const lost = { ...lease, epoch: lease.epoch - 1 };
     const late = { events: [turnEnded({})], at: T0, state: { ...state, lastEventId: 99 } };
-    await expect(store.append(lost, late)).rejects.toBeInstanceOf(Error);
+    await expect(store.log.append(lost, late)).rejects.toBeInstanceOf(Error);
 
     expect(await samples(metrics)).toMatchObject({
       'turns_total{outcome="done",category="none"}': 1,
@@ -174,8 +177,8 @@ describe("counters", () => {
 async function use(known: { pid: number; startedAt?: string }): Promise<{ memory: number; cpu: number }> {
   const store = await node();
   const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
-  const { record } = await store.create(session({ state }));
-  await store.claim(record.id);
+  const { record } = await store.rows.create(session({ state }));
+  await store.leases.claim(record.id);
   const told = await samples(metricsOf({ store, spares: { parked: 0 } }));
   return { memory: told["claude_resident_memory_bytes"]!, cpu: told["claude_cpu_seconds"]! };
 }
@@ -184,13 +187,13 @@ describe("gauges", () => {
   it("tell what is in the store and what runs", async () => {
     const store = await node();
     const metrics = metricsOf({ store, spares: { parked: 2 } });
-    await store.create(session({ state: failed }));
+    await store.rows.create(session({ state: failed }));
     const live = { phase: "live", id: "1", since: T0, pid: process.pid } as const;
     const waiting = { phase: "starting", id: "1", since: T0, waiting: true } as const;
     const states = [{ turn, process: live, asks: [ASK, { ...ASK, kind: "question" as const }] }, { process: waiting }];
     for (const state of states) {
-      const { record } = await store.create(session({ state: { ...initialState(T0), ...state } }));
-      await store.claim(record.id);
+      const { record } = await store.rows.create(session({ state: { ...initialState(T0), ...state } }));
+      await store.leases.claim(record.id);
     }
     const told = await samples(metrics);
     expect(told).toMatchObject({
@@ -222,9 +225,9 @@ describe("gauges", () => {
   it("ask the store once, however many ask", async () => {
     const store = await node();
     let looks = 0;
-    const counting = { ...store, nodeId: store.nodeId, atWork: async () => store.atWork() };
-    const count = async () => ((looks += 1), store.count());
-    const metrics = metricsOf({ store: { ...counting, count }, spares: { parked: 0 } });
+    const count = async () => ((looks += 1), store.maintenance.count());
+    const counting = { ...store, maintenance: { ...store.maintenance, count } };
+    const metrics = metricsOf({ store: counting, spares: { parked: 0 } });
     await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
     await metrics.text();
     expect(looks).toBe(1);
@@ -251,10 +254,10 @@ describe("the text", () => {
     const backend = await node();
     const metrics = metricsOf({ store: backend, spares: { parked: 0 } });
     const store = observed(backend, (...args) => metrics.onAppended(...args));
-    const { record } = await store.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
+    const { record } = await store.rows.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
     const lease = await claimed(store, record.id);
     const events = [asked, answered, notice("SECRET"), turnEnded({ message: "SECRET", errorSubtype: "SECRET" })];
-    await store.append(lease, { events, at: T0, state: { ...initialState(T0), lastEventId: 4 } });
+    await store.log.append(lease, { events, at: T0, state: { ...initialState(T0), lastEventId: 4 } });
     metrics.began("/SECRET", "SECRET")(200);
     metrics.refused("SECRET" as "host");
     expect(metrics.contentType).toBe("text/plain; version=0.0.4; charset=utf-8");

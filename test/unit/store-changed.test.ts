@@ -19,8 +19,8 @@ describe("store: sqlite, changed while it is in use", () => {
   beforeEach(async () => {
     store = await StoreFile.make();
     node = store.connect("node");
-    await node.heartbeat(TTL);
-    id = (await node.create(session())).record.id;
+    await node.leases.heartbeat(TTL);
+    id = (await node.rows.create(session())).record.id;
     lease = await claimed(node, id);
     await write(node, lease, notices(1, NOTED));
   });
@@ -34,7 +34,7 @@ describe("store: sqlite, changed while it is in use", () => {
 
   it.each(TAMPERINGS)("%s: the next heartbeat tells", async (_, tamper, told) => {
     await tamper(store.file);
-    const error = await errorOf(node.heartbeat(TTL));
+    const error = await errorOf(node.leases.heartbeat(TTL));
     expect(error).toMatchObject({ code: "INTERNAL", message: expect.stringContaining(told) });
     expect(isLoss(error)).toBe(true);
   });
@@ -50,19 +50,24 @@ describe("store: sqlite, changed while it is in use", () => {
 
   it("a log that is only deleted is saved: all that was said to be stored stands in the file", async () => {
     await TAMPERINGS[0]![1](store.file);
-    await errorOf(node.heartbeat(TTL));
+    await errorOf(node.leases.heartbeat(TTL));
     const copy = join(store.folder, "copy.db");
     await copyFile(store.file, copy);
     const reader = store.connect("reader", {}, copy);
-    expect(await reader.read(id, 1, 100)).toHaveLength(NOTED);
+    expect(await reader.log.read(id, 1, 100)).toHaveLength(NOTED);
   });
 
   it("what is damaged is left as it is, and nothing is told of it any more", async () => {
     const before = join(store.folder, "before.db");
     await TAMPERINGS[2]![1](store.file);
     await copyFile(store.file, before);
-    await errorOf(node.heartbeat(TTL));
-    for (const call of [node.get(id), node.heartbeat(TTL), node.read(id, 1, 9), write(node, lease, [])]) {
+    await errorOf(node.leases.heartbeat(TTL));
+    for (const call of [
+      node.rows.get(id),
+      node.leases.heartbeat(TTL),
+      node.log.read(id, 1, 9),
+      write(node, lease, []),
+    ]) {
       expect(isLoss(await errorOf(call))).toBe(true);
     }
     await node.close();
@@ -72,20 +77,20 @@ describe("store: sqlite, changed while it is in use", () => {
 
   it("what SQLite itself does to its log is no loss: writes of two, checkpoints, a log begun anew", async () => {
     const other = store.connect("other");
-    await other.heartbeat(TTL);
+    await other.leases.heartbeat(TTL);
     const database = await openDatabase(store.file);
     database.exec("PRAGMA busy_timeout = 5000");
-    const its = await claimed(other, (await other.create(session())).record.id);
+    const its = await claimed(other, (await other.rows.create(session())).record.id);
     const modes = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"];
     for (const n of numbers(1, 40)) {
       const text = "x".repeat(n * 1000);
       await Promise.all([write(node, lease, [notice(text)]), write(other, its, [notice(text)])]);
       if (n % 3 === 0) database.exec(`PRAGMA wal_checkpoint(${modes[(n / 3) % modes.length]!})`);
-      await Promise.all([node.heartbeat(TTL), other.heartbeat(TTL)]);
+      await Promise.all([node.leases.heartbeat(TTL), other.leases.heartbeat(TTL)]);
     }
     database.exec("VACUUM");
     database.close();
-    await node.heartbeat(TTL);
-    expect(await node.read(id, 1, 1000)).toHaveLength(NOTED + 40);
+    await node.leases.heartbeat(TTL);
+    expect(await node.log.read(id, 1, 1000)).toHaveLength(NOTED + 40);
   });
 });

@@ -23,36 +23,37 @@ describe("store: sqlite, when the clock is set", () => {
   beforeEach(async () => {
     store = await StoreFile.make();
     [owner, other] = [store.connect("owner"), store.connect("other")];
-    await Promise.all([owner, other].map(async (node) => node.heartbeat(TTL)));
-    id = (await owner.create(session())).record.id;
+    await Promise.all([owner, other].map(async (node) => node.leases.heartbeat(TTL)));
+    id = (await owner.rows.create(session())).record.id;
     lease = await claimed(owner, id);
   });
   afterEach(async () => store.close());
 
-  const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> => (await node.get(id))?.owner?.alive;
+  const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> =>
+    (await node.rows.get(id))?.owner?.alive;
   /** Time goes by, and all of them renew their leases in it. */
   const live = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
     for (let passed = 0; passed < ms; passed += RENEW_MS) {
       store.advance(RENEW_MS);
-      for (const node of nodes) await node.heartbeat(TTL);
+      for (const node of nodes) await node.leases.heartbeat(TTL);
     }
   };
 
   it.each(JUMPS)("a living owner stays one, for those who look on and for a new node: %i ms", async (jump) => {
     store.setBy = jump;
     const late = store.connect("late");
-    await late.heartbeat(TTL);
+    await late.leases.heartbeat(TTL);
     expect(await Promise.all([owner, other, late].map(aliveFor))).toEqual([true, true, true]);
-    expect([await other.claim(id), await late.claim(id)]).toEqual([undefined, undefined]);
+    expect([await other.leases.claim(id), await late.leases.claim(id)]).toEqual([undefined, undefined]);
     for (let n = 0; n < 12; n += 1) {
       store.advance(RENEW_MS);
       // Those who look are before it with their renewals: theirs does not help.
-      for (const node of [other, late, owner]) await node.heartbeat(TTL);
+      for (const node of [other, late, owner]) await node.leases.heartbeat(TTL);
       expect(await Promise.all([other, late].map(aliveFor))).toEqual([true, true]);
-      expect(await other.claim(id)).toBeUndefined();
+      expect(await other.leases.claim(id)).toBeUndefined();
     }
     await write(owner, lease, [notice("mine still")]);
-    expect(await other.abandoned(9)).toEqual([]);
+    expect(await other.leases.abandoned(9)).toEqual([]);
   });
 
   it.each(JUMPS)("an owner that hangs is found dead a third of a lease later, and not before: %i ms", async (jump) => {
@@ -61,16 +62,16 @@ describe("store: sqlite, when the clock is set", () => {
     expect(await aliveFor(other)).toBe(true);
     await live(3 * TTL, other);
     expect(await aliveFor(other)).toBe(false);
-    expect(await other.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
+    expect(await other.leases.claim(id)).toMatchObject({ nodeId: "other", tookOver: true });
     await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
   });
 
   it("a lease that has run out counts only when that was seen for a third of its length", async () => {
     await live(TTL + RENEW_MS, other);
-    expect([await aliveFor(other), await other.claim(id)]).toEqual([true, undefined]);
+    expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
     // Nobody has looked from here so far.
     const late = store.connect("late");
-    await late.heartbeat(TTL);
+    await late.leases.heartbeat(TTL);
     await live(WATCH_MS, other);
     expect([await aliveFor(other), await aliveFor(late)]).toEqual([false, true]);
     store.advance(RENEW_MS);
@@ -80,29 +81,29 @@ describe("store: sqlite, when the clock is set", () => {
   it("an owner whose clock differs from that of others for good is alive as long as it renews its lease", async () => {
     const clock = { now: () => store.now - HOUR, tick: () => store.now };
     const slow = store.connect("slow", { clock });
-    await slow.heartbeat(TTL);
-    const its = await claimed(slow, (await slow.create(session())).record.id);
+    await slow.leases.heartbeat(TTL);
+    const its = await claimed(slow, (await slow.rows.create(session())).record.id);
     await live(3 * TTL, slow, other);
-    expect((await other.get(its.sessionId))?.owner?.alive).toBe(true);
-    expect((await slow.get(id))?.owner?.nodeId).toBe("owner");
+    expect((await other.rows.get(its.sessionId))?.owner?.alive).toBe(true);
+    expect((await slow.rows.get(id))?.owner?.nodeId).toBe("owner");
   });
 
   it("an owner that renews its lease at the last moment keeps its session", async () => {
     store.setBy = HOUR;
-    await other.heartbeat(TTL);
+    await other.leases.heartbeat(TTL);
     store.advance(WATCH_MS + 1);
     expect(await aliveFor(other)).toBe(false);
-    await owner.heartbeat(TTL);
-    expect([await aliveFor(other), await other.claim(id)]).toEqual([true, undefined]);
+    await owner.leases.heartbeat(TTL);
+    expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
   });
 
   it("a node that others have forgotten, because the clock says that days have passed, is alive with its next claim", async () => {
     const idle = store.connect("idle");
-    await idle.heartbeat(TTL);
+    await idle.leases.heartbeat(TTL);
     store.setBy = 3 * DAY;
-    await other.heartbeat(TTL);
-    const mine = (await idle.create(session({ at: T0 }))).record.id;
+    await other.leases.heartbeat(TTL);
+    const mine = (await idle.rows.create(session({ at: T0 }))).record.id;
     await claimed(idle, mine);
-    expect((await other.get(mine))?.owner).toEqual({ nodeId: "idle", alive: true });
+    expect((await other.rows.get(mine))?.owner).toEqual({ nodeId: "idle", alive: true });
   });
 });

@@ -54,22 +54,22 @@ describe("store: sqlite, what can go wrong", () => {
       },
     );
   const works = async (): Promise<void> => {
-    await node.heartbeat(TTL);
-    expect(await node.create(session())).toMatchObject({ created: true });
+    await node.leases.heartbeat(TTL);
+    expect(await node.rows.create(session())).toMatchObject({ created: true });
   };
 
   it("says that the file is damaged, and works when it was moved away", async () => {
     await mkdir(join(store.folder, "made"));
     await writeFile(store.file, "no database ".repeat(1000));
-    expect(await faultOf(node.heartbeat(TTL))).toBe("corrupt");
-    expect(await faultOf(node.list({ principal: "local", limit: 1 }))).toBe("corrupt");
+    expect(await faultOf(node.leases.heartbeat(TTL))).toBe("corrupt");
+    expect(await faultOf(node.rows.list({ principal: "local", limit: 1 }))).toBe("corrupt");
     await rename(store.file, `${store.file}.damaged`);
     await works();
   });
 
   it("says so when damage is found later, to every reader, and never hands out what is not there", async () => {
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session())).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session())).record;
     await write(
       node,
       await claimed(node, id),
@@ -82,8 +82,8 @@ describe("store: sqlite, what can go wrong", () => {
     for (let page = 20; page * 4096 < size; page++) await file.write("damage".repeat(100), page * 4096);
     await file.close();
     node = store.connect("next");
-    expect(await faultOf(node.read(id, 1, 2000))).toBe("corrupt");
-    expect(await faultOf(iterator(node.tail(id, 1, never)).next())).toBe("corrupt");
+    expect(await faultOf(node.log.read(id, 1, 2000))).toBe("corrupt");
+    expect(await faultOf(iterator(node.log.tail(id, 1, never)).next())).toBe("corrupt");
   });
 
   it("leaves the database of another program alone", async () => {
@@ -92,13 +92,13 @@ describe("store: sqlite, what can go wrong", () => {
     other.exec("CREATE TABLE theirs(x)");
     other.close();
     const before = await readFile(store.file);
-    expect(await faultOf(node.heartbeat(TTL))).toBe("foreign");
+    expect(await faultOf(node.leases.heartbeat(TTL))).toBe("foreign");
     expect(await readFile(store.file)).toEqual(before);
   });
 
   it("says so where nothing can be written, and works when that was mended", async () => {
     await writeFile(join(store.folder, "made"), "a file where the folder should be");
-    expect(await faultOf(node.heartbeat(TTL))).toBe("readonly");
+    expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
     await rm(join(store.folder, "made"));
     await works();
   });
@@ -106,8 +106,8 @@ describe("store: sqlite, what can go wrong", () => {
   it("notices that the file was deleted under it, and begins a new one", async () => {
     await works();
     await rm(join(store.folder, "made"), { recursive: true });
-    expect(await faultOf(node.heartbeat(TTL))).toBe("moved");
-    expect(await node.list({ principal: "local", limit: 9 })).toEqual([]);
+    expect(await faultOf(node.leases.heartbeat(TTL))).toBe("moved");
+    expect(await node.rows.list({ principal: "local", limit: 9 })).toEqual([]);
     await works();
   });
 
@@ -125,8 +125,8 @@ describe("store: sqlite, what can go wrong", () => {
     });
 
     it("tells whoever writes that the disk is full, loses nothing it had said to have stored, and goes on", async () => {
-      await node.heartbeat(TTL);
-      const { id } = (await node.create(session())).record;
+      await node.leases.heartbeat(TTL);
+      const { id } = (await node.rows.create(session())).record;
       const lease = await claimed(node, id);
       let acknowledged = 0;
       const fill = async (): Promise<never> => {
@@ -138,11 +138,11 @@ describe("store: sqlite, what can go wrong", () => {
       expect(await faultOf(fill())).toBe("full");
       expect(acknowledged).toBeGreaterThan(3);
       for (const _ of numbers(1, 3)) expect(await faultOf(fill())).toBe("full");
-      expect(await node.read(id, 1, 1000)).toHaveLength(acknowledged);
-      expect((await node.get(id))!.state.lastEventId).toBe(acknowledged);
+      expect(await node.log.read(id, 1, 1000)).toHaveLength(acknowledged);
+      expect((await node.rows.get(id))!.state.lastEventId).toBe(acknowledged);
       run("mount", "-o", "remount,size=8m", made());
       await write(node, lease, [notice("after")]);
-      expect(await store.connect("other").read(id, 1, 1000)).toHaveLength(acknowledged + 1);
+      expect(await store.connect("other").log.read(id, 1, 1000)).toHaveLength(acknowledged + 1);
     });
 
     it("says that a file system is read-only, whenever it becomes so, and works when it no longer is", async () => {
@@ -151,7 +151,7 @@ describe("store: sqlite, what can go wrong", () => {
       await letGo();
       run("mount", "-o", "remount,ro", made());
       node = store.connect("next");
-      expect(await faultOf(node.heartbeat(TTL))).toBe("readonly");
+      expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
       run("mount", "-o", "remount,rw", made());
       await works();
     });
@@ -222,10 +222,10 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
       clock: { now: () => 1, tick: () => 1 },
     };
     const node = new SqliteBackend(self, access);
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session())).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session())).record;
     await write(node, await claimed(node, id), [notice("1")]);
-    expect(await node.read(id, 1, 9)).toHaveLength(1);
+    expect(await node.log.read(id, 1, 9)).toHaveLength(1);
     const journal = async () => access.use((db) => db.get("PRAGMA journal_mode", Journal)?.journal_mode ?? "");
     return { node, warnings, journal };
   }

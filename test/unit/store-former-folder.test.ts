@@ -44,8 +44,8 @@ async function settle(): Promise<string> {
 /** A store with one session, as a server leaves it that has ended. */
 async function leave(folder: string): Promise<string> {
   const node = world.connect(folder, {}, join(folder, "store.db"));
-  await node.heartbeat(30_000);
-  const { record } = await node.create(session());
+  await node.leases.heartbeat(30_000);
+  const { record } = await node.rows.create(session());
   await node.close();
   await letGo();
   return record.id;
@@ -53,7 +53,7 @@ async function leave(folder: string): Promise<string> {
 
 async function sessionsIn(folder: string): Promise<string[]> {
   const node = world.connect(`reader of ${folder}`, {}, join(folder, "store.db"));
-  const found = await node.list({ principal: session().principal, limit: 9 });
+  const found = await node.rows.list({ principal: session().principal, limit: 9 });
   await node.close();
   await letGo();
   return found.map(({ id }) => id);
@@ -105,7 +105,7 @@ describe("the state folder of the former name", () => {
 
   it("stays while a server has the store open, and is moved when that has ended", async () => {
     const older = world.connect("older", {}, join(former, "store.db"));
-    const { record } = await older.create(session());
+    const { record } = await older.rows.create(session());
     expect(await settle()).toBe(former);
     expect(said).toEqual([
       {
@@ -113,7 +113,7 @@ describe("the state folder of the former name", () => {
         fields: { folder: former, reason: "a server that runs has the store open" },
       },
     ]);
-    await older.update(record.id, record.rev, { title: "still mine" });
+    await older.rows.update(record.id, record.rev, { title: "still mine" });
     await older.close();
     await letGo();
     expect(await settle()).toBe(present);
@@ -131,8 +131,8 @@ describe("the state folder of the former name", () => {
 
   it("is moved with what a server that was killed had not yet put into the file", async () => {
     const dead = world.connect("dead");
-    await dead.heartbeat(30_000);
-    const { record } = await dead.create(session());
+    await dead.leases.heartbeat(30_000);
+    const { record } = await dead.rows.create(session());
     await mkdir(former);
     for (const end of ["", "-wal"]) await copyFile(world.file + end, join(former, `store.db${end}`));
     expect(await settle()).toBe(present);

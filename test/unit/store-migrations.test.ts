@@ -32,11 +32,11 @@ describe("store: sqlite schema", () => {
   const version = (): unknown => db.get("PRAGMA user_version", z.object({ user_version: z.int() }))?.user_version;
   const use = async (): Promise<number> => {
     const node = store.connect("node");
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session())).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session())).record;
     await write(node, await claimed(node, id), [notice("1")]);
-    expect(await node.read(id, 1, 9)).toHaveLength(1);
-    const { length } = await node.list({ principal: "local", limit: 9 });
+    expect(await node.log.read(id, 1, 9)).toHaveLength(1);
+    const { length } = await node.rows.list({ principal: "local", limit: 9 });
     await node.close();
     return length;
   };
@@ -73,7 +73,7 @@ describe("store: sqlite schema", () => {
     const breaking = LATER.length + 1;
     migrate(db, [...LATER, `UPDATE meta SET value = '${String(breaking)}' WHERE key = 'readable_by'`]);
     const node = store.connect("node");
-    await expect(node.heartbeat(TTL)).rejects.toMatchObject({ fault: "newer", code: "INTERNAL" });
+    await expect(node.leases.heartbeat(TTL)).rejects.toMatchObject({ fault: "newer", code: "INTERNAL" });
     expect(() => checkSchema(db, store.file, LATER)).toThrow("newer");
     expect(version()).toBe(breaking);
   });

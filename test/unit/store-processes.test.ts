@@ -23,7 +23,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     store = await StoreFile.make();
     store.now = Date.now();
     node = store.connect("test");
-    await node.heartbeat(TTL);
+    await node.leases.heartbeat(TTL);
   });
   afterEach(async () => {
     await Promise.all(started.splice(0).map(async (each) => each.kill()));
@@ -35,7 +35,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     started.push(child);
     return child;
   };
-  const create = async (): Promise<string> => (await node.create(session())).record.id;
+  const create = async (): Promise<string> => (await node.rows.create(session())).record.id;
   const integrity = async (): Promise<unknown> => {
     const database = await openDatabase(store.file);
     const row = z.object({ integrity_check: z.string() });
@@ -50,7 +50,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     const begun = numbers(1, 4).map(() => start("begin", JSON.stringify(session().state)));
     await Promise.all(begun.map(async (each) => each.ended));
     node = store.connect("reader");
-    const found = await node.list({ principal: "local", limit: 9 });
+    const found = await node.rows.list({ principal: "local", limit: 9 });
     const said = begun.flatMap((each) => each.said.map(String));
     expect(found.map(({ id }) => id).toSorted()).toEqual(said.toSorted());
     expect(found).toHaveLength(4);
@@ -58,7 +58,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
 
   it("lets two processes write at once, and a third follow both", async () => {
     const ids = [await create(), await create(), await create()];
-    const readers = ids.map((id) => take(400, node.tail(id, 1, never)));
+    const readers = ids.map((id) => take(400, node.log.tail(id, 1, never)));
     const writers = ids.map((id) => start("write", id));
     const logs = await Promise.all(readers);
     for (const log of logs) expect(log.map(({ id }) => id)).toEqual(numbers(1, 400));
@@ -69,7 +69,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   it("brings commands to an owner in another process", async () => {
     const id = await create();
     await start("echo", id).says(1);
-    for (const n of numbers(0, 20)) expect(await node.send(id, command(), LONG)).toEqual(done(n));
+    for (const n of numbers(0, 20)) expect(await node.inbox.send(id, command(), LONG)).toEqual(done(n));
   });
 
   it("loses nothing that was acknowledged when a writer is killed, and gives its session away at once", async () => {
@@ -80,10 +80,10 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
       await writer.kill();
       const [lease, ...acknowledged] = writer.said;
       expect(lease).toMatchObject({ epoch: round, tookOver: round > 1 });
-      const log = await node.read(id, 1, 100_000);
+      const log = await node.log.read(id, 1, 100_000);
       expect(log.map((event) => event.id)).toEqual(numbers(1, log.length));
       expect(log.length).toBeGreaterThanOrEqual(acknowledged.at(-1) as number);
-      expect((await node.get(id))!.state.lastEventId).toBe(log.length);
+      expect((await node.rows.get(id))!.state.lastEventId).toBe(log.length);
     }
     expect(await integrity()).toBe("ok");
   });

@@ -35,30 +35,30 @@ describe("store: sqlite file", () => {
 
   it("is made with the first call, not before, for its owner's eyes only", async () => {
     expect(await exists(dirname(store.file))).toBe(false);
-    await node.heartbeat(TTL);
+    await node.leases.heartbeat(TTL);
     const parts = ["", "-wal", "-shm"].map((part) => store.file + part);
     expect(await Promise.all([dirname(store.file), ...parts].map(permissions))).toEqual(["700", "600", "600", "600"]);
     await node.close();
     const unused = store.connect("unused");
     await unused.close();
-    await expect(unused.heartbeat(1)).rejects.toThrow("closed");
+    await expect(unused.leases.heartbeat(1)).rejects.toThrow("closed");
   });
 
   it("keeps everything from one process to the next", async () => {
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session({ idempotencyKey: "k" }))).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session({ idempotencyKey: "k" }))).record;
     await write(node, await claimed(node, id), [notice("1")]);
-    const before = [await node.get(id), await node.read(id, 1, 9)];
+    const before = [await node.rows.get(id), await node.log.read(id, 1, 9)];
     await node.close();
     const next = store.connect("next");
-    expect([await next.get(id), await next.read(id, 1, 9)]).toEqual(before);
-    expect(await next.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
+    expect([await next.rows.get(id), await next.log.read(id, 1, 9)]).toEqual(before);
+    expect(await next.rows.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
   });
 
   it("finds what is rare among many, in pages", async () => {
     const cwd = (n: number): string => (n % 400 === 7 ? "/Rare" : "/repo");
     const made = numbers(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
-    await Promise.all(made.map(async (each) => node.create(each)));
+    await Promise.all(made.map(async (each) => node.rows.create(each)));
     const rare = made.filter(({ spec }) => spec.cwd === "/Rare").toReversed();
     for (const filter of [
       { text: "rar" },
@@ -66,12 +66,12 @@ describe("store: sqlite file", () => {
       { text: "r", cwd: "/Rare", statuses: ["idle"] as const },
     ]) {
       const query = { principal: "local", limit: 3, ...filter };
-      const first = await node.list(query);
-      const second = await node.list({ ...query, before: first.at(-1)! });
-      const third = await node.list({ ...query, before: second.at(-1)! });
+      const first = await node.rows.list(query);
+      const second = await node.rows.list({ ...query, before: first.at(-1)! });
+      const third = await node.rows.list({ ...query, before: second.at(-1)! });
       expect([first, second, third].map((page) => page.length)).toEqual([3, 3, 1]);
       expect([...first, ...second, ...third].map(({ id }) => id)).toEqual(rare.map(({ id }) => id));
-      expect(await node.list({ ...query, limit: 9, since: T0 + 1700 })).toHaveLength(2);
+      expect(await node.rows.list({ ...query, limit: 9, since: T0 + 1700 })).toHaveLength(2);
     }
   });
 
@@ -84,38 +84,38 @@ describe("store: sqlite file", () => {
         return Promise.resolve(running);
       },
     });
-    await Promise.all([node, other].map(async (each) => each.heartbeat(TTL)));
-    const ids = (await Promise.all(numbers(1, 3).map(async () => node.create(session())))).map(
+    await Promise.all([node, other].map(async (each) => each.leases.heartbeat(TTL)));
+    const ids = (await Promise.all(numbers(1, 3).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
     );
-    for (const id of ids) await node.claim(id);
+    for (const id of ids) await node.leases.claim(id);
     const [id] = ids as [string];
     asked.length = 0;
-    expect((await other.list({ principal: "local", limit: 9 })).map(({ owner }) => owner?.alive)).toEqual([
+    expect((await other.rows.list({ principal: "local", limit: 9 })).map(({ owner }) => owner?.alive)).toEqual([
       true,
       true,
       true,
     ]);
     expect(asked).toEqual([[process.pid, "now"]]);
-    expect(await other.claim(id)).toBeUndefined();
+    expect(await other.leases.claim(id)).toBeUndefined();
     running = false;
-    expect((await other.get(id))!.owner).toEqual({ nodeId: "node", alive: false });
-    expect(await other.claim(id)).toMatchObject({ tookOver: true, epoch: 2 });
-    expect(await other.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 })).toBe(2);
+    expect((await other.rows.get(id))!.owner).toEqual({ nodeId: "node", alive: false });
+    expect(await other.leases.claim(id)).toMatchObject({ tookOver: true, epoch: 2 });
+    expect(await other.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 })).toBe(2);
   });
 
   it("keeps an event that it does not know, and refuses such a command instead of its owner", async () => {
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session())).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
     const unknown = { type: "moon.landed", data: { at: [1, { deep: "x" }] } };
     await write(node, lease, [unknown as never, notice("after")]);
-    const [event] = await node.read(id, 1, 1);
+    const [event] = await node.log.read(id, 1, 1);
     expect(event).toEqual({ ...unknown, id: 1, at: T0 });
     const end = new AbortController();
-    const items = node.inbox(lease, end.signal)[Symbol.asyncIterator]();
+    const items = node.inbox.receive(lease, end.signal)[Symbol.asyncIterator]();
     const first = items.next();
-    const reply = await node.send(id, { ...command(), kind: "fly" } as never, 60_000);
+    const reply = await node.inbox.send(id, { ...command(), kind: "fly" } as never, 60_000);
     expect(reply).toMatchObject({ ok: false, refusal: { code: "INTERNAL" } });
     end.abort();
     expect((await first).done).toBe(true);
@@ -123,32 +123,32 @@ describe("store: sqlite file", () => {
 
   it("forgets a command whose sender died once its time is over", async () => {
     const owner = store.connect("owner");
-    await owner.heartbeat(10 * TTL);
-    const { id } = (await owner.create(session())).record;
+    await owner.leases.heartbeat(10 * TTL);
+    const { id } = (await owner.rows.create(session())).record;
     const lease = await claimed(owner, id);
     const asked = command();
-    const sent = node.send(id, asked, TTL);
+    const sent = node.inbox.send(id, asked, TTL);
     const closed = Promise.allSettled([sent]);
     // A heartbeat is written after the command.
-    await node.heartbeat(TTL);
+    await node.leases.heartbeat(TTL);
     await node.close();
     await closed;
     const open = async (): Promise<unknown> => {
       const end = new AbortController();
-      const next = owner.inbox(lease, end.signal)[Symbol.asyncIterator]().next();
-      await owner.get(id);
-      await owner.get(id);
+      const next = owner.inbox.receive(lease, end.signal)[Symbol.asyncIterator]().next();
+      await owner.rows.get(id);
+      await owner.rows.get(id);
       end.abort();
       return (await next).done;
     };
     expect(await open()).toBe(false);
     store.advance(TTL + 1);
     expect(await open()).toBe(true);
-    await expect(owner.send(id, asked, SHORT)).rejects.toThrow("nobody answered");
+    await expect(owner.inbox.send(id, asked, SHORT)).rejects.toThrow("nobody answered");
   });
 
   it("waits for another writer without holding up everything else, however long it takes", async () => {
-    await node.heartbeat(TTL);
+    await node.leases.heartbeat(TTL);
     const blocker = await openDatabase(store.file);
     blocker.exec("BEGIN IMMEDIATE");
     let longest = 0;
@@ -157,7 +157,7 @@ describe("store: sqlite file", () => {
       longest = Math.max(longest, performance.now() - last);
       last = performance.now();
     }, 5);
-    const created = node.create(session());
+    const created = node.rows.create(session());
     const released = new Promise((resolve) => setTimeout(resolve, 600));
     expect(await Promise.race([created, released])).toBeUndefined();
     blocker.exec("ROLLBACK");
@@ -168,8 +168,8 @@ describe("store: sqlite file", () => {
   });
 
   it("groups what comes at once, and has each of it stored when it says so", async () => {
-    await node.heartbeat(TTL);
-    const ids = (await Promise.all(numbers(1, 40).map(async () => node.create(session())))).map(
+    await node.leases.heartbeat(TTL);
+    const ids = (await Promise.all(numbers(1, 40).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
     );
     const leases = await Promise.all(ids.map(async (id) => claimed(node, id)));
@@ -177,20 +177,20 @@ describe("store: sqlite file", () => {
     await Promise.all(
       leases.map(async (lease, n) => {
         await write(node, lease, [notice(String(n))]);
-        expect(await other.read(lease.sessionId, 1, 9)).toMatchObject([{ data: { message: String(n) } }]);
+        expect(await other.log.read(lease.sessionId, 1, 9)).toMatchObject([{ data: { message: String(n) } }]);
       }),
     );
   });
 
   it("goes on writing when what was to wait for others has gone along with them", async () => {
-    await node.heartbeat(TTL);
-    const { id } = (await node.create(session())).record;
+    await node.leases.heartbeat(TTL);
+    const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
     for (const n of numbers(1, 5)) {
-      await Promise.all([node.create(session()), write(node, lease, [notice(String(n))])]);
+      await Promise.all([node.rows.create(session()), write(node, lease, [notice(String(n))])]);
       await sleep(LONGEST_GROUP_MS + 10);
     }
-    expect(await node.read(id, 1, 9)).toHaveLength(5);
+    expect(await node.log.read(id, 1, 9)).toHaveLength(5);
   });
 });
 
@@ -221,13 +221,13 @@ describe("where the store is", () => {
 
   it("is the memory when asked for", async () => {
     const silent = (): void => undefined;
-    const store = openStore("memory:", {
+    const store = openStore({ kind: "memory" }, {
       nodeId: "n",
       process: { pid: 1, startedAt: "" },
       isRunning: async () => Promise.resolve(true),
       clock: { now: () => 1, tick: () => 1 },
       log: { debug: silent, info: silent, warn: silent, error: silent },
     });
-    expect(await store.create(session())).toMatchObject({ created: true });
+    expect(await store.rows.create(session())).toMatchObject({ created: true });
   });
 });

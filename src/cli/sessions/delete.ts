@@ -138,7 +138,7 @@ async function purge(store: Store, doomed: readonly Doomed[]): Promise<number> {
     const batch = doomed.slice(start, start + BATCH);
     const ids = batch.map(({ id }) => id);
     const before = Math.max(...batch.map(({ updatedAt }) => updatedAt)) + 1;
-    deleted += await store.purge({ before, statuses: AT_REST, ids, limit: BATCH });
+    deleted += await store.maintenance.purge({ before, statuses: AT_REST, ids, limit: BATCH });
   }
   process.stdout.write(`${count(deleted, "session")} deleted.\n`);
   const changed = doomed.length - deleted;

@@ -57,7 +57,7 @@ async function writeLog(store: Store, record: SessionRecord, to: { format: Forma
   try {
     await sink.write(format.begin(record));
     while (next <= lastEventId) {
-      const page = await store.read(record.id, next, Math.min(PAGE, lastEventId - next + 1));
+      const page = await store.log.read(record.id, next, Math.min(PAGE, lastEventId - next + 1));
       if (page.length === 0) throw new AppError("SESSION_NOT_FOUND", `Session ${record.id} was deleted meanwhile.`);
       await sink.write(format.page(page));
       next += page.length;

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import type { connectStore, StoreSettings } from "../../app-store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
-import { IN_MEMORY } from "../../config/setting.ts";
+import { storeText } from "../../config/store.ts";
 import { AppError } from "../../domain/error.ts";
 import { LOCAL_PRINCIPAL } from "../../domain/principal.ts";
 import { createLogger } from "../../log/logger.ts";
@@ -12,8 +12,8 @@ import type { StoreFlags } from "./arguments.ts";
 /** The way to the sessions: those that servers on stdio have opened for the user of this machine. */
 
 export type Store = Awaited<ReturnType<typeof connectStore>>;
-export type SessionRecord = NonNullable<Awaited<ReturnType<Store["get"]>>>;
-export type SessionQuery = Parameters<Store["list"]>[0];
+export type SessionRecord = NonNullable<Awaited<ReturnType<Store["rows"]["get"]>>>;
+export type SessionQuery = Parameters<Store["rows"]["list"]>[0];
 
 /** Sessions read at once: each brings its whole state. */
 const PAGE = 200;
@@ -36,13 +36,13 @@ export async function withStoreIfAny<T>(
   // Only now: it costs half a second, which a misspelt flag need not wait for.
   const { connectStore, storeLocation } = await import("../../app-store.ts");
   const masker = createMasker(settings.environment);
-  const file = await storeLocation(settings, createLogger({ level: "warn", masker }));
-  if (file === IN_MEMORY) {
-    const problem = `The store is "${IN_MEMORY}": such sessions are seen by their own server only, and end with it.`;
+  const location = await storeLocation(settings, createLogger({ level: "warn", masker }));
+  if (location.kind === "memory") {
+    const problem = `The store is "${storeText(location)}": such sessions are seen by their own server only, and end with it.`;
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
-  if (!(await exists(file))) return none(file);
-  const store = await connectStore(file, createLogger({ level: "error", masker }));
+  if (!(await exists(location.file))) return none(location.file);
+  const store = await connectStore(location, createLogger({ level: "error", masker }));
   try {
     return await work(store);
   } finally {
@@ -73,7 +73,7 @@ export async function* allSessions(
 ): AsyncGenerator<SessionRecord> {
   let next: SessionQuery = { ...query, principal: LOCAL_PRINCIPAL, limit: PAGE };
   for (;;) {
-    const page = await store.list(next);
+    const page = await store.rows.list(next);
     yield* page;
     const last = page.at(-1);
     if (!last || page.length < PAGE) return;
@@ -83,7 +83,7 @@ export async function* allSessions(
 
 /** The session of this id, or the only one whose id begins so. Throws AppError. */
 export async function findSession(store: Store, id: string): Promise<SessionRecord> {
-  const exact = await store.get(id);
+  const exact = await store.rows.get(id);
   if (exact?.principal === LOCAL_PRINCIPAL) return exact;
   const found: SessionRecord[] = [];
   for await (const record of allSessions(store)) {
@@ -106,7 +106,7 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
 /** The event of this id, where the state has one to name. */
 export async function eventOf(store: Store, sessionId: string, eventId: number | null | undefined) {
   if (typeof eventId !== "number") return undefined;
-  const [event] = await store.read(sessionId, eventId, 1);
+  const [event] = await store.log.read(sessionId, eventId, 1);
   return event?.id === eventId ? event : undefined;
 }
 
@@ -115,6 +115,6 @@ const FIRST_EVENTS = 5;
 
 /** The first prompt; empty when the session died before it got one. */
 export async function firstPrompt(store: Store, sessionId: string): Promise<string> {
-  const first = await store.read(sessionId, 1, FIRST_EVENTS);
+  const first = await store.log.read(sessionId, 1, FIRST_EVENTS);
   return first.find((event) => event.type === "prompt.queued")?.data.text ?? "";
 }

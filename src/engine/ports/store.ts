@@ -115,14 +115,8 @@ export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
 }
 
-/**
- * Where sessions live: rows, logs, leases and an inbox per session. One instance is one node. All engines pass the
- * suite in test/support/store/suite.ts; reasons in docs/decisions.md.
- */
-export interface SessionBackend {
-  readonly nodeId: string;
-  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to whoever claims them. */
-  heartbeat(ttlMs: number): Promise<void>;
+/** What stands about sessions, but for what happened in them. */
+export interface SessionRows {
   /** Idempotent by id and by (principal, idempotencyKey): `created` is false when the session was there before. */
   create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }>;
   get(id: string): Promise<SessionRecord | undefined>;
@@ -134,29 +128,63 @@ export interface SessionBackend {
   update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord>;
   /** Newest first. */
   list(query: SessionQuery): Promise<SessionRecord[]>;
-  /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
-  claim(id: string): Promise<Lease | undefined>;
-  release(lease: Lease): Promise<void>;
+}
+
+/** What happened in sessions. Its owner alone writes, anybody reads. */
+export interface SessionLog {
   /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
   append(lease: Lease, change: Append): Promise<void>;
   /** Events with `id >= from`, in order, at most `limit`; of these `types` only: the others are passed over unread. */
   read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]>;
   /** Those that are there, then each as it comes; no gap, none twice. Ends when `signal` aborts. */
   tail(id: string, from: number, signal: AbortSignal): AsyncIterable<StoredEvent>;
-  /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
-  send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
-  inbox(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
-  /** Where the servers of this store are reached over HTTP, those of the last day included. */
-  urls(): Promise<string[]>;
-  /** Bytes that the store takes up. */
-  size(): Promise<number>;
+}
+
+/** Which nodes live, and which of them owns what. */
+export interface SessionLeases {
+  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to whoever claims them. */
+  heartbeat(ttlMs: number): Promise<void>;
+  /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
+  claim(id: string): Promise<Lease | undefined>;
+  release(lease: Lease): Promise<void>;
   /** Sessions recorded as at work whose owner is dead or gone, of all principals, at most `limit`. */
   abandoned(limit: number): Promise<SessionRecord[]>;
   /** Sessions in which something runs or is about to, and whose owner lives, of all principals. */
   atWork(): Promise<SessionRecord[]>;
+  /** Where the servers of this store are reached over HTTP, those of the last day included. */
+  urls(): Promise<string[]>;
+}
+
+/** Commands on their way to the owners of sessions. */
+export interface SessionInbox {
+  /** To the owner, wherever it is; idempotent by command id. Throws NoAnswerError. */
+  send(id: string, command: Command, timeoutMs: number): Promise<CommandReply>;
+  /** What is sent to a session, for its owner to answer. */
+  receive(lease: Lease, signal: AbortSignal): AsyncIterable<InboxItem>;
+}
+
+/** What keeps the store from growing, and tells how it stands. */
+export interface StoreMaintenance {
+  /** Bytes that the store takes up. */
+  size(): Promise<number>;
   /** How many sessions there are, by the status that is recorded, of all principals. */
   count(): Promise<SessionCounts>;
   /** Deletes sessions without a living owner that match; the oldest first; returns how many. */
   purge(query: PurgeQuery): Promise<number>;
-  close(): Promise<void>;
+}
+
+/**
+ * Where sessions live. One instance is one node. All engines pass the suite in test/support/store/suite.ts; reasons in
+ * docs/decisions.md. All six can be spread, and no method needs a `this`: what wraps a store names what it changes and
+ * forwards nothing by hand, as in `{ ...store, log: { ...store.log, append } }`.
+ */
+export interface SessionBackend {
+  readonly nodeId: string;
+  readonly rows: SessionRows;
+  readonly log: SessionLog;
+  readonly leases: SessionLeases;
+  readonly inbox: SessionInbox;
+  readonly maintenance: StoreMaintenance;
+  /** What this node owns stays its own until its lease runs out: releasing is the engine's, which knows what still runs. */
+  readonly close: () => Promise<void>;
 }

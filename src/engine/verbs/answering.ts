@@ -68,6 +68,6 @@ function rememberedBy({ ask, eventId }: Asked): Remember | undefined {
 /** Undefined where it is not open: who has answered it, the owner knows. */
 async function readAsk(backend: SessionBackend, record: SessionRecord, requestId: string): Promise<Asked | undefined> {
   const open = record.state.asks.find((each) => each.requestId === requestId);
-  const ask = open && askOf((await backend.read(record.id, open.eventId, 1)).at(0));
+  const ask = open && askOf((await backend.log.read(record.id, open.eventId, 1)).at(0));
   return ask && { ask, eventId: open.eventId };
 }

@@ -59,7 +59,7 @@ export async function adopted(
 ): Promise<Beginning> {
   const { fork, options, prompt, sessionId } = request;
   // What belongs to somebody else here is not to be had by its transcript either, nor the caller's own under looser rules.
-  const known = await backend.holderOf(sessionId);
+  const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
   if (known && known.id !== sessionId && !fork) {
     const advice = `Reply to that session, or branch off with forkSession: true`;
@@ -102,7 +102,7 @@ export async function createSession(
   const policy = policyFor(means, { principal, policy: before });
   const state = { ...initialState(at), identity: await runtime.identify(principal, spec), ...inherited };
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
-  return backend.create({ id, principal, spec, policy, state, at, ...key });
+  return backend.rows.create({ id, principal, spec, policy, state, at, ...key });
 }
 
 /** A prompt as the command that gives it. */

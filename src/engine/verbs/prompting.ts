@@ -8,7 +8,7 @@ import { refuseOpen } from "./beginnings.ts";
 /** Whether a session may go on here: the server that takes a prompt answers for it, whoever started the session. */
 
 interface House extends Operator {
-  readonly backend: Pick<SessionBackend, "get" | "nodeId">;
+  readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
   readonly runtime: Pick<AgentRuntime, "check" | "identify" | "openIn">;
 }
 
@@ -34,7 +34,7 @@ export async function checkPrompt(house: House, owners: Owners, record: SessionR
   if (processCount === 0) return;
   const open = await runtime.openIn(record.principal, transcriptId, options);
   // It can be our own, which another prompt has started meanwhile.
-  const now = open && (await backend.get(record.id));
+  const now = open && (await backend.rows.get(record.id));
   if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
 }
 

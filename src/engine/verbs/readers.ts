@@ -22,7 +22,7 @@ interface Means {
 export function lookingOf(means: Means, ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">): Looking {
   const { backend } = means;
   const get: Looking["get"] = async (principal, sessionId) => {
-    const record = await backend.get(sessionId);
+    const record = await backend.rows.get(sessionId);
     // Where there is no such session any more this says why, if it was one of ours.
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
@@ -31,7 +31,7 @@ export function lookingOf(means: Means, ownership: Pick<Ownership, "refuseLost" 
   };
   return {
     get,
-    list: async (query) => backend.list(query),
+    list: async (query) => backend.rows.list(query),
     wait: async (principal, request) => {
       const look = async () => {
         for (const { sessionId } of request.sessions) await get(principal, sessionId);

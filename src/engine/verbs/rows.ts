@@ -13,7 +13,7 @@ export async function rename(backend: SessionBackend, get: () => Promise<Session
   for (let attempt = 1; ; attempt += 1) {
     const { id, rev } = await get();
     try {
-      await backend.update(id, rev, { title });
+      await backend.rows.update(id, rev, { title });
       return;
     } catch (error) {
       // Its owner has written something meanwhile.
@@ -29,7 +29,7 @@ export async function deleteClosed(
 ): Promise<void> {
   const deadline = clock.tick() + END_MS;
   const query = { before: Number.MAX_SAFE_INTEGER, statuses: SessionStatus.options, ids: [sessionId], limit: 1 };
-  while ((await backend.purge(query)) === 0 && (await backend.get(sessionId))) {
+  while ((await backend.maintenance.purge(query)) === 0 && (await backend.rows.get(sessionId))) {
     if (clock.tick() >= deadline) {
       throw new AppError("SESSION_BUSY", "Its process has not ended yet. Try again in a moment.", { sessionId });
     }

@@ -65,7 +65,7 @@ async function waitForOne(backend: SessionBackend, request: WaitRequest): Promis
  * which nothing runs is no reason to return while there are others to wait for.
  */
 async function nobodyToWaitFor(backend: SessionBackend, { sessions }: WaitRequest): Promise<string | undefined> {
-  const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.get(sessionId))?.state));
+  const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.rows.get(sessionId))?.state));
   if (states.some((state) => state && !nothingRuns(state))) return undefined;
   const withNews = sessions.find(({ cursor }, index) => (states[index]?.lastEventId ?? 0) >= cursor);
   return (withNews ?? sessions[0])?.sessionId;
@@ -80,13 +80,13 @@ interface Wait {
 
 /** True once the session has what was waited for, false when the signal aborted first. */
 async function waitForSession(backend: SessionBackend, { sessionId, cursor, until, signal }: Wait): Promise<boolean> {
-  if ((await backend.principalOf(sessionId)) === undefined) return true;
-  for await (const event of backend.tail(sessionId, cursor, signal)) {
+  if ((await backend.rows.principalOf(sessionId)) === undefined) return true;
+  for await (const event of backend.log.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
     if (until === "news" && NEWS.has(event.type) && !(await isRuled(backend, sessionId, event))) return true;
     // An end that lies behind is not the end: another turn may have begun since.
     if (event.type === "turn.ended" || event.type === "session.closed") {
-      const now = await backend.get(sessionId);
+      const now = await backend.rows.get(sessionId);
       if (!now || nothingRuns(now.state)) return true;
     }
   }
@@ -96,7 +96,7 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
 /** A request that a rule has answered concerns nobody: its answer stands right behind it. */
 async function isRuled(backend: SessionBackend, sessionId: string, event: StoredEvent): Promise<boolean> {
   if (event.type !== "permission.asked" && event.type !== "question.asked") return false;
-  const [next] = await backend.read(sessionId, event.id + 1, 1);
+  const [next] = await backend.log.read(sessionId, event.id + 1, 1);
   if (next?.type !== "permission.answered" && next?.type !== "question.answered") return false;
   return next.data.by === "rule" && next.data.requestId === event.data.requestId;
 }

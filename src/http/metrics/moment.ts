@@ -7,7 +7,7 @@ import { useOf } from "./process-use.ts";
 
 /** Where the sessions are, and the processes that no session has. */
 export interface Watched {
-  readonly store: Pick<SessionBackend, "nodeId" | "count" | "atWork">;
+  readonly store: Pick<SessionBackend, "leases" | "maintenance" | "nodeId">;
   readonly spares: Pick<Spares, "parked">;
 }
 
@@ -15,7 +15,7 @@ const PHASES = ["starting", "live", "ending"] as const;
 
 /** Rejects when the store cannot be read. */
 export async function readMoment({ spares, store }: Watched, to: Instruments): Promise<void> {
-  const [counts, atWork] = await Promise.all([store.count(), store.atWork()]);
+  const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
   for (const status of SessionStatus.options) to.sessions.set({ status }, counts[status] ?? 0);
   const asks = atWork.flatMap(({ state }) => state.asks);
   for (const kind of ["permission", "question"] as const) {

@@ -1,17 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Command, CommandReply } from "../../domain/command.ts";
-import type { EventType, StoredEvent } from "../../domain/event.ts";
-import type { SessionOptions } from "../../domain/options.ts";
-import type { Principal } from "../../domain/principal.ts";
-import { NoAnswerError, type SessionBackend } from "../../engine/ports.ts";
+import type { CommandReply } from "../../domain/command.ts";
+import type { StoredEvent } from "../../domain/event.ts";
+import { NoAnswerError } from "../../engine/ports.ts";
 import type {
-  Append,
   InboxItem,
   Lease,
-  NewSession,
-  SessionCounts,
+  SessionBackend,
+  SessionInbox,
+  SessionLeases,
+  SessionLog,
   SessionQuery,
   SessionRecord,
+  SessionRows,
+  StoreMaintenance,
 } from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
 import { AtWork } from "./at-work.ts";
@@ -64,76 +65,131 @@ export class SqliteBackend implements SessionBackend {
     this.#writer = new Writer(access, () => this.#changes.announce());
   }
 
-  async heartbeat(ttlMs: number): Promise<void> {
-    this.#assertOpen();
-    await this.#access.assertSame();
-    const since = this.#self.clock.tick();
-    await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
-    this.#census.renewed(ttlMs, since);
-    // The leases of others are looked at here, too: how long one has run out counts from the first look.
-    await this.#livingNodes();
-  }
+  readonly rows: SessionRows = {
+    create: async (session) => {
+      const { created, row } = await this.#change(session.id, "barrier", toCreate(session));
+      return { record: await this.#record(row), created };
+    },
 
-  async create(session: NewSession): Promise<{ record: SessionRecord; created: boolean }> {
-    const { created, row } = await this.#change(session.id, "barrier", toCreate(session));
-    return { record: await this.#record(row), created };
-  }
+    get: async (id) => {
+      const row = await this.#read((db) => getSession(db, id));
+      return row && this.#record(row);
+    },
 
-  async get(id: string): Promise<SessionRecord | undefined> {
-    const row = await this.#read((db) => getSession(db, id));
-    return row && this.#record(row);
-  }
+    holderOf: async (transcriptId) => {
+      const row = await this.#read((db) => holderOf(db, transcriptId));
+      return row && this.#record(row);
+    },
 
-  async holderOf(transcriptId: string): Promise<SessionRecord | undefined> {
-    const row = await this.#read((db) => holderOf(db, transcriptId));
-    return row && this.#record(row);
-  }
+    principalOf: async (id) => this.#read((db) => principalOf(db, id)),
 
-  async principalOf(id: string): Promise<Principal | undefined> {
-    return this.#read((db) => principalOf(db, id));
-  }
+    update: async (id, rev, patch) => this.#record(await this.#change(id, "barrier", toUpdate(id, rev, patch))),
 
-  async update(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }): Promise<SessionRecord> {
-    return this.#record(await this.#change(id, "barrier", toUpdate(id, rev, patch)));
-  }
+    list: async (query) => {
+      const rows: SessionRow[] = [];
+      for (let rest: SessionQuery | undefined = query; rest !== undefined;) {
+        const wanted: SessionQuery = rest;
+        const part = await this.#read((db) => listPart(db, wanted));
+        rows.push(...part.rows);
+        rest = part.rest;
+        if (rest) await nextTurn();
+      }
+      return this.#records(rows);
+    },
+  };
 
-  async list(query: SessionQuery): Promise<SessionRecord[]> {
-    const rows: SessionRow[] = [];
-    for (let rest: SessionQuery | undefined = query; rest !== undefined;) {
-      const wanted: SessionQuery = rest;
-      const part = await this.#read((db) => listPart(db, wanted));
-      rows.push(...part.rows);
-      rest = part.rest;
-      if (rest) await nextTurn();
-    }
-    return this.#records(rows);
-  }
+  readonly log: SessionLog = {
+    append: async (lease, change) => {
+      this.#assertOpen();
+      await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
+      // It asks nobody for anything: who waits for commands and answers need not look.
+      this.#changes.ring(lease.sessionId, ["log"]);
+    },
 
-  async claim(id: string): Promise<Lease | undefined> {
-    if (!this.#census.isLeased) return undefined;
-    const row = await this.#read((db) => getSession(db, id));
-    const owner = row && (await this.#record(row)).owner;
-    const dead = row && owner?.alive === false ? { nodeId: owner.nodeId, expiresAt: row.expiresAt } : undefined;
-    const claimer = { self: this.#self, ttlMs: this.#census.ttlMs };
-    return this.#change(id, "barrier", (db) => claimSession(db, id, claimer, dead));
-  }
+    read: async (id, from, limit, types) =>
+      this.#read((db) => (types ? readTypes(db, id, types, { from, limit }) : readEvents(db, id, from, limit))),
 
-  async release(lease: Lease): Promise<void> {
-    await this.#change(lease.sessionId, "barrier", (db) => releaseSession(db, lease));
-  }
+    tail: (id, from, signal) => this.#tail(id, from, signal),
+  };
 
-  async append(lease: Lease, change: Append): Promise<void> {
-    this.#assertOpen();
-    await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
-    // It asks nobody for anything: who waits for commands and answers need not look.
-    this.#changes.ring(lease.sessionId, ["log"]);
-  }
+  readonly leases: SessionLeases = {
+    heartbeat: async (ttlMs) => {
+      this.#assertOpen();
+      await this.#access.assertSame();
+      const since = this.#self.clock.tick();
+      await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
+      this.#census.renewed(ttlMs, since);
+      // The leases of others are looked at here, too: how long one has run out counts from the first look.
+      await this.#livingNodes();
+    },
 
-  async read(id: string, from: number, limit: number, types?: readonly EventType[]): Promise<StoredEvent[]> {
-    return this.#read((db) => (types ? readTypes(db, id, types, { from, limit }) : readEvents(db, id, from, limit)));
-  }
+    claim: async (id) => {
+      if (!this.#census.isLeased) return undefined;
+      const row = await this.#read((db) => getSession(db, id));
+      const owner = row && (await this.#record(row)).owner;
+      const dead = row && owner?.alive === false ? { nodeId: owner.nodeId, expiresAt: row.expiresAt } : undefined;
+      const claimer = { self: this.#self, ttlMs: this.#census.ttlMs };
+      return this.#change(id, "barrier", (db) => claimSession(db, id, claimer, dead));
+    },
 
-  async *tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
+    release: async (lease) => this.#change(lease.sessionId, "barrier", (db) => releaseSession(db, lease)),
+
+    abandoned: async (limit) => {
+      const living = await this.#livingNodes();
+      return this.#records(await this.#read((db) => abandonedSessions(db, living, limit)));
+    },
+
+    atWork: async () => {
+      const living = await this.#livingNodes();
+      return this.#read((db) => this.#atWork.read(db, living));
+    },
+
+    urls: async () => this.#read(urlsOfNodes),
+  };
+
+  readonly inbox: SessionInbox = {
+    send: async (id, command, timeoutMs) => {
+      const now = this.#self.clock.now();
+      const posting = { sessionId: id, id: command.id, data: JSON.stringify(command), expiresAt: now + timeoutMs };
+      const reply = (db: Connection): CommandReply | undefined => {
+        if (!hasSession(db, id)) throw new NoAnswerError(`there is no session ${id} to answer`);
+        return replyTo(db, id, command.id);
+      };
+      const known = await this.#change(id, "prompt", (db) => reply(db) ?? postCommand(db, posting, now));
+      const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
+      if (answer) return answer;
+      // An answer that came at the last moment is one.
+      const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
+      if (late) return late;
+      throw new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`);
+    },
+
+    receive: (lease, signal) => this.#receive(lease, signal),
+  };
+
+  readonly maintenance: StoreMaintenance = {
+    size: async () => this.#read(usedBytes),
+
+    count: async () => this.#read(countSessions),
+
+    purge: async (query) => {
+      const living = await this.#livingNodes();
+      const found = await this.#read((db) => endedSessions(db, { ...query, living }));
+      const deleted = await Promise.all(
+        found.map(async (ended) => this.#change(ended.id, "prompt", (db) => deleteSession(db, ended))),
+      );
+      while (await this.#writer.write("prompt", clearStep));
+      while (await this.#writer.write("prompt", shrinkStep));
+      return deleted.filter(Boolean).length;
+    },
+  };
+
+  readonly close = async (): Promise<void> => {
+    this.#closing ??= this.#shutDown();
+    return this.#closing;
+  };
+
+  async *#tail(id: string, from: number, signal: AbortSignal): AsyncGenerator<StoredEvent, void> {
     this.#assertOpen();
     let next = from;
     const look = async (): Promise<StoredEvent[] | undefined> => {
@@ -149,23 +205,7 @@ export class SqliteBackend implements SessionBackend {
     yield* this.#changes.follow({ sessionId: id, topic: "log", signal, look });
   }
 
-  async send(id: string, command: Command, timeoutMs: number): Promise<CommandReply> {
-    const now = this.#self.clock.now();
-    const posting = { sessionId: id, id: command.id, data: JSON.stringify(command), expiresAt: now + timeoutMs };
-    const reply = (db: Connection): CommandReply | undefined => {
-      if (!hasSession(db, id)) throw new NoAnswerError(`there is no session ${id} to answer`);
-      return replyTo(db, id, command.id);
-    };
-    const known = await this.#change(id, "prompt", (db) => reply(db) ?? postCommand(db, posting, now));
-    const answer = known ?? (await this.#awaitReply(id, timeoutMs, reply));
-    if (answer) return answer;
-    // An answer that came at the last moment is one.
-    const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
-    if (late) return late;
-    throw new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`);
-  }
-
-  async *inbox(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
+  async *#receive(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
     this.#assertOpen();
     const { sessionId } = lease;
     const inHand = new Set<string>();
@@ -186,45 +226,6 @@ export class SqliteBackend implements SessionBackend {
       if (command) yield { command, ack };
       else await ack(UNKNOWN_COMMAND);
     }
-  }
-
-  async purge(query: Parameters<SessionBackend["purge"]>[0]): Promise<number> {
-    const living = await this.#livingNodes();
-    const found = await this.#read((db) => endedSessions(db, { ...query, living }));
-    const deleted = await Promise.all(
-      found.map(async (ended) => this.#change(ended.id, "prompt", (db) => deleteSession(db, ended))),
-    );
-    while (await this.#writer.write("prompt", clearStep));
-    while (await this.#writer.write("prompt", shrinkStep));
-    return deleted.filter(Boolean).length;
-  }
-
-  async urls(): Promise<string[]> {
-    return this.#read(urlsOfNodes);
-  }
-
-  async size(): Promise<number> {
-    return this.#read(usedBytes);
-  }
-
-  async count(): Promise<SessionCounts> {
-    return this.#read(countSessions);
-  }
-
-  async abandoned(limit: number): Promise<SessionRecord[]> {
-    const living = await this.#livingNodes();
-    return this.#records(await this.#read((db) => abandonedSessions(db, living, limit)));
-  }
-
-  async atWork(): Promise<SessionRecord[]> {
-    const living = await this.#livingNodes();
-    return this.#read((db) => this.#atWork.read(db, living));
-  }
-
-  /** What this node owns stays its own: releasing is the engine's, which knows what still runs. */
-  async close(): Promise<void> {
-    this.#closing ??= this.#shutDown();
-    return this.#closing;
   }
 
   async #shutDown(): Promise<void> {

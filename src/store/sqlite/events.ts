@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { EventType, StoredEvent } from "../../domain/event.ts";
 import { type Append, FencedError, type Lease } from "../../engine/ports.ts";
+import { EVENT } from "../format.ts";
 import type { Connection } from "./connect/connection.ts";
 import { EventRow } from "./rows.ts";
 import { sought, stateColumns } from "./sessions.ts";
@@ -39,7 +40,7 @@ export function toAppend({ epoch, nodeId, sessionId }: Lease, { at, events, stat
   const before = state.lastEventId - events.length;
   const head = { id: sessionId, owner: nodeId, epoch, at, before, last: state.lastEventId, ...stateColumns(state) };
   const rows = events.map((event, index) => {
-    return { sessionId, id: before + 1 + index, at, type: event.type, event: JSON.stringify(event) };
+    return { sessionId, id: before + 1 + index, at, type: event.type, event: EVENT.write(event) };
   });
   const prompt = events.find((event) => event.type === "prompt.queued")?.data.text;
   const { transcriptId } = state;

@@ -1,20 +1,23 @@
 import { z } from "zod";
 import type { CommandReply } from "../../domain/command.ts";
-import type { SessionEvent, StoredEvent } from "../../domain/event.ts";
-import type { SessionOptions } from "../../domain/options.ts";
-import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import type { SessionState } from "../../domain/session.ts";
+import type { StoredEvent } from "../../domain/event.ts";
 import type { SessionRecord } from "../../engine/ports.ts";
+import { EVENT, type Format, OPTIONS, POLICY, STATE } from "../format.ts";
 
 /**
- * Rows as they come from the database. What stands in them as JSON is not checked against today's schemas: a newer
- * server may have written more than this one knows, and an unknown event is kept rather than refused.
+ * Rows as they come from the database. What stands in them as JSON is not checked against today's schemas: format.ts
+ * says why, and what is.
  */
 
 /** Text that a store has written: what comes out has the type of what went in. */
 function json<T>() {
   const parse: (text: string) => T = JSON.parse;
   return z.string().transform((text) => parse(text));
+}
+
+/** The same, of the version of whoever has written it. */
+function stored<T>(format: Format<T>) {
+  return z.string().transform((text) => format.read(text));
 }
 
 /** A node, as far as it takes to tell whether it is alive. */
@@ -33,9 +36,9 @@ export const SessionRow = z.object({
   nodeId: z.string().nullable(),
   id: z.string(),
   principal: json<string>(),
-  spec: json<SessionOptions>(),
-  policy: json<SessionPolicy>().nullable(),
-  state: json<SessionState>(),
+  spec: stored(OPTIONS),
+  policy: stored(POLICY).nullable(),
+  state: stored(STATE),
   title: json<string>().nullable(),
   createdAt: z.int(),
   updatedAt: z.int(),
@@ -60,7 +63,7 @@ export function recordOf(row: SessionRow, owner: SessionRecord["owner"]): Sessio
 }
 
 export const EventRow = z
-  .object({ id: z.int(), at: z.int(), event: json<SessionEvent>() })
+  .object({ id: z.int(), at: z.int(), event: stored(EVENT) })
   .transform(({ at, event, id }): StoredEvent => ({ ...event, id, at }));
 
 export const PrincipalRow = z.object({ principal: json<string>() });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
 import { ConflictError, type NewSession, type SessionCounts, type SessionQuery } from "../../engine/ports.ts";
+import { OPTIONS, POLICY, STATE } from "../format.ts";
 import { newestFirst, type Place } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
@@ -40,7 +41,7 @@ const PART = 1000;
 
 /** The columns that follow from a state. Throws for what has no JSON: before the transaction, that is. */
 export function stateColumns(state: SessionState): { state: string; status: string; atWork: number } {
-  return { state: JSON.stringify(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
+  return { state: STATE.write(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
 }
 
 /** Text as it is searched. NUL, which not every driver takes, is in none that anybody looks for. */
@@ -87,8 +88,8 @@ export function toCreate(session: NewSession): (db: Connection) => { row: Sessio
   if (state.lastEventId !== 0) throw new Error(`session ${id}: state and log disagree: the log is empty`);
   const [principal, key] = [exact(session.principal), idempotencyKey === undefined ? null : exact(idempotencyKey)];
   const columns = { id, principal, key, cwd: exact(spec.cwd), at, ...stateColumns(state) };
-  const policyText = policy ? JSON.stringify(policy) : null;
-  const description = { id, spec: JSON.stringify(spec), policy: policyText, soughtCwd: sought(spec.cwd) };
+  const policyText = policy ? POLICY.write(policy) : null;
+  const description = { id, spec: OPTIONS.write(spec), policy: policyText, soughtCwd: sought(spec.cwd) };
   return (db) => {
     const known = getSession(db, id) ?? (key === null ? undefined : db.get(sql.byKey, SessionRow, { principal, key }));
     if (known) return { row: known, created: false };
@@ -101,7 +102,7 @@ export function toCreate(session: NewSession): (db: Connection) => { row: Sessio
 /** The work throws ConflictError when the session is not at `rev` any more. */
 export function toUpdate(id: string, rev: number, patch: { title?: string; spec?: SessionOptions }) {
   const { spec, title } = patch;
-  const newSpec = spec && { cwd: exact(spec.cwd), spec: JSON.stringify(spec), soughtCwd: sought(spec.cwd) };
+  const newSpec = spec && { cwd: exact(spec.cwd), spec: OPTIONS.write(spec), soughtCwd: sought(spec.cwd) };
   return (db: Connection): SessionRow => {
     if (db.run(sql.touch, { id, rev }) === 0) throw new ConflictError(`session ${id} has changed since it was read`);
     if (title !== undefined) db.run(sql.setTitle, { id, title: exact(title), soughtTitle: sought(title) });

@@ -209,7 +209,7 @@ export class TestNode {
   /** The `nth` event of a type, as soon as it is there. */
   async seen<T extends StoredEvent["type"]>(sessionId: string, type: T, nth = 1) {
     let count = 0;
-    for await (const event of this.backend.tail(sessionId, 1, new AbortController().signal)) {
+    for await (const event of this.backend.log.tail(sessionId, 1, new AbortController().signal)) {
       if (event.type === type && ++count === nth) return event as Extract<StoredEvent, { type: T }>;
     }
     throw new Error("the log has ended");
@@ -228,8 +228,10 @@ export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unkn
   );
 }
 
-/** What a test puts between an engine and its store. */
-export type Between = (backend: SessionBackend) => Partial<SessionBackend>;
+/** What a test puts between an engine and its store: methods that take the place of the store's. */
+export type Between = (backend: SessionBackend) => {
+  [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
+};
 
 /** While it is closed, whoever comes waits until it is opened. */
 export class Gate {
@@ -254,7 +256,7 @@ export class Gate {
 /** Nothing is stored while the gate is closed. */
 export const gatedAppend =
   (gate: Gate): Between =>
-  (backend) => ({ append: async (...args) => gate.pass().then(async () => backend.append(...args)) });
+  (backend) => ({ log: { append: async (...args) => gate.pass().then(async () => backend.log.append(...args)) } });
 
 export interface World {
   readonly clock: ManualClock;
@@ -279,14 +281,12 @@ export function twoNodes(between: { a?: Between; b?: Between } = {}): World {
   return { clock, a: connect("a", between.a), b: connect("b", between.b), connect, close };
 }
 
-/** The backend with some of its methods replaced. */
-function put(instead: Partial<SessionBackend>, backend: SessionBackend): SessionBackend {
-  return new Proxy(backend, {
-    get(target, key) {
-      const own: unknown = Reflect.get(instead, key);
-      if (own !== undefined) return own;
-      const value: unknown = Reflect.get(target, key);
-      return typeof value === "function" ? (value.bind(target) as unknown) : value;
-    },
-  });
+function put(instead: ReturnType<Between>, backend: SessionBackend): SessionBackend {
+  return {
+    ...backend,
+    rows: { ...backend.rows, ...instead.rows },
+    log: { ...backend.log, ...instead.log },
+    leases: { ...backend.leases, ...instead.leases },
+    inbox: { ...backend.inbox, ...instead.inbox },
+  };
 }

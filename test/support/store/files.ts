@@ -37,7 +37,7 @@ export class StoreFile {
   connect = (nodeId: string, over: Partial<StoreOptions> = {}, file = this.file): SessionBackend => {
     const silent = (): void => undefined;
     const warn = (message: string): void => void this.warnings.push(message);
-    const node = openStore(file, {
+    const node = openStore({ kind: "sqlite", file }, {
       nodeId,
       process: { pid: process.pid, startedAt: "now" },
       isRunning: async () => Promise.resolve(true),

@@ -40,12 +40,12 @@ export function session(over: Partial<NewSession> = {}): NewSession {
   return { id: randomUUID(), principal: "local", spec: { cwd: "/repo" }, state: initialState(T0), at: T0, ...over };
 }
 
-export const claimed = async (node: SessionBackend, id: string): Promise<Lease> => (await node.claim(id))!;
+export const claimed = async (node: SessionBackend, id: string): Promise<Lease> => (await node.leases.claim(id))!;
 
 /** Appends as an owner does: the state moves with the events. */
 export async function write(owner: SessionBackend, lease: Lease, events: SessionEvent[], at = T0): Promise<void> {
-  const { state } = (await owner.get(lease.sessionId))!;
-  await owner.append(lease, { events, at, state: { ...state, lastEventId: state.lastEventId + events.length } });
+  const { state } = (await owner.rows.get(lease.sessionId))!;
+  await owner.log.append(lease, { events, at, state: { ...state, lastEventId: state.lastEventId + events.length } });
 }
 
 /** The first `n`; then the iterable is left. */
@@ -69,26 +69,27 @@ export class World {
 
   static async begin(store: StoreUnderTest): Promise<World> {
     const [a, b] = [await store.connect("a"), await store.connect("b")];
-    await Promise.all([a.heartbeat(TTL), b.heartbeat(TTL)]);
+    await Promise.all([a.leases.heartbeat(TTL), b.leases.heartbeat(TTL)]);
     return new World(store, [a, b]);
   }
 
   /** A session that node a owns. */
   owned = async (over: Partial<NewSession> = {}): Promise<{ id: string; lease: Lease }> => {
-    const lease = await claimed(this.a, (await this.a.create(session(over))).record.id);
+    const lease = await claimed(this.a, (await this.a.rows.create(session(over))).record.id);
     return { id: lease.sessionId, lease };
   };
 
   /** All that others can see of a session. */
-  seen = async (id: string): Promise<unknown[]> => [await this.b.get(id), await this.b.read(id, 1, 1000)];
+  seen = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
 
   /** Node a no longer renews its lease, and b has seen that for long enough. */
   outlived = async (): Promise<void> => {
     for (const ms of [TTL + 1, WATCH_MS + 1]) {
       await this.store.advance(ms);
-      await this.b.heartbeat(TTL);
+      await this.b.leases.heartbeat(TTL);
     }
   };
 
-  next = async (lease: Lease, node = this.a): Promise<InboxItem> => (await take(1, node.inbox(lease, never)))[0]!;
+  next = async (lease: Lease, node = this.a): Promise<InboxItem> =>
+    (await take(1, node.inbox.receive(lease, never)))[0]!;
 }

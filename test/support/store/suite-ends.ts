@@ -12,14 +12,14 @@ export function endTests(world: () => World): void {
     const { id, lease } = await owned();
     let end = new AbortController();
     const open = (): AsyncIterator<unknown> =>
-      iterator<unknown>(reader === "tail" ? b.tail(id, 1, end.signal) : a.inbox(lease, end.signal));
+      iterator<unknown>(reader === "tail" ? b.log.tail(id, 1, end.signal) : a.inbox.receive(lease, end.signal));
     const sleeping = open().next();
     end.abort();
     expect(await sleeping).toEqual(ended);
     expect(await open().next()).toEqual(ended);
     end = new AbortController();
     await write(a, lease, notices(1, 3));
-    const sent = [command(), command()].map((each) => b.send(id, each, LONG));
+    const sent = [command(), command()].map((each) => b.inbox.send(id, each, LONG));
     const settled = Promise.allSettled(sent);
     const busy = open();
     expect((await busy.next()).done).toBe(false);
@@ -32,9 +32,9 @@ export function endTests(world: () => World): void {
   it("refuses everything once closed, ends its readers, and leaves other nodes alone", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
-    const tail = iterator(a.tail(id, 1, never)).next();
-    const inbox = iterator(a.inbox(lease, never));
-    const sent = Promise.allSettled([a.send(id, command(), LONG)]);
+    const tail = iterator(a.log.tail(id, 1, never)).next();
+    const inbox = iterator(a.inbox.receive(lease, never));
+    const sent = Promise.allSettled([a.inbox.send(id, command(), LONG)]);
     const item = ((await inbox.next()) as IteratorYieldResult<InboxItem>).value;
     const more = inbox.next();
     await a.close();
@@ -42,36 +42,36 @@ export function endTests(world: () => World): void {
     expect([await tail, await more]).toEqual([ended, ended]);
     expect(await sent).toMatchObject([{ reason: { message: expect.stringContaining("closed") as string } }]);
     const calls = [
-      async () => a.heartbeat(1),
-      async () => a.create(session()),
-      async () => a.get(id),
-      async () => a.update(id, 1, {}),
-      async () => a.list({ principal: "local", limit: 1 }),
-      async () => a.claim(id),
-      async () => a.release(lease),
-      async () => a.append(lease, { events: [], at: T0, state: session().state }),
-      async () => a.read(id, 1, 1),
-      async () => iterator(a.tail(id, 1, never)).next(),
-      async () => a.send(id, command(), SHORT),
-      async () => iterator(a.inbox(lease, never)).next(),
-      async () => a.size(),
-      async () => a.abandoned(1),
-      async () => a.purge({ before: 1, statuses: ["idle"], limit: 1 }),
+      async () => a.leases.heartbeat(1),
+      async () => a.rows.create(session()),
+      async () => a.rows.get(id),
+      async () => a.rows.update(id, 1, {}),
+      async () => a.rows.list({ principal: "local", limit: 1 }),
+      async () => a.leases.claim(id),
+      async () => a.leases.release(lease),
+      async () => a.log.append(lease, { events: [], at: T0, state: session().state }),
+      async () => a.log.read(id, 1, 1),
+      async () => iterator(a.log.tail(id, 1, never)).next(),
+      async () => a.inbox.send(id, command(), SHORT),
+      async () => iterator(a.inbox.receive(lease, never)).next(),
+      async () => a.maintenance.size(),
+      async () => a.leases.abandoned(1),
+      async () => a.maintenance.purge({ before: 1, statuses: ["idle"], limit: 1 }),
       async () => item.ack(done(1)),
     ];
     for (const call of calls) await expect(call()).rejects.toThrow("closed");
-    expect(await b.get(id)).toMatchObject({ id, owner: { nodeId: "a", alive: true } });
+    expect(await b.rows.get(id)).toMatchObject({ id, owner: { nodeId: "a", alive: true } });
   });
 
   it("keeps what was asked of it before it was closed", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
-    const { state } = (await a.get(id))!;
+    const { state } = (await a.rows.get(id))!;
     const written = [1, 2, 3].map(async (lastEventId) =>
-      a.append(lease, { events: [notice("n")], at: T0, state: { ...state, lastEventId } }),
+      a.log.append(lease, { events: [notice("n")], at: T0, state: { ...state, lastEventId } }),
     );
     await a.close();
     await Promise.all(written);
-    expect(await b.read(id, 1, 9)).toHaveLength(3);
+    expect(await b.log.read(id, 1, 9)).toHaveLength(3);
   });
 }

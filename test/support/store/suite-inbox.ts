@@ -15,20 +15,20 @@ export function inboxTests(world: () => World): void {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const asked = numbers(1, 3).map(() => command());
-    const inbox = take(3, a.inbox(lease, never));
-    const sent = [a, b, a, b, b].map((node, n) => node.send(id, asked[n % 3]!, LONG));
+    const inbox = take(3, a.inbox.receive(lease, never));
+    const sent = [a, b, a, b, b].map((node, n) => node.inbox.send(id, asked[n % 3]!, LONG));
     const items = await inbox;
     for (const item of items) await item.ack(done(asked.findIndex((each) => each.id === item.command.id)));
     await items[0]!.ack(done(9));
-    const again = asked.map((each) => b.send(id, each, SHORT));
+    const again = asked.map((each) => b.inbox.send(id, each, SHORT));
     expect(await Promise.all([...sent, ...again])).toEqual([0, 1, 2, 0, 1, 0, 1, 2].map(done));
   });
 
   it("keeps a command for an owner to come, as long as its sender waits", async () => {
     const { a, b, next } = world();
-    const { id } = (await a.create(session())).record;
-    await expect(b.send(id, command("gave up"), SHORT)).rejects.toThrow(NoAnswerError);
-    const sent = b.send(id, command("waits"), LONG);
+    const { id } = (await a.rows.create(session())).record;
+    await expect(b.inbox.send(id, command("gave up"), SHORT)).rejects.toThrow(NoAnswerError);
+    const sent = b.inbox.send(id, command("waits"), LONG);
     const item = await next(await claimed(a, id));
     expect(item.command).toMatchObject({ data: { by: "waits" } });
     await item.ack(done(7));
@@ -38,8 +38,8 @@ export function inboxTests(world: () => World): void {
   it("brings an unanswered command to the next owner and drops the answer of the last", async () => {
     const { a, b, outlived, owned, next } = world();
     const { id, lease } = await owned();
-    const sent = b.send(id, command(), LONG);
-    const old = a.inbox(lease, never)[Symbol.asyncIterator]();
+    const sent = b.inbox.send(id, command(), LONG);
+    const old = a.inbox.receive(lease, never)[Symbol.asyncIterator]();
     const late = ((await old.next()) as IteratorYieldResult<InboxItem>).value;
     const over = old.next();
     await outlived();
@@ -54,31 +54,31 @@ export function inboxTests(world: () => World): void {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     const [one, two] = [command(), command()];
-    const items = iterator(a.inbox(lease, never));
-    const gaveUp = b.send(id, one, SHORT);
+    const items = iterator(a.inbox.receive(lease, never));
+    const gaveUp = b.inbox.send(id, one, SHORT);
     gaveUp.catch(() => undefined);
     const item = await nextItem(items);
     await expect(gaveUp).rejects.toThrow(NoAnswerError);
-    const again = [b.send(id, one, LONG), b.send(id, two, LONG)];
+    const again = [b.inbox.send(id, one, LONG), b.inbox.send(id, two, LONG)];
     const other = await nextItem(items);
     expect(other.command.id).toBe(two.id);
     await other.ack(done(2));
     await item.ack(done(1));
     expect(await Promise.all(again)).toEqual([done(1), done(2)]);
-    await expect(b.send(id, command(), SHORT)).rejects.toThrow(NoAnswerError);
+    await expect(b.inbox.send(id, command(), SHORT)).rejects.toThrow(NoAnswerError);
   });
 
   it("remembers the last thousand answers of a session", async () => {
     const { a, owned } = world();
     const { id, lease } = await owned();
-    const items = iterator(a.inbox(lease, never));
+    const items = iterator(a.inbox.receive(lease, never));
     const asked = numbers(0, 1000).map(() => command());
     for (const [n, each] of asked.entries()) {
-      const sent = a.send(id, each, LONG);
+      const sent = a.inbox.send(id, each, LONG);
       await (await nextItem(items)).ack(done(n));
       await sent;
     }
-    expect(await a.send(id, asked[1]!, SHORT)).toEqual(done(1));
-    await expect(a.send(id, asked[0]!, SHORT)).rejects.toThrow(NoAnswerError);
+    expect(await a.inbox.send(id, asked[1]!, SHORT)).toEqual(done(1));
+    await expect(a.inbox.send(id, asked[0]!, SHORT)).rejects.toThrow(NoAnswerError);
   });
 }

@@ -7,48 +7,48 @@ import { claimed, notice, session, TTL, write, type World } from "./stores.ts";
 export function leaseTests(world: () => World): void {
   it("gives a session to one of two claimers, until it is released", async () => {
     const { a, b } = world();
-    const { id } = (await a.create(session())).record;
-    const claims = await Promise.all([a.claim(id), b.claim(id)]);
+    const { id } = (await a.rows.create(session())).record;
+    const claims = await Promise.all([a.leases.claim(id), b.leases.claim(id)]);
     const [owner, other] = claims[0] ? [a, b] : [b, a];
     const first = { sessionId: id, nodeId: owner.nodeId, epoch: 1, tookOver: false };
     expect(claims.filter((lease) => lease !== undefined)).toEqual([first]);
-    expect((await other.get(id))!.owner).toEqual({ nodeId: owner.nodeId, alive: true });
+    expect((await other.rows.get(id))!.owner).toEqual({ nodeId: owner.nodeId, alive: true });
     const again = await claimed(owner, id);
     expect(again).toEqual({ ...first, epoch: 2 });
-    await other.release(first);
-    expect(await other.claim(id)).toBeUndefined();
-    await owner.release(again);
+    await other.leases.release(first);
+    expect(await other.leases.claim(id)).toBeUndefined();
+    await owner.leases.release(again);
     for (const lease of [first, again]) await expect(write(owner, lease, [])).rejects.toThrow(FencedError);
-    expect(await other.claim(id)).toMatchObject({ nodeId: other.nodeId, epoch: 3, tookOver: false });
+    expect(await other.leases.claim(id)).toMatchObject({ nodeId: other.nodeId, epoch: 3, tookOver: false });
   });
 
   it("lets an owner whose lease ran out write until another has claimed, and not after", async () => {
     const { a, b, outlived, owned, seen, store } = world();
     const { id, lease } = await owned();
     await store.advance(TTL - 1000);
-    await Promise.all([a.heartbeat(TTL), b.heartbeat(3 * TTL)]);
+    await Promise.all([a.leases.heartbeat(TTL), b.leases.heartbeat(3 * TTL)]);
     await store.advance(TTL - 1000);
-    expect(await b.claim(id)).toBeUndefined();
+    expect(await b.leases.claim(id)).toBeUndefined();
     await outlived();
-    expect((await b.get(id))!.owner).toEqual({ nodeId: "a", alive: false });
+    expect((await b.rows.get(id))!.owner).toEqual({ nodeId: "a", alive: false });
     await write(a, lease, [notice("1")]);
     const taken = await claimed(b, id);
     expect(taken).toMatchObject({ nodeId: "b", tookOver: true });
     const before = await seen(id);
     await expect(write(a, lease, [notice("late")])).rejects.toThrow(FencedError);
-    await a.release(lease);
-    await a.heartbeat(TTL);
-    expect([await a.claim(id), ...(await seen(id))]).toEqual([undefined, ...before]);
+    await a.leases.release(lease);
+    await a.leases.heartbeat(TTL);
+    expect([await a.leases.claim(id), ...(await seen(id))]).toEqual([undefined, ...before]);
     await write(b, taken, [notice("2")]);
   });
 
   it("refuses a claim by a node that is not alive itself", async () => {
     const { a, store } = world();
-    const { id } = (await a.create(session())).record;
-    expect(await (await store.connect("new")).claim(id)).toBeUndefined();
+    const { id } = (await a.rows.create(session())).record;
+    expect(await (await store.connect("new")).leases.claim(id)).toBeUndefined();
     await store.advance(TTL + 1);
-    expect(await a.claim(id)).toBeUndefined();
-    await a.heartbeat(TTL);
-    expect([await a.claim(randomUUID()), await a.claim(id)]).toMatchObject([undefined, { nodeId: "a" }]);
+    expect(await a.leases.claim(id)).toBeUndefined();
+    await a.leases.heartbeat(TTL);
+    expect([await a.leases.claim(randomUUID()), await a.leases.claim(id)]).toMatchObject([undefined, { nodeId: "a" }]);
   });
 }

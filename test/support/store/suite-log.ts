@@ -17,9 +17,9 @@ export function logTests(world: () => World): void {
     const noState = { ...state, reportedCostUsd: 1n } as unknown as SessionState;
     const good = { events: notices(4, 5), at: T0 + 2, state };
     for (const bad of [{ events: [notice("4"), noJson] }, { events: notices(4, 6) }, { state: noState }])
-      await expect(a.append(lease, { ...good, ...bad })).rejects.toBeInstanceOf(Error);
+      await expect(a.log.append(lease, { ...good, ...bad })).rejects.toBeInstanceOf(Error);
     expect(await seen(id)).toEqual(before);
-    await a.append(lease, good);
+    await a.log.append(lease, good);
     const log = notices(1, 5).map((event, n) => ({ ...event, id: n + 1, at: n < 3 ? T0 + 1 : T0 + 2 }));
     expect(await seen(id)).toMatchObject([{ state, createdAt: T0, updatedAt: T0 + 2 }, log]);
   });
@@ -28,13 +28,13 @@ export function logTests(world: () => World): void {
     const { a, b, owned, seen, next } = world();
     const [text, spec] = [NASTY.repeat(2500), { cwd: "/repo", systemPrompt: NASTY }];
     const { id, lease } = await owned({ spec });
-    await a.update(id, (await a.get(id))!.rev, { title: NASTY });
+    await a.rows.update(id, (await a.rows.get(id))!.rev, { title: NASTY });
     const events: SessionEvent[] = [prompt(text), { type: "message", data: { message: { [NASTY]: [text] } } }];
     const state = { ...initialState(T0), lastEventId: 2, reported: { model: NASTY } };
-    await a.append(lease, { events, at: T0, state });
+    await a.log.append(lease, { events, at: T0, state });
     expect(await seen(id)).toMatchObject([{ spec, title: NASTY, state }, events]);
     const [asked, refusal] = [command(text), { ok: false, refusal: { code: "INTERNAL", message: text } } as const];
-    const sent = b.send(id, asked, LONG);
+    const sent = b.inbox.send(id, asked, LONG);
     const item = await next(lease);
     expect(item.command).toEqual(asked);
     await item.ack(refusal);
@@ -46,9 +46,9 @@ export function logTests(world: () => World): void {
     const { id, lease } = await owned();
     await write(a, lease, notices(1, 150));
     const starts = [1, 100, 151, 333];
-    const readers = starts.map((from) => take(501 - from, b.tail(id, from, never)));
+    const readers = starts.map((from) => take(501 - from, b.log.tail(id, from, never)));
     for (const burst of numbers(15, 49)) await write(a, lease, notices(burst * 10 + 1, burst * 10 + 10));
-    const pages = await Promise.all([0, 1, 201, 401, 501].map((from) => b.read(id, from, 200)));
+    const pages = await Promise.all([0, 1, 201, 401, 501].map((from) => b.log.read(id, from, 200)));
     expect(pages.map((page) => page.length)).toEqual([200, 200, 200, 100, 0]);
     const log = notices(1, 500).map((event, n) => ({ ...event, id: n + 1, at: T0 }));
     expect(pages.slice(1).flat()).toEqual(log);
@@ -59,7 +59,8 @@ export function logTests(world: () => World): void {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
     await write(a, lease, [prompt("1"), ...notices(2, 4), prompt("5"), notice("6"), prompt("7")]);
-    const ids = async (...asked: Parameters<typeof b.read>) => (await b.read(...asked)).map((event) => event.id);
+    const ids = async (...asked: Parameters<typeof b.log.read>) =>
+      (await b.log.read(...asked)).map((event) => event.id);
     expect(await ids(id, 1, 2, ["prompt.queued"])).toEqual([1, 5]);
     expect(await ids(id, 6, 2, ["prompt.queued"])).toEqual([7]);
     expect(await ids(id, 0, 9, ["prompt.queued", "notice"])).toEqual(numbers(1, 7));
@@ -72,9 +73,9 @@ export function logTests(world: () => World): void {
     const { id, lease } = await owned();
     const before = await seen(id);
     const [state, wrong] = [{ ...initialState(T0), lastEventId: 2 }, session()];
-    await expect(a.append(lease, { events: [], at: T0 + 1, state })).rejects.toThrow("state and log disagree");
-    await expect(a.create({ ...wrong, state })).rejects.toThrow("state and log disagree");
-    expect([await a.get(wrong.id), await seen(id)]).toEqual([undefined, before]);
+    await expect(a.log.append(lease, { events: [], at: T0 + 1, state })).rejects.toThrow("state and log disagree");
+    await expect(a.rows.create({ ...wrong, state })).rejects.toThrow("state and log disagree");
+    expect([await a.rows.get(wrong.id), await seen(id)]).toEqual([undefined, before]);
   });
 
   it("listens once to a signal however long the tail, and not at all once it was left", async () => {
@@ -82,7 +83,7 @@ export function logTests(world: () => World): void {
     const { id, lease } = await owned();
     const { signal } = new AbortController();
     const listening = (): number => getEventListeners(signal, "abort").length;
-    const tail = iterator(b.tail(id, 1, signal));
+    const tail = iterator(b.log.tail(id, 1, signal));
     for (const n of numbers(1, 20)) {
       const next = tail.next();
       await write(a, lease, [notice(String(n))]);
@@ -96,7 +97,7 @@ export function logTests(world: () => World): void {
   it("wakes a thousand tails of a session", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
-    const tails = numbers(1, 1000).map((n) => iterator((n % 2 ? a : b).tail(id, 1, new AbortController().signal)));
+    const tails = numbers(1, 1000).map((n) => iterator((n % 2 ? a : b).log.tail(id, 1, new AbortController().signal)));
     const first = Promise.all(tails.map((tail) => tail.next()));
     await write(a, lease, notices(1, 2));
     expect((await first).every(({ value }) => (value as { id: number }).id === 1)).toBe(true);

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { initialState, type SessionStatus } from "../../../src/domain/session.ts";
-import { ConflictError, NoAnswerError, type SessionQuery } from "../../../src/engine/ports.ts";
-import { claimed, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./stores.ts";
+import { ConflictError, NoAnswerError, type SessionBackend, type SessionQuery } from "../../../src/engine/ports.ts";
+import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./stores.ts";
 import { command, LONG, write, type World } from "./stores.ts";
 
 /** Changes whatever can be reached from `value`. */
@@ -14,17 +14,33 @@ function spoil(value: unknown): void {
 
 /** Creating, changing, finding and deleting sessions. */
 export function rowTests(world: () => World): void {
+  it("can be spread, port by port: what wraps a store forwards nothing by hand", async () => {
+    const { a } = world();
+    const ports = { rows: { ...a.rows }, log: { ...a.log }, leases: { ...a.leases }, inbox: { ...a.inbox } };
+    const wrapped: SessionBackend = { ...a, ...ports, maintenance: { ...a.maintenance } };
+    const { id } = (await wrapped.rows.create(session())).record;
+    const lease = await claimed(wrapped, id);
+    await write(wrapped, lease, [notice("n")]);
+    expect(await wrapped.log.read(id, 1, 9)).toHaveLength(1);
+    expect(await take(1, wrapped.log.tail(id, 1, never))).toHaveLength(1);
+    const sent = wrapped.inbox.send(id, command(), LONG);
+    await (await take(1, wrapped.inbox.receive(lease, never)))[0]!.ack(done(1));
+    expect(await sent).toEqual(done(1));
+    expect(await wrapped.maintenance.count()).toEqual({ idle: 1 });
+    await wrapped.close();
+  });
+
   it("creates a session once and hands it out as it was given", async () => {
     const { a, b } = world();
     const made = session({ principal: "ann", spec: { cwd: "/x", tools: [] }, state: failed, at: T0 + 5 });
-    const answers = await Promise.all([a, b, a].map((node) => node.create(made)));
+    const answers = await Promise.all([a, b, a].map((node) => node.rows.create(made)));
     expect(answers.filter(({ created }) => created)).toHaveLength(1);
     const { at, ...rest } = made;
     const record = { ...rest, title: undefined, createdAt: at, updatedAt: at, rev: 1, owner: undefined };
     expect(answers.map((answer) => answer.record)).toEqual([record, record, record]);
-    expect(await b.create({ ...made, spec: { cwd: "/y" }, at: T0 })).toEqual({ record, created: false });
-    expect([await b.get(made.id), await b.get(randomUUID())]).toEqual([record, undefined]);
-    expect([await b.principalOf(made.id), await b.principalOf(randomUUID())]).toEqual(["ann", undefined]);
+    expect(await b.rows.create({ ...made, spec: { cwd: "/y" }, at: T0 })).toEqual({ record, created: false });
+    expect([await b.rows.get(made.id), await b.rows.get(randomUUID())]).toEqual([record, undefined]);
+    expect([await b.rows.principalOf(made.id), await b.rows.principalOf(randomUUID())]).toEqual(["ann", undefined]);
   });
 
   it("finds a session by each transcript that it was ever given, until it is deleted", async () => {
@@ -32,20 +48,20 @@ export function rowTests(world: () => World): void {
     const { id, lease } = await owned();
     const [one, two] = [randomUUID(), randomUUID()];
     for (const transcriptId of [one, two, two]) {
-      await a.append(lease, { events: [], at: T0, state: { ...initialState(T0), transcriptId } });
+      await a.log.append(lease, { events: [], at: T0, state: { ...initialState(T0), transcriptId } });
     }
-    const holders = async () => Promise.all([id, one, two].map(async (each) => (await b.holderOf(each))?.id));
+    const holders = async () => Promise.all([id, one, two].map(async (each) => (await b.rows.holderOf(each))?.id));
     expect(await holders()).toEqual([id, id, id]);
-    expect(await b.holderOf(randomUUID())).toBeUndefined();
-    await a.release(lease);
-    await b.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 });
+    expect(await b.rows.holderOf(randomUUID())).toBeUndefined();
+    await a.leases.release(lease);
+    await b.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 });
     expect(await holders()).toEqual([undefined, undefined, undefined]);
   });
 
   it("keeps idempotency keys per principal", async () => {
     const { a, b } = world();
     const asked = ["ann", "ann", "bob"].map((principal) => session({ principal, idempotencyKey: "k" }));
-    const [one, two, bobs] = await Promise.all(asked.map((each, n) => (n === 1 ? b : a).create(each)));
+    const [one, two, bobs] = await Promise.all(asked.map((each, n) => (n === 1 ? b : a).rows.create(each)));
     expect(two).toEqual({ record: one!.record, created: !one!.created });
     expect(bobs).toMatchObject({ created: true, record: { id: asked[2]!.id } });
   });
@@ -55,41 +71,41 @@ export function rowTests(world: () => World): void {
     const made = session({ spec: { cwd: "/repo", mcpServers: {} } });
     const { id, lease } = await owned(made);
     const change = { events: [prompt("p")], at: T0, state: { ...initialState(T0), lastEventId: 1 } };
-    await a.append(lease, change);
+    await a.log.append(lease, change);
     const before = structuredClone(await seen(id));
-    const listed = await b.list({ principal: "local", limit: 1 });
-    for (const each of [made, change, await seen(id), listed, await take(1, b.tail(id, 1, never))]) spoil(each);
+    const listed = await b.rows.list({ principal: "local", limit: 1 });
+    for (const each of [made, change, await seen(id), listed, await take(1, b.log.tail(id, 1, never))]) spoil(each);
     expect(await seen(id)).toEqual(before);
   });
 
   it("updates by compare and set, over a revision that counts every change", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
-    const { rev, state } = (await a.get(id))!;
-    const race = await Promise.allSettled([a, b].map((node) => node.update(id, rev, { title: "A" })));
+    const { rev, state } = (await a.rows.get(id))!;
+    const race = await Promise.allSettled([a, b].map((node) => node.rows.update(id, rev, { title: "A" })));
     expect(race.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
-    let record = await b.update(id, (await b.get(id))!.rev, { spec: { cwd: "/new" } });
-    const found = await b.list({ principal: "local", cwd: "/new", limit: 9 });
+    let record = await b.rows.update(id, (await b.rows.get(id))!.rev, { spec: { cwd: "/new" } });
+    const found = await b.rows.list({ principal: "local", cwd: "/new", limit: 9 });
     expect(found).toEqual([{ ...record, title: "A", spec: { cwd: "/new" }, state, updatedAt: T0 }]);
-    for (const step of [() => write(a, lease, []), () => a.release(lease), () => b.claim(id)]) {
+    for (const step of [() => write(a, lease, []), () => a.leases.release(lease), () => b.leases.claim(id)]) {
       await step();
-      await expect(a.update(id, record.rev, { title: "late" })).rejects.toThrow(ConflictError);
-      record = (await a.get(id))!;
+      await expect(a.rows.update(id, record.rev, { title: "late" })).rejects.toThrow(ConflictError);
+      record = (await a.rows.get(id))!;
     }
-    await expect(a.update(randomUUID(), 1, { title: "of nobody" })).rejects.toThrow(ConflictError);
+    await expect(a.rows.update(randomUUID(), 1, { title: "of nobody" })).rejects.toThrow(ConflictError);
   });
 
   it("finds sessions by principal, status, folder, time and text", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned({ spec: { cwd: "/Src/ÄRGER" }, state: failed });
     const state = { ...initialState(T0), lastEventId: 3 };
-    await a.append(lease, { events: [notice("noise"), prompt("Fix 100% of it"), prompt("second")], at: T0, state });
+    await a.log.append(lease, { events: [notice("noise"), prompt("Fix 100% of it"), prompt("second")], at: T0, state });
     await write(a, lease, [prompt("third")], T0 + 9);
-    await a.update(id, (await a.get(id))!.rev, { title: "The Größe" });
-    const { id: bad } = (await a.create(session({ state: failed, at: T0 + 5 }))).record;
-    await a.create(session({ principal: "ann", spec: { cwd: "/Src/ÄRGER" }, state: failed, at: T0 + 9 }));
+    await a.rows.update(id, (await a.rows.get(id))!.rev, { title: "The Größe" });
+    const { id: bad } = (await a.rows.create(session({ state: failed, at: T0 + 5 }))).record;
+    await a.rows.create(session({ principal: "ann", spec: { cwd: "/Src/ÄRGER" }, state: failed, at: T0 + 9 }));
     const find = async (query: Partial<SessionQuery>): Promise<string[]> =>
-      (await b.list({ principal: "local", limit: 9, ...query })).map((found) => found.id);
+      (await b.rows.list({ principal: "local", limit: 9, ...query })).map((found) => found.id);
     const all = [{}, { statuses: ["idle", "error"] as const }, { since: T0 + 5 }, { text: "R" }];
     const one: object[] = [{ cwd: "/Src/ÄRGER", statuses: ["idle"] }, { since: T0 + 6 }];
     for (const text of ["ärger", "GRÖßE", "00% OF"]) one.push({ text });
@@ -104,13 +120,13 @@ export function rowTests(world: () => World): void {
   it("lists newest first, in pages that neither miss nor repeat while sessions are added", async () => {
     const { a, b } = world();
     const made = numbers(1, 250).map((n) => session({ at: T0 + (n % 60) }));
-    await Promise.all(made.map((each) => a.create(each)));
+    await Promise.all(made.map((each) => a.rows.create(each)));
     const pages: string[][] = [];
     let query: SessionQuery = { principal: "local", limit: 40 };
-    for (let page = await b.list(query); page.length > 0 && pages.length < 9; page = await b.list(query)) {
+    for (let page = await b.rows.list(query); page.length > 0 && pages.length < 9; page = await b.rows.list(query)) {
       pages.push(page.map(({ id }) => id));
       query = { ...query, before: page.at(-1)! };
-      await a.create(session({ at: T0 + 1000 }));
+      await a.rows.create(session({ at: T0 + 1000 }));
     }
     const order = made.toSorted((x, y) => y.at - x.at || (x.id < y.id ? 1 : -1));
     expect(pages).toEqual(numbers(0, 6).map((n) => order.slice(n * 40, n * 40 + 40).map(({ id }) => id)));
@@ -119,97 +135,108 @@ export function rowTests(world: () => World): void {
   it("purges what ended long ago and nobody alive owns, oldest first", async () => {
     const { a, b, outlived, seen } = world();
     const made = [5, 1, 2, 3, 4, 9].map((n) => session({ state: failed, at: T0 + n, idempotencyKey: String(n) }));
-    for (const each of [...made, session()]) await a.create(each);
+    for (const each of [...made, session()]) await a.rows.create(each);
     const [last, dead, living] = made.map(({ id }) => id) as [string, string, string];
     await write(a, await claimed(a, dead), [notice("1")], T0 + 1);
     await outlived();
     await claimed(b, living);
-    const purge = (limit: number, ...statuses: SessionStatus[]) => b.purge({ before: T0 + 9, statuses, limit });
+    const purge = (limit: number, ...statuses: SessionStatus[]) =>
+      b.maintenance.purge({ before: T0 + 9, statuses, limit });
     expect([await purge(9), await purge(9, "closed"), await purge(2, "closed", "error")]).toEqual([0, 0, 2]);
-    expect([await b.get(last), await seen(dead)]).toMatchObject([{ id: last }, [undefined, []]]);
+    expect([await b.rows.get(last), await seen(dead)]).toMatchObject([{ id: last }, [undefined, []]]);
     expect([await purge(9, "error"), await purge(9, "error")]).toEqual([2, 0]);
-    expect(await b.list({ principal: "local", limit: 9 })).toMatchObject([{ id: made[5]!.id }, { id: living }, {}]);
-    expect(await a.create({ ...made[1]!, id: randomUUID() })).toMatchObject({ created: true });
+    expect(await b.rows.list({ principal: "local", limit: 9 })).toMatchObject([
+      { id: made[5]!.id },
+      { id: living },
+      {},
+    ]);
+    expect(await a.rows.create({ ...made[1]!, id: randomUUID() })).toMatchObject({ created: true });
   });
 
   it("purges of the sessions it is given only those that ended, oldest first", async () => {
     const { a, b } = world();
     const made = [3, 1, 2, 4].map((n) => session({ state: failed, at: T0 + n }));
-    for (const each of made) await a.create(each);
+    for (const each of made) await a.rows.create(each);
     const [newest, oldest, middle, owned] = made.map(({ id }) => id) as [string, string, string, string];
     await claimed(a, owned);
-    const idle = (await a.create(session())).record.id;
-    const purge = (limit: number, ...ids: string[]) => b.purge({ before: T0 + 9, statuses: ["error"], ids, limit });
+    const idle = (await a.rows.create(session())).record.id;
+    const purge = (limit: number, ...ids: string[]) =>
+      b.maintenance.purge({ before: T0 + 9, statuses: ["error"], ids, limit });
     expect(await purge(9)).toBe(0);
     expect(await purge(9, owned, idle, randomUUID(), "x','y\"]")).toBe(0);
     expect(await purge(1, newest, oldest, oldest)).toBe(1);
-    expect((await b.list({ principal: "local", limit: 9 })).map(({ id }) => id)).toEqual([owned, newest, middle, idle]);
-    expect(await b.purge({ before: T0 + 3, statuses: ["error"], ids: [newest, middle], limit: 9 })).toBe(1);
-    expect(await b.get(newest)).toMatchObject({ id: newest });
+    expect((await b.rows.list({ principal: "local", limit: 9 })).map(({ id }) => id)).toEqual([
+      owned,
+      newest,
+      middle,
+      idle,
+    ]);
+    expect(await b.maintenance.purge({ before: T0 + 3, statuses: ["error"], ids: [newest, middle], limit: 9 })).toBe(1);
+    expect(await b.rows.get(newest)).toMatchObject({ id: newest });
   });
 
   it("names what is at work and has no living owner, whoever opened it", async () => {
     const { a, b, owned, outlived } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;
     const [mine, other] = [await owned({ state: { ...initialState(T0), process } }), await owned({ principal: "ann" })];
-    const left = (await a.create(session({ state: { ...initialState(T0), process } }))).record;
-    const idle = (await a.create(session())).record;
-    await a.claim(idle.id);
-    expect(await b.abandoned(9)).toEqual([left]);
-    const atWork = async () => new Map((await b.atWork()).map((each) => [each.id, each]));
+    const left = (await a.rows.create(session({ state: { ...initialState(T0), process } }))).record;
+    const idle = (await a.rows.create(session())).record;
+    await a.leases.claim(idle.id);
+    expect(await b.leases.abandoned(9)).toEqual([left]);
+    const atWork = async () => new Map((await b.leases.atWork()).map((each) => [each.id, each]));
     expect([...(await atWork()).keys()]).toEqual([mine.id]);
     await write(a, other.lease, [notice("1")]);
-    const { state } = (await a.get(other.id))!;
-    await a.append(other.lease, { events: [], at: T0, state: { ...state, process } });
+    const { state } = (await a.rows.get(other.id))!;
+    await a.log.append(other.lease, { events: [], at: T0, state: { ...state, process } });
     expect(await atWork()).toEqual(new Map([mine, other].map(({ id }) => id).map((id) => [id, expect.anything()])));
     for (const at of [T0 + 1, T0 + 2]) {
       await write(a, other.lease, [notice("more")], at);
-      for (const each of [mine, other]) expect((await atWork()).get(each.id)).toEqual(await b.get(each.id));
+      for (const each of [mine, other]) expect((await atWork()).get(each.id)).toEqual(await b.rows.get(each.id));
     }
     await outlived();
-    expect(await b.atWork()).toEqual([]);
-    const ids = (await b.abandoned(9)).map(({ id }) => id);
+    expect(await b.leases.atWork()).toEqual([]);
+    const ids = (await b.leases.abandoned(9)).map(({ id }) => id);
     expect(ids.toSorted()).toEqual([mine.id, other.id, left.id].toSorted());
-    expect(await b.abandoned(2)).toHaveLength(2);
-    for (const id of ids) await b.claim(id);
-    expect(await b.abandoned(9)).toEqual([]);
+    expect(await b.leases.abandoned(2)).toHaveLength(2);
+    for (const id of ids) await b.leases.claim(id);
+    expect(await b.leases.abandoned(9)).toEqual([]);
   });
 
   it("counts sessions by status, whoever opened them", async () => {
     const { a, b, store } = world();
-    expect(await a.count()).toEqual({});
-    await a.create(session());
-    for (const principal of ["local", "ann"]) await a.create(session({ principal, state: failed }));
-    expect(await b.count()).toEqual({ idle: 1, error: 2 });
+    expect(await a.maintenance.count()).toEqual({});
+    await a.rows.create(session());
+    for (const principal of ["local", "ann"]) await a.rows.create(session({ principal, state: failed }));
+    expect(await b.maintenance.count()).toEqual({ idle: 1, error: 2 });
     await store.advance(1);
-    expect(await b.purge({ before: T0 + 1, statuses: ["error"], limit: 1 })).toBe(1);
-    expect(await a.count()).toEqual({ idle: 1, error: 1 });
+    expect(await b.maintenance.purge({ before: T0 + 1, statuses: ["error"], limit: 1 })).toBe(1);
+    expect(await a.maintenance.count()).toEqual({ idle: 1, error: 1 });
   });
 
   it("knows its size: more with each event, less after a purge", async () => {
     const { a, b, owned } = world();
-    const empty = await b.size();
+    const empty = await b.maintenance.size();
     const { id, lease } = await owned();
     await write(a, lease, [notice("x".repeat(100_000))]);
-    const full = await b.size();
+    const full = await b.maintenance.size();
     expect(full - empty).toBeGreaterThan(90_000);
-    await a.release(lease);
-    expect(await b.purge({ before: T0 + 1, statuses: ["idle"], limit: 1 })).toBe(1);
-    expect([await a.get(id), full - (await b.size()) > 90_000]).toEqual([undefined, true]);
+    await a.leases.release(lease);
+    expect(await b.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 1 })).toBe(1);
+    expect([await a.rows.get(id), full - (await b.maintenance.size()) > 90_000]).toEqual([undefined, true]);
   });
 
   it("ends what waits for a session when the session is purged", async () => {
     const { a, b, owned } = world();
     const { id, lease } = await owned();
-    const tail = iterator(b.tail(id, 1, never)).next();
-    const inbox = iterator(a.inbox(lease, never)).next();
-    await a.release(lease);
-    const sent = Promise.allSettled([b.send(id, command(), LONG)]);
-    expect(await b.purge({ before: T0 + 1, statuses: ["idle"], limit: 1 })).toBe(1);
+    const tail = iterator(b.log.tail(id, 1, never)).next();
+    const inbox = iterator(a.inbox.receive(lease, never)).next();
+    await a.leases.release(lease);
+    const sent = Promise.allSettled([b.inbox.send(id, command(), LONG)]);
+    expect(await b.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 1 })).toBe(1);
     const ended = { done: true, value: undefined };
     expect([await tail, await inbox]).toEqual([ended, ended]);
     expect(await sent).toMatchObject([{ reason: { name: "NoAnswerError" } }]);
-    await expect(b.send(id, command(), LONG)).rejects.toThrow(NoAnswerError);
-    expect(await iterator(b.tail(id, 1, never)).next()).toEqual(ended);
+    await expect(b.inbox.send(id, command(), LONG)).rejects.toThrow(NoAnswerError);
+    expect(await iterator(b.log.tail(id, 1, never)).next()).toEqual(ended);
   });
 }

@@ -1,5 +1,6 @@
 import { ZodError } from "zod";
 import { StoreError, type StoreFault } from "../../errors.ts";
+import { NewerFormatError } from "../../format.ts";
 import { sqliteCode } from "./driver.ts";
 
 /** By SQLite's extended result code where that tells more, else by its primary code, the low byte. */
@@ -38,6 +39,7 @@ export function asStoreError(error: unknown, file: string): StoreError | undefin
 }
 
 function faultOf(error: unknown): StoreFault | undefined {
+  if (error instanceof NewerFormatError) return "newer";
   // What the store reads was written by itself: it does not parse only when the file was changed behind its back.
   if (error instanceof ZodError || error instanceof SyntaxError) return "corrupt";
   const code = sqliteCode(error);

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
+import type { SessionEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import type { SessionState } from "../domain/session.ts";
+
+/**
+ * The JSON in which every store keeps sessions. Each text carries the version of its shape, and what an older server has
+ * written is brought up to the present version when it is read. Beyond that nothing is checked against today's schemas: a
+ * newer server may have written more than this one knows, and that is kept.
+ */
+
+interface Parts {
+  state: SessionState;
+  options: SessionOptions;
+  policy: SessionPolicy;
+  event: SessionEvent;
+}
+
+/** Makes a value of one version out of one of the version before, without changing that one. */
+type Upgrade = (old: JsonObject) => JsonObject;
+
+/**
+ * What a version changes. An upgrade leaves alone what is there already: an older server that shares the store keeps fields
+ * that it does not know, and writes them back under its own version.
+ */
+export interface Version extends Partial<Readonly<Record<keyof Parts, Upgrade>>> {
+  /**
+   * Servers of the version before cannot work with this one. Those before version 1 look at no version: a migration has to
+   * raise `readable_by` as well (sqlite/connect/migrations.ts), so that they refuse the whole store.
+   */
+  readonly breaks?: true;
+}
+
+/**
+ * Number n makes version n out of n - 1. A version that was released is never changed. `UPDATE_ROWS=1` writes the rows and
+ * the shape of a new one (test/unit/store-format.test.ts), which are read for ever.
+ */
+export const VERSIONS: readonly Version[] = [
+  // The version itself. What was stored before carries none, and is otherwise the same.
+  {},
+];
+
+/** Thrown for what a server has written that this one cannot work with. */
+export class NewerFormatError extends Error {
+  override readonly name = "NewerFormatError";
+}
+
+export interface Format<T> {
+  /** Throws TypeError for what has no JSON: a cycle, a bigint. */
+  write(value: T): string;
+  /** A fresh copy each time. Throws NewerFormatError. */
+  read(text: string): T;
+}
+
+export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): Format<Parts[K]> {
+  const present = versions.length;
+  const oldestReader = versions.findLastIndex(({ breaks }) => breaks) + 1;
+  const header = oldestReader > 0 ? { v: present, needs: oldestReader } : { v: present };
+  const parse: (text: string) => JsonObject = JSON.parse;
+  // What was written here had this type, and the versions bring the rest to it; the tests of all stored rows hold them to it.
+  const typed = z.custom<Parts[K]>();
+  return {
+    write: (value) => JSON.stringify({ ...header, ...value }),
+    read: (text) => {
+      const { needs = 0, v = 0, ...value } = parse(text);
+      if (typeof v !== "number" || typeof needs !== "number")
+        throw new SyntaxError(`a version of ${part} is no number`);
+      if (needs > present) throw new NewerFormatError(newer(part, needs, present));
+      const since = versions.slice(v);
+      return typed.parse(since.reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value));
+    },
+  };
+}
+
+function newer(part: string, needed: number, present: number): string {
+  const problem = `a session's ${part} needs format version ${String(needed)}, and this claude-agents-mcp reads up to version ${String(present)}`;
+  return `${problem}. Update claude-agents-mcp.`;
+}
+
+export const STATE = formatOf("state");
+export const OPTIONS = formatOf("options");
+export const POLICY = formatOf("policy");
+export const EVENT = formatOf("event");

@@ -1,0 +1,163 @@
+import { readFile, readdir, writeFile } from "node:fs/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
+import { SessionEvent } from "../../src/domain/event.ts";
+import { SessionOptions } from "../../src/domain/options.ts";
+import { initialState, SessionState, statusOf } from "../../src/domain/session.ts";
+import { formatOf, NewerFormatError, STATE, type Version, VERSIONS } from "../../src/store/format.ts";
+import { StoreFile } from "../support/store/files.ts";
+import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } from "../support/store/stored-rows.ts";
+import { ManualClock } from "../support/step/clock.ts";
+import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
+
+/** `UPDATE_ROWS=1` writes the files of the present version that are missing. One that is there is never written again. */
+const PRESENT = VERSIONS.length;
+const rowsFile = `${ROWS_FOLDER}/${String(PRESENT)}.jsonl`;
+const shapeFile = `${ROWS_FOLDER}/${String(PRESENT)}.shape.json`;
+if (process.env["UPDATE_ROWS"] === "1") {
+  const files = new Set(await readdir(ROWS_FOLDER));
+  if (!files.has(`${String(PRESENT)}.jsonl`)) {
+    await writeFile(rowsFile, (await writtenRows()).map((row) => `${JSON.stringify(row)}\n`).join(""));
+  }
+  if (!files.has(`${String(PRESENT)}.shape.json`)) {
+    await writeFile(shapeFile, `${JSON.stringify(shapes(), undefined, 2)}\n`);
+  }
+}
+
+let store: StoreFile;
+beforeEach(async () => (store = await StoreFile.make()));
+afterEach(async () => store.close());
+
+const versions = Array.from({ length: PRESENT + 1 }, (_, version) => version);
+describe.each(versions)("sessions that a store of format version %i has kept", (version) => {
+  let rows: StoredRow[];
+  let node: TestNode;
+  beforeEach(async () => {
+    rows = await readRows(version);
+    await insert(store, rows);
+    node = new TestNode(store.connect("reader"), new ManualClock());
+  });
+  afterEach(async () => node.engine.drain());
+
+  it("are read, whole and in the shape of today", async () => {
+    const records = await Promise.all(rows.map(async ({ id }) => (await node.backend.rows.get(id))!));
+    expect(records.map(({ state }) => SessionState.parse(state))).toEqual(records.map(({ state }) => state));
+    expect(records.map(({ spec }) => SessionOptions.parse(spec))).toEqual(records.map(({ spec }) => spec));
+    expect(records.map(({ policy }) => policy && Object.keys(SessionPolicy.parse(policy)).length)).toEqual(
+      rows.map(({ policy }) => (policy === null ? undefined : Object.keys(SessionPolicy.shape).length)),
+    );
+    expect(records.map(({ state }) => statusOf(state))).toEqual(rows.map(({ status }) => status));
+    const logs = await Promise.all(rows.map(async ({ id }) => node.backend.log.read(id, 1, 1000)));
+    const withPlace = (event: SessionEvent, at: number, index: number) => ({ ...event, at, id: index + 1 });
+    expect(logs.map((log) => log.map((event, index) => withPlace(SessionEvent.parse(event), event.at, index)))).toEqual(
+      logs,
+    );
+    expect(logs.map((log) => log.map(({ type }) => type))).toEqual(
+      rows.map(({ events }) => events.map(({ type }) => type)),
+    );
+  });
+
+  /** Claude Code has been asked so, and has ended its turn. */
+  const finished = async (id: string, wasAsked: (call: string) => boolean): Promise<void> => {
+    const { moments, processes } = node.runtime;
+    await moments.until(() => processes.some(({ sessionId }) => sessionId === id));
+    const process = node.runtime.of(id);
+    await process.moments.until(() => process.calls.some(wasAsked));
+    process.finish();
+  };
+
+  it("are gone on with by the engine, or are closed as they were", async () => {
+    const goOn = async (id: string): Promise<unknown> => {
+      const { state } = await node.engine.get("local", id);
+      const turns = (await node.log(id)).filter(({ type }) => type === "turn.ended").length;
+      const prompted = node.engine.prompt("local", id, { text: "go on", whenBusy: "queue" });
+      if (state.closed) return (await errorsOf([prompted]))[0];
+      await prompted;
+      // A prompt that Claude Code had not seen when its server died runs first.
+      if (state.turn) await finished(id, (call) => call.startsWith("push"));
+      await finished(id, (call) => call === "push go on");
+      return node.seen(id, "turn.ended", turns + (state.turn ? 2 : 1));
+    };
+    const closed = rows.map(({ status }) => status === "closed" || status === "cancelled");
+    expect(await Promise.all(rows.map(async ({ id }) => goOn(id)))).toMatchObject(
+      closed.map((is) => (is ? { code: "CANCELLED" } : { data: { outcome: "done" } })),
+    );
+    const page = await node.engine.list({ principal: "local", limit: 1000 });
+    expect(page.map(({ id }) => id).toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
+    expect(node.complaints.filter((words) => !words.startsWith("took over"))).toEqual([]);
+  });
+});
+
+describe("the shape of what is stored", () => {
+  it("changes with a new version only (VERSIONS in src/store/format.ts, then UPDATE_ROWS=1)", async () => {
+    expect(shapes()).toEqual(JSON.parse(await readFile(shapeFile, "utf8")));
+  });
+
+  it("has every field of a state in some row of the present version", async () => {
+    const known = new Set((await readRows(PRESENT)).flatMap(({ state }) => Object.keys(state)));
+    expect(Object.keys(SessionState.shape).filter((key) => !known.has(key))).toEqual([]);
+  });
+
+  it("has no option but the folder that a session must have: one that is added needs no version", () => {
+    expect(z.toJSONSchema(SessionOptions, { unrepresentable: "any" }).required).toEqual(["cwd"]);
+  });
+});
+
+describe("a format", () => {
+  const state = { ...initialState(0), lastOutcome: "lost" as const };
+  const labelled: Version = { state: (old) => ({ labels: [], ...old }) };
+  const counted: Version = {
+    state: ({ labels, ...old }) => ({ ...old, count: z.array(z.unknown()).parse(labels).length }),
+  };
+  const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
+
+  it("takes what has no version, and each older one, through all that came after it", () => {
+    const text = JSON.stringify({ ...state, labels: ["a", "b"] });
+    expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
+    expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
+    expect(formatOf("event", [...VERSIONS, labelled]).read(`{"type":"x"}`)).toEqual({ type: "x" });
+  });
+
+  it("gives a state of an older server back as it was, and changes nothing that was kept", () => {
+    const newer = upTo(labelled);
+    const kept = newer.read(JSON.stringify({ ...state, labels: ["a"] }));
+    // The server before reads it, and writes it back under its own version.
+    const back = STATE.read(newer.write(kept));
+    expect(newer.read(STATE.write(back))).toEqual({ ...state, labels: ["a"] });
+  });
+
+  it("refuses what only newer servers can work with, and says what to do", () => {
+    const text = upTo(labelled, { breaks: true }, {}).write(state);
+    expect(JSON.parse(text)).toMatchObject({ v: PRESENT + 3, needs: PRESENT + 2 });
+    expect(() => STATE.read(text)).toThrow(NewerFormatError);
+    expect(() => STATE.read(text)).toThrow(
+      `a session's state needs format version ${String(PRESENT + 2)}, and this claude-agents-mcp reads up to version ${String(PRESENT)}. Update claude-agents-mcp.`,
+    );
+    expect(upTo(labelled, { breaks: true }).read(text)).toEqual(state);
+    expect(() => STATE.read(`{"v":"1"}`)).toThrow("a version of state is no number");
+  });
+
+  it.each(["state", "spec"] as const)(
+    "is looked at in a store: a row whose %s is newer is refused in words",
+    async (part) => {
+      const [row] = await readRows(PRESENT);
+      await insert(store, [{ ...row!, [part]: { ...row![part], v: PRESENT + 1, needs: PRESENT + 1 } }]);
+      const node = store.connect("reader");
+      const words = /changed by a newer claude-agents-mcp.*needs format version .* Update claude-agents-mcp\./;
+      await expect(node.rows.get(row!.id)).rejects.toThrow(words);
+      await expect(node.rows.list({ principal: "local", limit: 9 })).rejects.toThrow(words);
+      expect(await node.log.read(row!.id, 1, 9)).toHaveLength(row!.events.length);
+    },
+  );
+
+  it("is looked at in a store: an event that is newer ends the reading in words", async () => {
+    const row = (await readRows(PRESENT)).find(({ events }) => events.length > 1)!;
+    const [first, second] = row.events;
+    const newer = { ...second!, event: { ...second!.event, v: PRESENT + 1, needs: PRESENT + 1 } };
+    await insert(store, [{ ...row, events: [first!, newer] }]);
+    const node = store.connect("reader");
+    expect(await node.log.read(row.id, 1, 1)).toHaveLength(1);
+    await expect(node.log.read(row.id, 1, 9)).rejects.toThrow("a session's event needs format version");
+  });
+});
