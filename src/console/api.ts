@@ -1,12 +1,17 @@
+import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
 import { SessionStatus } from "../domain/session.ts";
+import type { Actor } from "../engine/actions/action.ts";
+import { start } from "../engine/actions/begin.ts";
+import { PAGE_DEFAULT, PAGE_MAX } from "../engine/actions/input.ts";
+import { events as readEvents, get, list as listSessions } from "../engine/actions/reading.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { Agents } from "./agents.ts";
-import { ACTIONS, start } from "./commands.ts";
+import { BY, COMMANDS, startSession } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
 import { createNumbers } from "./numbers.ts";
@@ -42,6 +47,8 @@ export interface Route {
   /** Below /console/api, with :names. */
   readonly path: string;
   readonly scope: Scope;
+  /** Of the action that it does; missing where it only shows something. */
+  readonly action?: string;
   readonly handle: (ask: Asked) => Promise<object>;
 }
 
@@ -74,13 +81,18 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   };
   const reading: Route[] = [
     { method: "GET", path: "/me", scope: "read", handle: async ({ caller }) => Promise.resolve(meOf(caller, options)) },
-    { method: "GET", path: "/sessions", scope: "read", handle: async (ask) => list(sources(ask), ask) },
-    { method: "GET", path: "/sessions/:id", scope: "read", handle: async (ask) => detail(sources(ask), ask) },
-    { method: "GET", path: "/sessions/:id/events", scope: "read", handle: async (ask) => events(sources(ask), ask) },
+    { method: "GET", path: "/sessions", scope: listSessions.scope, handle: async (ask) => list(sources(ask), ask) },
+    { method: "GET", path: "/sessions/:id", scope: get.scope, handle: async (ask) => detail(sources(ask), ask) },
+    {
+      method: "GET",
+      path: "/sessions/:id/events",
+      scope: readEvents.scope,
+      handle: async (ask) => events(sources(ask), ask),
+    },
     {
       method: "GET",
       path: "/sessions/:id/events/:event",
-      scope: "read",
+      scope: readEvents.scope,
       handle: async (ask) => event(sources(ask), ask),
     },
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(ask), ask) },
@@ -89,15 +101,13 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
   const starting: Route = {
     method: "POST",
     path: "/sessions",
-    scope: "run",
-    handle: async (ask) => start(sources(ask).engine, ask.caller, ask.body, options.cwdOf),
+    scope: start.scope,
+    action: start.name,
+    handle: async (ask) => startSession(actorOf(sources(ask), ask), ask.body, options.cwdOf),
   };
-  const acting = Object.entries(ACTIONS).map(([name, { act, scope }]): Route => {
-    const handle: Route["handle"] = async (ask) => {
-      const { body, caller, params } = ask;
-      return act(sources(ask).engine, caller, idOf(params), body ?? {});
-    };
-    return { method: "POST", path: `/sessions/:id/${name}`, scope, handle };
+  const acting = COMMANDS.map(({ act, name, scope }): Route => {
+    const handle: Route["handle"] = async (ask) => act(actorOf(sources(ask), ask), idOf(ask.params), ask.body ?? {});
+    return { method: "POST", path: `/sessions/:id/${name.replaceAll("_", "-")}`, scope, action: name, handle };
   });
   return {
     routes: [...reading, starting, ...acting],
@@ -107,6 +117,10 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       return async (send, signal) => tellLive(from, asked, send, signal);
     },
   };
+}
+
+function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<Asked, "caller">): Actor {
+  return { engine, caller, by: BY };
 }
 
 function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
@@ -125,24 +139,29 @@ function folderOrNone(folder: () => string): string | undefined {
   }
 }
 
-const [LISTED, LISTED_MOST] = [50, 200];
 const Statuses = SessionStatus.array();
+const Sought = z.object(listSessions.fields);
+
+/** What is left empty is not sought. */
+function given(query: URLSearchParams, name: string): Record<string, string> {
+  const text = query.get(name) ?? "";
+  return text === "" ? {} : { [name]: text };
+}
 
 async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
-  const limit = numberOf(query, "limit", { least: 1, most: LISTED_MOST, fallback: LISTED });
+  const limit = numberOf(query, "limit", { least: 1, most: PAGE_MAX, fallback: PAGE_DEFAULT });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
-  const [text, cwd] = [query.get("text") ?? "", query.get("cwd") ?? ""];
+  const sought = Sought.safeParse({ ...given(query, "text"), ...given(query, "cwd") });
+  if (!sought.success) throw invalidArgument(String(sought.error.issues[0]?.path[0]), "is too long.");
   const before = placeOf(query.get("before"));
-  const wanted: SessionQuery = {
-    principal: caller.principal,
+  const wanted: Omit<SessionQuery, "principal"> = {
     ...(statuses.data.length > 0 && { statuses: statuses.data }),
-    ...(text !== "" && { text }),
-    ...(cwd !== "" && { cwd }),
+    ...sought.data,
     ...(before && { before }),
     limit: limit + 1,
   };
-  const found = await sources.engine.list(wanted);
+  const found = await listSessions.run(actorOf(sources, { caller }), wanted);
   const page = found.slice(0, limit);
   const sessions = await Promise.all(page.map(async (record) => rowOf(sources, record)));
   const last = page.at(-1);
@@ -158,27 +177,29 @@ function placeOf(text: string | null): SessionQuery["before"] | undefined {
 }
 
 async function detail(sources: Sources, { caller, params }: Asked): Promise<SessionDetail> {
-  return detailOf(sources, await sources.engine.get(caller.principal, idOf(params)));
+  return detailOf(sources, await get.run(actorOf(sources, { caller }), { sessionId: idOf(params) }));
 }
 
 const [PAGE, PAGE_MOST] = [200, 500];
 const ID = { least: 1, most: Number.MAX_SAFE_INTEGER };
 
-async function events({ engine }: Sources, { caller, params, query }: Asked): Promise<EventPage> {
-  const id = idOf(params);
-  const { state } = await engine.get(caller.principal, id);
+async function events(sources: Sources, { caller, params, query }: Asked): Promise<EventPage> {
+  const actor = actorOf(sources, { caller });
+  const sessionId = idOf(params);
+  const { state } = await get.run(actor, { sessionId });
   const { lastEventId } = state;
   const limit = numberOf(query, "limit", { least: 1, most: PAGE_MOST, fallback: PAGE });
   const forward = query.has("from");
   const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
   const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);
-  const page = await engine.read(caller.principal, id, from, forward ? limit : Math.max(0, end - from));
+  const page = await readEvents.run(actor, { sessionId, from, limit: forward ? limit : Math.max(0, end - from) });
   return { events: page.map(shownEvent), lastEventId };
 }
 
-async function event({ engine }: Sources, { caller, params }: Asked): Promise<object> {
+async function event(sources: Sources, { caller, params }: Asked): Promise<object> {
   const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
-  const [found] = wanted > 0 ? await engine.read(caller.principal, idOf(params), wanted, 1) : [];
+  const part = { sessionId: idOf(params), from: wanted, limit: 1 };
+  const [found] = wanted > 0 ? await readEvents.run(actorOf(sources, { caller }), part) : [];
   if (found?.id !== wanted) throw invalidArgument("event", "there is no event of this id.");
   return found;
 }

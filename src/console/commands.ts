@@ -1,134 +1,124 @@
 import { z } from "zod";
-import { WhenBusy } from "../domain/command.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
-import { PermissionMode } from "../domain/permission.ts";
-import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import type { Engine } from "../engine/api.ts";
+import type { Principal, Scope } from "../domain/principal.ts";
+import type { Actor, ArgumentsOf, Fields, SessionAction } from "../engine/actions/action.ts";
+import { moreTime, revoke } from "../engine/actions/approving.ts";
+import { reply, start } from "../engine/actions/begin.ts";
+import { cancel, dropQueue, interrupt, releaseQueue, remove, rename } from "../engine/actions/lifecycle.ts";
+import { refuseOddText } from "../engine/actions/odd-text.ts";
+import { rewind } from "../engine/actions/process.ts";
 
-/** What is done from the page: bodies as they come, checked, and the verbs of the engine that they mean. */
+/** What is done from the page: actions, the bodies they come in, and what the page is answered. */
 
 /** By whom, as the log has it, and what a prompt came through. */
-const BY = "console";
+export const BY = "console";
 
-/** Who writes here sees no forms and has no tools, but sits at the console. */
+/** Whoever writes here sees no forms and has no tools, but sits at the console. */
 const AT_CONSOLE = { via: BY, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
-const { maxBudgetUsd, maxTurns, model } = SessionOptions.shape;
-const prompt = z.string().trim().min(1, "is empty: say what to do").max(1_000_000);
-const idempotencyKey = z.string().min(1).max(200).exactOptional();
+const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;
+const { idempotencyKey, prompt } = start.fields;
 
 const Start = z.strictObject({
   prompt,
-  cwd: z.string().min(1).max(4_096).exactOptional(),
+  cwd: cwd.exactOptional(),
   model,
-  permissionMode: PermissionMode.exactOptional(),
+  permissionMode,
   maxTurns,
   maxBudgetUsd,
   idempotencyKey,
 });
 
 /** Starts a session that can be looked at while it writes, and rewound. */
-export async function start(
-  engine: Engine,
-  caller: Caller,
+export async function startSession(
+  actor: Actor,
   body: unknown,
   cwdOf: (principal: Principal) => string,
 ): Promise<JsonObject> {
-  const { cwd, idempotencyKey: key, prompt: text, ...given } = read(Start, body);
+  const { cwd: folder, idempotencyKey: key, prompt: text, ...given } = read(Start, body);
   const options = {
-    cwd: cwd ?? cwdOf(caller.principal),
+    cwd: folder ?? cwdOf(actor.caller.principal),
     ...given,
     includePartialMessages: true,
     enableFileCheckpointing: true,
   };
   const begun = { ...AT_CONSOLE, text, ...(key !== undefined && { idempotencyKey: key }) };
-  const { sessionId, withheld: warnings } = await engine.open(caller, { options, prompt: begun });
+  const { sessionId, withheld: warnings } = await start.run(actor, { options, prompt: begun });
   return { sessionId, warnings };
 }
 
-interface Action {
+/** An action on a session, as a route takes it. */
+interface Command {
+  readonly name: string;
   readonly scope: Scope;
-  readonly act: (engine: Engine, caller: Caller, sessionId: string, body: unknown) => Promise<JsonObject>;
+  readonly act: (actor: Actor, sessionId: string, body: unknown) => Promise<JsonObject>;
 }
 
-/** What most of them need. */
-const running = (act: Action["act"]): Action => ({ scope: "run", act });
+/** An action whose body is its fields but for the session, which is named by the path. */
+function command<F extends Fields, R>(
+  action: SessionAction<F, ArgumentsOf<F>, R>,
+  { present = () => ({}), required = [] }: Presentation<F, R> = {},
+): Command {
+  const { fields, name, run, scope } = action;
+  const form = z.strictObject(fields);
+  const act: Command["act"] = async (actor, sessionId, body) => {
+    const args = read(form, withSession(body, sessionId));
+    const missing = required.find((field) => !Object.hasOwn(args, field));
+    if (missing !== undefined) throw invalidArgument(missing, "is required.");
+    return { ok: true, ...present(await run(actor, args)) };
+  };
+  return { name, scope, act };
+}
 
-const OK = { ok: true };
-const Nothing = z.strictObject({});
+interface Presentation<F extends Fields, R> {
+  /** What the answer says beside that it was done. */
+  readonly present?: (result: R) => JsonObject;
+  /** Fields that have a default elsewhere, and none here. */
+  readonly required?: readonly (keyof F & string)[];
+}
 
-/** By the last part of the path. */
-export const ACTIONS: Readonly<Record<string, Action>> = {
-  reply: running(async (engine, { principal }, sessionId, body) => {
-    const Reply = z.strictObject({ prompt, whenBusy: WhenBusy.exactOptional(), idempotencyKey });
+/** A reply takes no images here. */
+const Reply = z.strictObject({ prompt, whenBusy: reply.fields.whenBusy, idempotencyKey });
+
+const replying: Command = {
+  name: reply.name,
+  scope: reply.scope,
+  act: async (actor, sessionId, body) => {
     const { prompt: text, ...given } = read(Reply, body);
-    await engine.prompt(principal, sessionId, { ...AT_CONSOLE, text, ...given });
-    return OK;
-  }),
-  interrupt: running(async (engine, { principal }, sessionId, body) => {
-    read(Nothing, body);
-    await engine.interrupt(principal, sessionId, BY);
-    return OK;
-  }),
-  cancel: running(async (engine, { principal }, sessionId, body) => {
-    const { reason = "" } = read(z.strictObject({ reason: z.string().trim().max(2_000).exactOptional() }), body);
-    await engine.cancel(principal, sessionId, { by: BY, ...(reason !== "" && { reason }) });
-    return OK;
-  }),
-  rename: running(async (engine, { principal }, sessionId, body) => {
-    const { title } = read(z.strictObject({ title: z.string().trim().min(1).max(200) }), body);
-    await engine.rename(principal, sessionId, title);
-    return OK;
-  }),
-  delete: running(async (engine, { principal }, sessionId, body) => {
-    read(Nothing, body);
-    await engine.delete(principal, sessionId, BY);
-    return OK;
-  }),
-  "release-queue": running(async (engine, { principal }, sessionId, body) => {
-    read(Nothing, body);
-    await engine.queue(principal, sessionId, { do: "release", by: BY });
-    return OK;
-  }),
-  "drop-queue": running(async (engine, { principal }, sessionId, body) => {
-    read(Nothing, body);
-    await engine.queue(principal, sessionId, { do: "drop", by: BY });
-    return OK;
-  }),
-  revoke: {
-    scope: "approve",
-    act: async (engine, { principal }, sessionId, body) => {
-      const { rule } = read(z.strictObject({ rule: z.string().min(1).max(1_000).exactOptional() }), body);
-      const revoked = await engine.revoke(principal, sessionId, { ...(rule !== undefined && { rule }), by: BY });
-      return { ...OK, revoked };
-    },
+    await reply.run(actor, { sessionId, request: { ...AT_CONSOLE, text, ...given } });
+    return { ok: true };
   },
-  "more-time": {
-    scope: "approve",
-    act: async (engine, { principal }, sessionId, body) => {
-      const { requestId } = read(z.strictObject({ requestId: z.string().min(1).max(200) }), body);
-      await engine.extend(principal, sessionId, requestId);
-      return OK;
-    },
-  },
-  rewind: running(async (engine, caller, sessionId, body) => {
-    const Rewind = z.strictObject({ promptId: z.string().min(1).max(200), dryRun: z.boolean() });
-    const { spec } = await engine.get(caller.principal, sessionId);
-    if (spec.enableFileCheckpointing !== true) {
-      throw invalidArgument("rewind", "no file checkpoints are kept in this session. Those started here keep them.");
-    }
-    // Where it cannot, that is refused.
-    return {
-      canRewind: true,
-      ...(await engine.control(caller, sessionId, { do: "rewind", ...read(Rewind, body) }, BY)),
-    };
-  }),
 };
+
+export const COMMANDS: readonly Command[] = [
+  replying,
+  command(interrupt),
+  command(cancel),
+  command(rename),
+  command(remove),
+  command(releaseQueue),
+  command(dropQueue),
+  command(revoke, { present: (revoked) => ({ revoked }) }),
+  command(moreTime),
+  command(rewind, {
+    required: ["promptId", "dryRun"],
+    // Where it cannot be rewound, that is refused.
+    present: ({ files }) => ({ canRewind: true, ...files }),
+  }),
+];
+
+/** The body with the session of the path in it. */
+function withSession(body: unknown, sessionId: string): unknown {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
+  if (Object.hasOwn(body, "sessionId")) throw invalidArgument("sessionId", "is no field here.");
+  return { ...body, sessionId };
+}
 
 /** The body in its form; INVALID_ARGUMENT that names a field that there is not, which may be one misspelt, or the first that is wrong. */
 function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
+  refuseOddText(body);
   const parsed = form.safeParse(body);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;

@@ -139,8 +139,12 @@ export const AdvancedOptions = z.strictObject({
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
+/** The path of a folder, or the name of a model, whoever gives it, and for what. */
+export const Folder = z.string().min(1).max(4_096);
+export const ModelName = z.string().min(1).max(200);
+
 export const SessionOptions = z.strictObject({
-  cwd: z.string().min(1).describe("working directory. Default: the server's"),
+  cwd: Folder.describe("working directory. Default: the server's"),
   allowedTools: names.exactOptional().describe("tools that run unasked, e.g. WebFetch, Bash(git *). Default: []"),
   disallowedTools: names.exactOptional().describe("tools that never run. Default: []"),
   maxTurns: z
@@ -150,7 +154,7 @@ export const SessionOptions = z.strictObject({
     .max(100_000)
     .exactOptional()
     .describe("model round trips for a prompt. Default: no limit"),
-  model: z.string().min(1).exactOptional().describe("Default: Claude Code's"),
+  model: ModelName.exactOptional().describe("Default: Claude Code's"),
   systemPrompt: SystemPrompt.exactOptional().describe(
     "a string replaces Claude Code's own. Default: Claude Code's own",
   ),

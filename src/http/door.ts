@@ -1,6 +1,8 @@
 import { Hono, type Context } from "hono";
 import { cors } from "hono/cors";
 import type { Caller, Scope } from "../domain/principal.ts";
+import { answer } from "../engine/actions/approving.ts";
+import { get } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";
 import { isAdmitted, type Admitted } from "./auth/admitted.ts";
 import { readJson, type Body } from "./body.ts";
@@ -193,7 +195,7 @@ async function serveMcp(
 async function serveRequest(context: Context<Env>, enter: Enter, options: DoorOptions): Promise<Response> {
   const { requests } = options;
   const isAnswer = context.req.method === "POST";
-  const admitted = await enter(context, isAnswer ? "approve" : ["read", "approve"]);
+  const admitted = await enter(context, isAnswer ? answer.scope : [get.scope, answer.scope]);
   if (!isAdmitted(admitted)) return admitted;
   const { requestId = "", sessionId = "" } = context.req.param();
   if (!isAnswer) return requests.look(admitted.caller, { sessionId, requestId });

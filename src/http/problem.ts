@@ -1,11 +1,10 @@
 import type { AppError, ErrorCode } from "../domain/error.ts";
-import { refuse } from "./guards.ts";
 
 /** What the engine refuses, as an answer over HTTP. */
 
-/** "ok", or the word of the refusal, and what is sent. */
+/** "ok", or the code of the refusal, as every surface has it, and what is sent. */
 export interface Reply {
-  readonly outcome: string;
+  readonly outcome: "ok" | ErrorCode;
   readonly response: Response;
 }
 
@@ -19,9 +18,21 @@ const WORDS: Partial<Readonly<Record<ErrorCode, { readonly status: number; reado
 
 export function problemOf({ code, message }: AppError): Reply {
   const { error, status } = WORDS[code] ?? { status: 409, error: "conflict" };
-  return refused(status, error, message, status === 503 ? { "Retry-After": "1" } : {});
+  return refused(code, { status, error, message });
 }
 
-export function refused(status: number, error: string, message: string, headers: Record<string, string> = {}): Reply {
-  return { outcome: error, response: refuse(status, error, message, headers) };
+interface Refusal {
+  readonly status: number;
+  readonly error: string;
+  readonly message: string;
+}
+
+/** `more` stands beside the refusal in the body. */
+export function refused(code: ErrorCode, { error, message, status }: Refusal, more: object = {}): Reply {
+  const headers: Record<string, string> = status === 503 ? { "retry-after": "1" } : {};
+  const body = { error, code, message, ...more };
+  return {
+    outcome: code,
+    response: Response.json(body, { status, headers: { "cache-control": "no-store", ...headers } }),
+  };
 }

@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { askOf } from "../domain/event.ts";
-import { JsonObject } from "../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
-import { Answers, withAnswers } from "../domain/approvals/questions.ts";
+import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
+import { answer as answering } from "../engine/actions/approving.ts";
+import { refuseOddText } from "../engine/actions/odd-text.ts";
 import { problemOf, refused, type Reply } from "./problem.ts";
 
 /**
@@ -24,13 +26,11 @@ export interface Which {
   readonly requestId: string;
 }
 
-type Verbs = Pick<Engine, "answer" | "delivered" | "forCaller" | "get" | "read">;
-
 export interface RequestsOptions {
   /** Who answers here. */
   readonly by: "webhook" | "console";
   /** Undefined as long as the server starts. */
-  readonly engine: () => Verbs | undefined;
+  readonly engine: () => Engine | undefined;
   /** Takes down who has answered what, and who could not. */
   readonly audit: ((entry: AnswerEntry) => void) | undefined;
 }
@@ -39,17 +39,17 @@ export interface AnswerEntry extends Which {
   readonly principal: string;
   /** What was said, where it was understood. */
   readonly decision?: string;
-  /** "ok", or the word of the refusal. */
+  /** "ok", or the code of the refusal. */
   readonly outcome: string;
 }
 
-const MESSAGE_MAX = 20_000;
+const { fields } = answering;
 
 const Body = z.strictObject({
-  decision: z.enum(["allow", "deny", "allow_for_session"]),
-  message: z.string().min(1).max(MESSAGE_MAX).exactOptional(),
-  updatedInput: JsonObject.exactOptional(),
-  answers: Answers.exactOptional(),
+  decision: fields.decision,
+  message: fields.denyMessage,
+  updatedInput: fields.updatedInput,
+  answers: fields.answers,
 });
 type Body = z.infer<typeof Body>;
 
@@ -62,7 +62,7 @@ export function createRequests({ audit, by, engine }: RequestsOptions): Requests
       if (!found) return notFound().response;
       if (!("open" in found)) return Response.json({ ...which, status: "answered", ...found.answered }, NOT_KEPT);
       // Who may answer has seen all of it now, and can send it back changed.
-      if (caller.scopes.includes("approve")) await shown(verbs, { caller, which, by });
+      if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
       return Response.json({ ...which, status: "open", ...described(found) }, NOT_KEPT);
     },
     async answer(caller, which, body, asPerson = false) {
@@ -71,7 +71,7 @@ export function createRequests({ audit, by, engine }: RequestsOptions): Requests
       const parsed = Body.safeParse(body);
       const { outcome, response } = parsed.success
         ? await answerWith(verbs, { caller, which, by, asPerson }, parsed.data)
-        : refused(400, "invalid_request", wrongIn(parsed.error, body));
+        : problemOf(new AppError("INVALID_ARGUMENT", wrongIn(parsed.error, body)));
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
@@ -89,11 +89,12 @@ interface By {
 }
 
 async function answerWith(
-  verbs: Verbs,
+  verbs: Engine,
   { asPerson, by, caller, which }: By & { readonly asPerson: boolean },
   body: Body,
 ): Promise<Reply> {
   try {
+    refuseOddText(body);
     // The console has all of every input, whether its server has heard that it was shown or not.
     if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
     const found = await find(verbs, caller, which);
@@ -102,7 +103,7 @@ async function answerWith(
     const request = { ...requestOf(which, found, body), by, asPerson };
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
     if (found.ask.kind === "question") await shown(verbs, { caller, which, by });
-    await verbs.answer(caller, which.sessionId, request);
+    await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
     return { outcome: "ok", response: Response.json({ ok: true, decision: body.decision }, NOT_KEPT) };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -120,7 +121,7 @@ const AS_CALLER = {
 } as const;
 
 /** Somebody else was faster by a moment. */
-async function settled(verbs: Verbs, caller: Caller, which: Which): Promise<Reply> {
+async function settled(verbs: Engine, caller: Caller, which: Which): Promise<Reply> {
   const found = await find(verbs, caller, which);
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
 }
@@ -133,7 +134,7 @@ interface Answered {
 }
 
 /** Undefined where there is none that this caller may know of. */
-async function find(verbs: Verbs, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
+async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
   try {
     const { state } = await verbs.get(principal, sessionId);
     const open = state.asks.find((ask) => ask.requestId === requestId);
@@ -161,7 +162,7 @@ function described({ ask, open }: Open): JsonObject {
   };
 }
 
-async function shown(verbs: Verbs, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
+async function shown(verbs: Engine, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
   await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, rung: by }]);
 }
 
@@ -200,15 +201,16 @@ function wrongIn({ issues }: z.ZodError, body: unknown): string {
 }
 
 function notFound(): Reply {
-  return refused(404, "not_found", "There is no such request of a session of yours.");
+  const message = "There is no such request of a session of yours.";
+  return refused("PERMISSION_REQUEST_NOT_FOUND", { status: 404, error: "not_found", message });
 }
 
 function tooLate({ requestId }: Which, { by, decision }: Answered): Reply {
   const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
-  const error = "already_answered";
-  return { outcome: error, response: Response.json({ error, message, decision, by }, { status: 409, ...NOT_KEPT }) };
+  const problem = { status: 409, error: "already_answered", message };
+  return refused("PERMISSION_REQUEST_NOT_FOUND", problem, { decision, by });
 }
 
 function starting(): Reply {
-  return refused(503, "starting", "The server starts. Try again in a moment.", { "Retry-After": "1" });
+  return refused("INTERNAL", { status: 503, error: "starting", message: "The server starts. Try again in a moment." });
 }

@@ -5,11 +5,12 @@ import {
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Caller, Scope } from "../domain/principal.ts";
+import type { Caller } from "../domain/principal.ts";
+import { events } from "../engine/actions/reading.ts";
+import { requireScope } from "../engine/actions/scope.ts";
 import type { Logger } from "../engine/ports.ts";
 import type { ToolDeps } from "../tools/define.ts";
 import { asAppError, type ReportFault } from "../tools/errors.ts";
-import { requireScope } from "../tools/scope.ts";
 import type { ToolName } from "../tools/listed.ts";
 import { limitsOf, type Said } from "./call.ts";
 import { callerOf } from "./caller.ts";
@@ -32,7 +33,7 @@ interface ResourceAnswers {
 }
 
 /** What a caller needs for any of it. */
-const SCOPE: Scope = "read";
+const SCOPE = events.scope;
 
 /** Answers for what can be read. */
 export function resourceAnswers(

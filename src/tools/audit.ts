@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { Principal, Scope } from "../domain/principal.ts";
+import { aboutOf } from "../engine/actions/audit.ts";
 
 /** Who did what, and what came of it. Never what was said: prompts and inputs may hold anything. */
 export interface AuditEntry extends JsonObject {
@@ -13,14 +14,7 @@ export interface AuditEntry extends JsonObject {
 /** Takes down an entry; never throws. */
 export type Audit = (entry: AuditEntry) => void;
 
-/** What may be told of a call, and of its answer. */
-const Call = z.object({
-  action: z.string().max(50).exactOptional().catch(""),
-  sessionId: z.string().max(100).exactOptional().catch(""),
-  requestId: z.string().max(200).exactOptional().catch(""),
-  decision: z.string().max(50).exactOptional().catch(""),
-  permissionMode: z.string().max(50).exactOptional().catch(""),
-});
+/** What may be told of an answer. */
 const Answer = z.object({ sessionId: z.string().exactOptional(), allowBypass: z.boolean().exactOptional() });
 const CODE = z.object({ code: z.string() });
 
@@ -36,7 +30,7 @@ export function entryOf(
   { principal, raw, scope, tool }: AuditedCall,
   { isError, outcome: ended, structured }: { isError: boolean; outcome?: string; structured: JsonObject },
 ): AuditEntry | undefined {
-  const about = Call.safeParse(raw).data ?? {};
+  const about = aboutOf(raw);
   const outcome = ended ?? (isError ? (CODE.safeParse(structured).data?.code ?? "error") : "ok");
   if (!isError && scope === "read") return undefined;
   return { principal, tool, ...about, ...Answer.safeParse(structured).data, outcome };

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
+import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
@@ -13,7 +14,7 @@ import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
 import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
-import { requireScope, scopeOf, type ToolScope } from "./scope.ts";
+import { scopeOf, type ToolScope } from "./scope.ts";
 import type { TaskHead } from "./tasks/task-id.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */

@@ -1,5 +1,6 @@
-import { AppError } from "../domain/error.ts";
 import { SCOPES, type Caller, type Scope } from "../domain/principal.ts";
+import type { Actor } from "../engine/actions/action.ts";
+import type { ToolDeps } from "./define.ts";
 
 /**
  * Which scope a call needs: looking is `read`, what starts, changes or ends something is `run`, what decides a request of
@@ -27,12 +28,9 @@ export function mayUse({ scopes }: Pick<Caller, "scopes">, { scope }: Scoped): b
   return any.some((each) => scopes.includes(each));
 }
 
-/** Throws PERMISSION_DENIED; `what` is what the caller wanted, in a word. */
-export function requireScope({ scopes }: Pick<Caller, "scopes">, needed: Scope, what: string): void {
-  if (scopes.includes(needed)) return;
-  const had = scopes.length === 0 ? "no scope" : `the scope${scopes.length > 1 ? "s" : ""} ${scopes.join(", ")}`;
-  const advice = "Use a token that has it, or ask the operator of the server for one.";
-  throw new AppError("PERMISSION_DENIED", `${what} needs the scope ${needed}; this caller has ${had}. ${advice}`);
+/** A caller as actions have it. */
+export function actorOf(caller: Caller, { engine }: Pick<ToolDeps, "engine">): Actor {
+  return { engine, caller, by: "caller" };
 }
 
 function strictest(scopes: readonly Scope[]): Scope {

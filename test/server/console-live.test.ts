@@ -203,8 +203,8 @@ describe("`claude-agents-mcp console`", () => {
       { action: "sign-in", outcome: "ok" },
       { action: "start", sessionId: id, outcome: "ok" },
       { action: "rename", sessionId: id, outcome: "ok" },
-      { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "not_found" },
-      { action: "reply", sessionId: id, outcome: "conflict" },
+      { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "PERMISSION_REQUEST_NOT_FOUND" },
+      { action: "reply", sessionId: id, outcome: "SESSION_BUSY" },
     ]);
   });
 

@@ -183,7 +183,7 @@ describe("POST /requests/{session}/{request}", () => {
     const first = { decision: "allow", by: "webhook" };
     expect(await answer({ decision: "deny" })).toEqual({
       status: 409,
-      body: { error: "already_answered", message, ...first },
+      body: { error: "already_answered", code: "PERMISSION_REQUEST_NOT_FOUND", message, ...first },
     });
     expect(await look()).toEqual({ status: 200, body: { sessionId, requestId, status: "answered", ...first } });
   });

@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../domain/error.ts";
 import { SCOPES, type Scope } from "../../domain/principal.ts";
 
 /**
@@ -40,7 +41,11 @@ export function createChallenges(place: Place): Challenges {
       const scope = [needed].flat().join(" ");
       const error = "insufficient_scope";
       const message = `This needs the scope ${scope}, which the token does not have. Use one that has it.`;
-      return answer(403, { error, message }, challenge({ error, error_description: message, scope, ...hints() }));
+      return answer(
+        403,
+        { error, code: "PERMISSION_DENIED", message },
+        challenge({ error, error_description: message, scope, ...hints() }),
+      );
     },
   };
 }
@@ -93,6 +98,10 @@ function sendable(value: string): string {
   return value.replaceAll(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, "?");
 }
 
-function answer(status: number, body: { error: string; message: string }, headers: Record<string, string>): Response {
+function answer(
+  status: number,
+  body: { error: string; code?: ErrorCode; message: string },
+  headers: Record<string, string>,
+): Response {
   return Response.json(body, { status, headers: { "cache-control": "no-store", ...headers } });
 }

@@ -4,6 +4,9 @@ import type { ConsoleApi, Route } from "../../console/api.ts";
 import type { Send } from "../../console/live.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { Caller } from "../../domain/principal.ts";
+import { answer as answerAction } from "../../engine/actions/approving.ts";
+import { aboutOf } from "../../engine/actions/audit.ts";
+import { events } from "../../engine/actions/reading.ts";
 import type { Logger } from "../../engine/ports.ts";
 import { readJson } from "../body.ts";
 import { refuse } from "../guards.ts";
@@ -32,6 +35,8 @@ export interface ConsoleEntry {
   readonly principal: string;
   readonly action: string;
   readonly sessionId?: string;
+  readonly requestId?: string;
+  readonly permissionMode?: string;
   readonly outcome: string;
 }
 
@@ -64,20 +69,22 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
   if (!isVisitor(admitted)) return admitted;
   const { caller } = admitted;
   const params = context.req.param();
-  const isCommand = route.method === "POST";
+  const { action } = route;
+  let about: Noted = params["id"] === undefined ? {} : { sessionId: params["id"] };
   try {
-    const read = isCommand ? await readJson(context.req.raw, options.maxBodyBytes) : undefined;
+    const read = action !== undefined ? await readJson(context.req.raw, options.maxBodyBytes) : undefined;
     if (read && "refusal" in read) return read.refusal;
     if (read && "notJson" in read) throw invalidArgument("body", "is not JSON.");
     const body = read?.value;
+    about = { ...notedOf(body), ...about };
     const query = new URL(context.req.url).searchParams;
     const answered = await route.handle({ caller, params, query, body });
-    if (isCommand) note(context, caller, { outcome: "ok", answered }, options);
+    note(route, caller, { ...about, ...startedIn(answered), outcome: "ok" }, options);
     return Response.json(answered, NOT_KEPT);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const { outcome, response } = problemOf(error);
-    if (isCommand) note(context, caller, { outcome }, options);
+    note(route, caller, { ...about, outcome }, options);
     return response;
   }
 }
@@ -85,26 +92,31 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
 /** What is true now changes from one moment to the next. */
 const NOT_KEPT = { headers: { "cache-control": "no-store" } };
 
-/** What was done, and what was refused: never what was said. A session that was started is named by the answer. */
+/** What is known of what is being done. */
+type Noted = Pick<ConsoleEntry, "permissionMode" | "requestId" | "sessionId">;
+
+function notedOf(body: unknown): Noted {
+  const { permissionMode, requestId } = aboutOf(body);
+  return { ...(requestId !== undefined && { requestId }), ...(permissionMode !== undefined && { permissionMode }) };
+}
+
+/** A session that was started is named by the answer. */
+function startedIn({ sessionId }: { readonly sessionId?: unknown }): Noted {
+  return typeof sessionId === "string" ? { sessionId } : {};
+}
+
+/** What was done, and what was refused: never what was said. */
 function note(
-  context: Context<Env>,
+  { action }: Route,
   { principal }: Caller,
-  { answered = {}, outcome }: { outcome: string; answered?: { readonly sessionId?: unknown } },
+  about: Noted & Pick<ConsoleEntry, "outcome">,
   { audit }: ConsoleDoorOptions,
 ): void {
-  const { sessionId } = answered;
-  const { id = typeof sessionId === "string" ? sessionId : undefined } = context.req.param() as { id?: string };
-  const action = context.req.path.split("/").at(-1) ?? "";
-  audit?.({
-    principal,
-    action: action === "sessions" ? "start" : action,
-    ...(id !== undefined && { sessionId: id }),
-    outcome,
-  });
+  if (action !== undefined) audit?.({ principal, action, ...about });
 }
 
 async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
-  const admitted = await admit(context, "approve", options);
+  const admitted = await admit(context, answerAction.scope, options);
   if (!isVisitor(admitted)) return admitted;
   const { caller, isSignedIn } = admitted;
   const { id, request } = context.req.param();
@@ -118,7 +130,7 @@ async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promi
 const SIGN_OF_LIFE_MS = 15_000;
 
 async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
-  const admitted = await admit(context, "read", options);
+  const admitted = await admit(context, events.scope, options);
   if (!isVisitor(admitted)) return admitted;
   const tell = whatToTell(context, admitted.caller, options);
   if (tell instanceof Response) return tell;

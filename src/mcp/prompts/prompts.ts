@@ -6,10 +6,10 @@ import {
   type ListPromptsResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { requireScope } from "../../engine/actions/scope.ts";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
 import type { Prompt } from "../../tools/prompts/define.ts";
 import { mayFollow } from "../../tools/prompts/prompts.ts";
-import { requireScope } from "../../tools/scope.ts";
 import { callerOf } from "../caller.ts";
 import type { ServerOptions } from "../options.ts";
 import { refusalOf } from "../refusal.ts";

@@ -1,7 +1,8 @@
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { Caller } from "../../domain/principal.ts";
+import { events } from "../../engine/actions/reading.ts";
+import { requireScope } from "../../engine/actions/scope.ts";
 import { find, type Library } from "../../tools/resources/define.ts";
-import { requireScope } from "../../tools/scope.ts";
 import type { From, SessionWatch } from "./session-watch.ts";
 
 /** The resources that one connection follows, or one stream of it. */
@@ -38,7 +39,7 @@ export class Subscriptions {
    * like all else, and never changes.
    */
   async add(uri: string, caller: Caller): Promise<void> {
-    requireScope(caller, "read", "Following resources");
+    requireScope(caller, events.scope, "Following resources");
     const session = await this.#sessionOf(uri, caller);
     const known = this.#followed.get(uri);
     if (known) {

@@ -1,29 +1,30 @@
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
-import { JsonObject } from "../../domain/json.ts";
-import { PermissionUpdate } from "../../domain/permission.ts";
+import type { JsonObject } from "../../domain/json.ts";
 import { Asking } from "../asking/asking.ts";
 import { answerCheck, type Target } from "../check/answer.ts";
 import { answerPage } from "../check/one-event.ts";
-import { Answers } from "../../domain/approvals/questions.ts";
+import { answer } from "../../engine/actions/approving.ts";
+import { events } from "../../engine/actions/reading.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
 import { jsonBytes } from "../present/size.ts";
-import { SessionId } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
 
 const NAME = "claude_code_check";
+const { answers, decision, denyMessage, interrupt, requestId, sessionId, updatedInput, updatedPermissions } =
+  answer.fields;
 const Cursor = z.int().min(0);
 const SESSIONS_MOST = 50;
 
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
-  sessionId: SessionId.exactOptional().describe("Default: none"),
+  sessionId: sessionId.exactOptional().describe("Default: none"),
   cursor: Cursor.exactOptional().describe("nextCursor of the last answer. Default: 1"),
   sessions: z
-    .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
+    .array(z.strictObject({ sessionId, cursor: Cursor.exactOptional() }))
     .min(1)
     .max(SESSIONS_MOST)
     .exactOptional(),
@@ -48,20 +49,12 @@ const Input = z.strictObject({
     .describe("read this event (outputEventId, inputEventId) whole, by offset, limit. Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
-  requestId: z.string().min(1).max(200).exactOptional().describe("of actions[]. Default: none"),
-  decision: z
-    .enum(["allow", "deny", "allow_for_session"])
-    .exactOptional()
-    .describe("to respond_permission. Default: none"),
-  denyMessage: z.string().min(1).max(20_000).exactOptional().describe("with deny: why. Default: none"),
-  interrupt: z.boolean().exactOptional().describe("with deny: end the turn. Default: false"),
-  permissionOptions: z
-    .strictObject({
-      updatedInput: JsonObject.exactOptional(),
-      updatedPermissions: z.array(PermissionUpdate).max(100).exactOptional(),
-    })
-    .exactOptional(),
-  answers: Answers.exactOptional(),
+  requestId: requestId.exactOptional().describe("of actions[]. Default: none"),
+  decision: decision.exactOptional().describe("to respond_permission. Default: none"),
+  denyMessage: denyMessage.describe("with deny: why. Default: none"),
+  interrupt: interrupt.describe("with deny: end the turn. Default: false"),
+  permissionOptions: z.strictObject({ updatedInput, updatedPermissions }).exactOptional(),
+  answers,
 });
 type Input = z.infer<typeof Input>;
 
@@ -104,7 +97,7 @@ export const claudeCodeCheck = defineTool({
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-  scope: { poll: "read", respond_permission: "approve", answer_question: "approve" },
+  scope: { poll: events.scope, respond_permission: answer.scope, answer_question: answer.scope },
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     if (args.action !== "poll") return answerThenCheck(args, args.action, call, deps);

@@ -1,16 +1,16 @@
 import { z } from "zod";
-import { WhenBusy } from "../../domain/command.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
+import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
 import { givenOnce } from "../arguments/given-once.ts";
-import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt, SessionId } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
 import { checkDiskResume, isWrongToken } from "../resume-token.ts";
+import { actorOf } from "../scope.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -22,10 +22,9 @@ const flat = { cwd: cwd.exactOptional(), ...options };
 const DiskOptions = z.strictObject({ ...flat, timeout, permissionRequestTimeoutMs });
 
 const Input = z.strictObject({
-  sessionId: SessionId,
-  prompt: Prompt,
-  attachments: Attachments,
-  whenBusy: WhenBusy.exactOptional().describe("while a turn runs. Default: reject"),
+  sessionId: reply.fields.sessionId,
+  ...said,
+  whenBusy: reply.fields.whenBusy.describe("while a turn runs. Default: reject"),
   forkSession: z.boolean().exactOptional().describe("go on in a copy, a new session. Default: false"),
   resumeSessionAt: z.string().max(100).exactOptional().describe("id of a message to go back to. Default: none"),
   timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
@@ -62,7 +61,7 @@ export const claudeCodeReply = defineTool({
     },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  scope: "run",
+  scope: reply.scope,
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
     const asking = new Asking(NAME, { call, deps });
@@ -75,28 +74,28 @@ export const claudeCodeReply = defineTool({
   },
 });
 
-async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<ToolDeps["engine"]["fork"]> {
-  const { forkSession: fork = false, sessionId } = args;
-  const prompt = promptOf(args, call);
-  if (fork && args.whenBusy !== undefined) {
+async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<typeof fork.run> {
+  const { forkSession: isFork = false, sessionId } = args;
+  const request = promptOf(args, call);
+  const actor = actorOf(call, deps);
+  if (isFork && args.whenBusy !== undefined) {
     throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
   }
   const given = diskOptions(args);
   const unused = unusedOf(args, call, deps);
   try {
-    if (fork) {
-      const { withheld, ...begun } = await deps.engine.fork(call, sessionId, prompt);
+    if (isFork) {
+      const { withheld, ...begun } = await fork.run(actor, { sessionId, request });
       return { ...begun, withheld: [...unused, ...withheld] };
     }
-    const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+    const { cursor } = await reply.run(actor, { sessionId, request });
     return { sessionId, cursor, withheld: unused };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
   const { options: chosen, warnings } = nameTools(given);
-  refuseNul(chosen);
-  const { withheld, ...begun } = await deps.engine.adopt(call, { sessionId, fork, options: chosen, prompt });
+  const { withheld, ...begun } = await adopt.run(actor, { sessionId, fork: isFork, options: chosen, prompt: request });
   return { ...begun, withheld: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 

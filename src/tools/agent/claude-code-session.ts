@@ -1,17 +1,15 @@
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { defineTool } from "../define.ts";
-import { argumentsOf, type SessionAction } from "./session/action.ts";
-import { cancel } from "./session/cancel.ts";
+import { argumentsOf, type OfferedAction } from "./session/action.ts";
 import { diff } from "./session/diff.ts";
 import { get } from "./session/get.ts";
 import { ADVERTISED_FILTERS, list } from "./session/list.ts";
-import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/live.ts";
-import { revoke } from "./session/revoke.ts";
-import { close, dropQueue, interrupt, releaseQueue, remove, rename } from "./session/steer.ts";
+import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
+import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process.ts";
 
-/** Each is a file in session/; the arguments of all of them are the arguments of the tool. */
-const ACTIONS: readonly SessionAction[] = [
+/** Each is defined in engine/actions and offered in session/; their arguments together are the arguments of the tool. */
+const ACTIONS: readonly OfferedAction[] = [
   list,
   get,
   cancel,

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
+import { start } from "../../engine/actions/begin.ts";
 import { givenOnce } from "../arguments/given-once.ts";
-import { refuseNul } from "../arguments/odd-text.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { thinkingWarnings } from "../catalogue/thinking.ts";
 import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { ADVERTISED_ATTACHMENTS, Attachments, formsOf, IdempotencyKey, Prompt } from "../prompt.ts";
+import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
+import { actorOf } from "../scope.ts";
 import { viewSession } from "../session-view.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
@@ -15,8 +16,7 @@ import { WaitMs, waitWithin } from "../waiting.ts";
 const { cwd, ...options } = SessionOptions.shape;
 
 const Input = z.strictObject({
-  prompt: Prompt,
-  attachments: Attachments,
+  ...said,
   cwd: cwd.exactOptional(),
   ...options,
   waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
@@ -51,7 +51,7 @@ export const claudeCode = defineTool({
   unlisted: ADVANCED,
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  scope: "run",
+  scope: start.scope,
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
@@ -64,7 +64,6 @@ export const claudeCode = defineTool({
 
 async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
   const { options: chosen, warnings } = nameTools(sessionOptions(args, args.cwd ?? deps.defaults.cwd()));
-  refuseNul(chosen);
   const { attachments, idempotencyKey, prompt: text } = args;
   const prompt = {
     text,
@@ -73,7 +72,7 @@ async function begin(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun
     ...(attachments && { attachments }),
     ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
-  const { sessionId, cursor, withheld } = await deps.engine.open(call, { options: chosen, prompt });
+  const { sessionId, cursor, withheld } = await start.run(actorOf(call, deps), { options: chosen, prompt });
   return { sessionId, cursor, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import { withoutEmpty } from "./not-given.ts";
-import { refuseOddText } from "./odd-text.ts";
-import { pathName, problemsOf, type Problem } from "./problems.ts";
+import { pathName, refuseOddText } from "../../engine/actions/odd-text.ts";
+import { problemsOf, type Problem } from "./problems.ts";
 
 /**
  * Arguments come from models: whatever is wrong with them is said in words that name the field and what would be right,

@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import { nearest } from "../../domain/suggest.ts";
-import { oneLine } from "../present/size.ts";
 
 /** From zod's findings to sentences that begin behind "field: ". */
 
@@ -15,11 +14,6 @@ export interface Problem {
 
 /** The names that are allowed in the object at a path. */
 type Offered = (path: Path) => readonly string[];
-
-/** Names in it may be the caller's own, and as long as he likes. */
-export function pathName(path: Path): string {
-  return path.length === 0 ? "arguments" : oneLine(path.map(String).join("."), 120);
-}
 
 export function problemsOf(issue: Issue, base: Path, offered: Offered): Problem[] {
   const path = [...base, ...issue.path];

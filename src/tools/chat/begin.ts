@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
-import { refuseNul } from "../arguments/odd-text.ts";
 import type { ToolDeps } from "../define.ts";
 import type { beginning } from "./fields.ts";
 
@@ -10,12 +9,10 @@ export function conversationOptions(
   { cwd, model, permissionMode, systemPrompt }: Chosen,
   deps: ToolDeps,
 ): SessionOptions {
-  const options = {
+  return {
     cwd: cwd ?? deps.defaults.cwd(),
     ...(model !== undefined && { model }),
     ...(permissionMode !== undefined && { permissionMode }),
     ...(systemPrompt !== undefined && { systemPrompt }),
   };
-  refuseNul(options);
-  return options;
 }

@@ -1,16 +1,19 @@
 import { z } from "zod";
+import { reply } from "../../engine/actions/begin.ts";
+import { close } from "../../engine/actions/lifecycle.ts";
 import { Dialog } from "../blocking/dialog.ts";
 import { recordBegin } from "../blocking/record.ts";
 import { defineTool } from "../define.ts";
 import { formsOf } from "../prompt.ts";
 import { viewSession } from "../session-view.ts";
-import { BY, ofSession, saying } from "./fields.ts";
+import { actorOf } from "../scope.ts";
+import { saying } from "./fields.ts";
 import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_chat_query";
 
 const Input = z.strictObject({
-  ...ofSession,
+  sessionId: reply.fields.sessionId,
   ...saying,
   closeAfter: z.boolean().exactOptional().describe("close the session behind it. Default: false"),
 });
@@ -23,19 +26,19 @@ export const claudeChatQuery = defineTool({
     "Send a prompt to a session and wait for the reply; what Claude Code says and does is sent as log notifications.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-  scope: "run",
+  scope: reply.scope,
   isQuery: true,
   async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
     const dialog = new Dialog(NAME, { call, deps });
     if (!dialog.work) {
-      const prompt = { text, via: NAME, limits: formsOf(call) };
-      const { cursor } = await deps.engine.prompt(call.principal, sessionId, prompt);
+      const request = { text, via: NAME, limits: formsOf(call) };
+      const { cursor } = await reply.run(actorOf(call, deps), { sessionId, request });
       recordBegin(NAME, { sessionId }, call, deps);
       dialog.begin({ sessionId, cursor, warnings: [] });
     }
     const { sessionId: id, ...sent } = Sent.parse(dialog.work);
-    const close = async () => deps.engine.close(call.principal, id, BY);
+    const end = async () => void (await close.run(actorOf(call, deps), { sessionId: id }));
     const view = viewSession(id, call, deps);
-    return talk(view, { ...sent, dialog, text, includeThinking, ...(closeAfter && { close }) }, call, deps);
+    return talk(view, { ...sent, dialog, text, includeThinking, ...(closeAfter && { close: end }) }, call, deps);
   },
 });

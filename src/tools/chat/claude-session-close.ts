@@ -1,17 +1,18 @@
 import { z } from "zod";
+import { close } from "../../engine/actions/lifecycle.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { BY, ofSession } from "./fields.ts";
+import { actorOf } from "../scope.ts";
 
 /** Ends a conversation for good (seed 004). */
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",
   description: "Close a session for good and end its Claude Code. activeSessions: how many others of yours are open.",
-  input: z.strictObject(ofSession),
+  input: z.strictObject(close.fields),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-  scope: "run",
+  scope: close.scope,
   async handle({ sessionId }, call, deps) {
-    await deps.engine.close(call.principal, sessionId, BY);
+    await close.run(actorOf(call, deps), { sessionId });
     return { answer: { sessionId, activeSessions: await activeSessions(call, deps) } };
   },
 });

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
+import { create } from "../../engine/actions/begin.ts";
+import { SessionId } from "../../engine/actions/input.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
-import { SessionId } from "../prompt.ts";
+import { actorOf } from "../scope.ts";
 import { conversationOptions } from "./begin.ts";
 import { beginning, BY } from "./fields.ts";
 import { liveModel } from "./live-model.ts";
@@ -20,11 +22,11 @@ export const claudeSessionCreate = defineTool({
     "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query, and end it with claude_session_close.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
-  scope: "run",
+  scope: create.scope,
   async handle(args, call, deps) {
     const { sessionId, withheld: warnings } =
       args.sessionId === undefined
-        ? await deps.engine.create(call, conversationOptions(args, deps))
+        ? await create.run(actorOf(call, deps), { options: conversationOptions(args, deps) })
         : { sessionId: known(args, args.sessionId), withheld: [] };
     const model = await liveModel(sessionId, call, deps).catch(async (error: unknown) => {
       if (args.sessionId === undefined) await discard(sessionId, call, deps);

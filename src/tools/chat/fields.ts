@@ -1,13 +1,11 @@
 import { z } from "zod";
 import { SessionOptions } from "../../domain/options.ts";
-import { Prompt, SessionId } from "../prompt.ts";
+import { said } from "../prompt.ts";
 
 /** The parameters that the chat tools share (seed 004). */
 
 export const Model = z.enum(["opus", "sonnet", "haiku"]);
 export const Mode = z.enum(["default", "acceptEdits", "plan", "bypassPermissions"]);
-
-export const ofSession = { sessionId: SessionId };
 
 /** How a conversation begins. */
 export const beginning = {
@@ -18,7 +16,7 @@ export const beginning = {
 };
 
 export const saying = {
-  prompt: Prompt,
+  prompt: said.prompt,
   includeThinking: z.boolean().exactOptional().describe("tell and return its thinking. Default: false"),
 };
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from "../../domain/json.ts";
 import { rungOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
+import { answer as answering } from "../../engine/actions/approving.ts";
 import { readAsked } from "../asking/asked.ts";
 import type { Asking, Awaited } from "../asking/asking.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
@@ -63,7 +64,7 @@ async function tellCheck(
   { call, deps }: { call: ToolCall; deps: ToolDeps },
 ): Promise<JsonObject> {
   // Shown to somebody who may not answer, a request has not been delivered: its time does not run.
-  const canAnswer = call.scopes.includes("approve");
+  const canAnswer = call.scopes.includes(answering.scope);
   for (let look = 1; ; look += 1) {
     const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
     const { answer, shown } = assemble(looks, request, woke);

@@ -2,9 +2,11 @@ import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
+import { answer } from "../../engine/actions/approving.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import { rightName } from "../catalogue/names.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
+import { actorOf } from "../scope.ts";
 import type { SessionView } from "../session-view.ts";
 import { withAnswers, type Answers } from "../../domain/approvals/questions.ts";
 
@@ -37,12 +39,12 @@ export async function respond(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<Responded> {
-  const answer =
+  const request =
     response.action === "answer_question" ? await answerToQuestion(view, response) : answerToPermission(response);
   const before = await view.record();
-  const { cursor, withheld } = await deps.engine.answer(call, view.id, answer);
+  const { cursor, withheld } = await answer.run(actorOf(call, deps), { sessionId: view.id, request });
   const { state } = await view.record();
-  const ask = before.state.asks.find(({ requestId }) => requestId === answer.requestId);
+  const ask = before.state.asks.find(({ requestId }) => requestId === request.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
   return {
     cursor: ask ? ask.eventId + 1 : cursor,

@@ -1,11 +1,15 @@
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
+import { Folder, ModelName } from "../../domain/options.ts";
+import { answer } from "../../engine/actions/approving.ts";
+import { start } from "../../engine/actions/begin.ts";
+import { events } from "../../engine/actions/reading.ts";
 import { definePrompt } from "./define.ts";
 
 const Input = z.strictObject({
   task: z.string().min(1).max(100_000).describe("what Claude Code is to do"),
-  cwd: z.string().min(1).max(4_096).exactOptional().describe("the folder it works in, absolute"),
-  model: z.string().min(1).max(200).exactOptional().describe("the model it uses"),
+  cwd: Folder.exactOptional().describe("the folder it works in, absolute"),
+  model: ModelName.exactOptional().describe("the model it uses"),
   agent: z.string().min(1).max(200).exactOptional().describe("the agent that it is run as"),
   skill: z.string().min(1).max(200).exactOptional().describe("a skill that it is to use"),
 });
@@ -17,7 +21,7 @@ export const delegate = definePrompt({
   description: "Start Claude Code on a task, follow it, answer what it asks and report.",
   input: Input,
   kinds: { cwd: "folder", model: "model", agent: "agent", skill: "skill" },
-  scopes: ["read", "run"],
+  scopes: [events.scope, start.scope],
   write: ({ agent, cwd, model, skill, task }, { scopes }) => {
     const given = {
       ...(cwd !== undefined && { cwd }),
@@ -36,7 +40,7 @@ ${task}
    it is done.${named} Keep the sessionId.
 2. As long as there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
    It waits for news by itself. Do not start the task a second time.
-3. ${scopes.includes("approve") ? ANSWERING : WAITING}
+3. ${scopes.includes(answer.scope) ? ANSWERING : WAITING}
 4. With the result: read isError and the text, and look at what was changed with claude_code_session (action diff). What is
    missing or wrong goes to the same session with claude_code_reply.
 5. Tell me what was done, what was not, what you decided on my behalf, and the sessionId.`;

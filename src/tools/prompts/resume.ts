@@ -2,9 +2,11 @@ import { z } from "zod";
 import { askOf } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
+import { reply } from "../../engine/actions/begin.ts";
+import { SessionId } from "../../engine/actions/input.ts";
+import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../present/size.ts";
 import { summaryOf } from "../present/summary.ts";
-import { SessionId } from "../prompt.ts";
 import { readResult, viewSession, type SessionView } from "../session-view.ts";
 import { call } from "./delegate.ts";
 import { definePrompt } from "./define.ts";
@@ -21,7 +23,7 @@ export const resume = definePrompt({
   description: "Pick a session up where it stands: its last result, what waits in it, what to do next.",
   input: Input,
   kinds: { sessionId: "session" },
-  scopes: ["read", "run"],
+  scopes: [events.scope, reply.scope],
   write: async ({ sessionId }, caller, deps) => {
     const ready = await deps();
     const client = { elicitation: false, tasks: false } as const;

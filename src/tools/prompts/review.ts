@@ -1,16 +1,19 @@
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
+import { Folder } from "../../domain/options.ts";
 import type { Caller } from "../../domain/principal.ts";
 import { statusOf } from "../../domain/session.ts";
+import { SessionId } from "../../engine/actions/input.ts";
+import { get } from "../../engine/actions/reading.ts";
+import { start } from "../../engine/actions/begin.ts";
+import { requireScope } from "../../engine/actions/scope.ts";
 import type { ToolDeps } from "../define.ts";
-import { SessionId } from "../prompt.ts";
-import { requireScope } from "../scope.ts";
 import { call } from "./delegate.ts";
 import { definePrompt } from "./define.ts";
 
 const Input = z.strictObject({
   sessionId: SessionId.exactOptional().describe("the session whose work is to be looked at"),
-  cwd: z.string().min(1).max(4_096).exactOptional().describe("or a folder, absolute: what is not committed in it"),
+  cwd: Folder.exactOptional().describe("or a folder, absolute: what is not committed in it"),
 });
 
 /** What has changed, and whether it is good. */
@@ -20,14 +23,14 @@ export const review = definePrompt({
   description: "Look at what a session, or anybody in a folder, has changed, and judge it.",
   input: Input,
   kinds: { sessionId: "session", cwd: "folder" },
-  scopes: ["read"],
+  scopes: [get.scope],
   write: async ({ cwd, sessionId }, caller, deps) => {
     if (sessionId !== undefined && cwd !== undefined) {
       throw invalidArgument("cwd", "goes without sessionId: a session has its folder. Give one of them.");
     }
     if (sessionId !== undefined) return ofSession(sessionId, caller, await deps());
     if (cwd === undefined) throw invalidArgument("sessionId", "is required, or cwd for a folder.");
-    requireScope(caller, "run", "Having a folder reviewed");
+    requireScope(caller, start.scope, "Having a folder reviewed");
     return ofFolder(cwd);
   },
 });

@@ -4,15 +4,16 @@ import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
+import { start } from "../../engine/actions/begin.ts";
 import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
-import { refuseNul } from "../arguments/odd-text.ts";
 import { failureOf } from "../blocking/failure.ts";
 import { recordBegin } from "../blocking/record.ts";
 import { Dialog } from "../blocking/dialog.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
-import { formsOf, Prompt } from "../prompt.ts";
+import { formsOf, said } from "../prompt.ts";
+import { actorOf } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
 import { answerQuery, REST_SHARE } from "./answer.ts";
 import { Bundle } from "./bundle.ts";
@@ -23,7 +24,7 @@ const NAME = "claude_code_query";
 const { allowedTools, cwd, disallowedTools, maxTurns, model, permissionMode } = SessionOptions.shape;
 
 const Input = z.strictObject({
-  prompt: Prompt,
+  prompt: said.prompt,
   cwd: cwd.exactOptional(),
   maxTurns,
   model,
@@ -45,7 +46,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
       `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings, gate())}`,
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-    scope: "run",
+    scope: start.scope,
     isQuery: true,
     async handle(args, call, deps) {
       const dialog = new Dialog(NAME, { call, deps });
@@ -106,9 +107,8 @@ async function begin(
   const begun = performance.now();
   const { mode, note } = modeOf(args, settings, call, deps);
   const { options, warnings } = nameTools({ ...optionsOf(args, settings, deps), permissionMode: mode });
-  refuseNul(options);
   const prompt = { text: args.prompt, limits: { ...formsOf(call), turnMs: settings.maxExecutionMs }, via: NAME };
-  const { cursor, sessionId, withheld } = await deps.engine.open(call, { ...byWhom(args, options), prompt });
+  const { cursor, sessionId, withheld } = await start.run(actorOf(call, deps), { ...byWhom(args, options), prompt });
   const inMode = mayUseMode(mode, boundOf(deps.callerApproves, call)) ? mode : "default";
   recordBegin(NAME, { sessionId, permissionMode: inMode }, call, deps);
   const all = [...warnings, ...withheld];

@@ -2,11 +2,15 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Scope } from "../../domain/principal.ts";
+import { answer } from "../../engine/actions/approving.ts";
+import { interruptPrompt } from "../../engine/actions/lifecycle.ts";
+import { events } from "../../engine/actions/reading.ts";
+import { requireScope } from "../../engine/actions/scope.ts";
 import { requestKey } from "../asking/rounds.ts";
 import { takeForm } from "../asking/user.ts";
 import { entryOf } from "../audit.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { requireScope } from "../scope.ts";
+import { actorOf } from "../scope.ts";
 import { viewSession } from "../session-view.ts";
 import { readTaskId } from "./task-id.ts";
 import { isRunning, tellTask, type Found, type Task } from "./task.ts";
@@ -16,9 +20,9 @@ import { isRunning, tellTask, type Found, type Task } from "./task.ts";
 export type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 const SCOPE: Readonly<Record<TaskMethod, Scope>> = {
-  "tasks/get": "read",
-  "tasks/update": "approve",
-  "tasks/cancel": "run",
+  "tasks/get": events.scope,
+  "tasks/update": answer.scope,
+  "tasks/cancel": interruptPrompt.scope,
 };
 
 const Params = z.object({ taskId: z.string() });
@@ -54,8 +58,9 @@ type Method = (found: Found, call: ToolCall, deps: ToolDeps) => Promise<Task | u
 const METHODS: Readonly<Record<TaskMethod, Method>> = {
   "tasks/get": async (found, call, deps) => tellTask(found, { call, deps }),
   "tasks/update": update,
-  "tasks/cancel": async ({ prompt, view }, { principal }, { engine }) => {
-    await engine.interrupt(principal, view.id, "caller", prompt.data.promptId);
+  "tasks/cancel": async ({ prompt, view }, call, deps) => {
+    const { promptId } = prompt.data;
+    await interruptPrompt.run(actorOf(call, deps), { sessionId: view.id, promptId });
     return undefined;
   },
 };
@@ -68,10 +73,10 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
   for (const { deliveredAt = 0, filled, requestId } of state.asks) {
     const second = filled !== undefined;
     const key = requestKey(requestId, second);
-    const answer = call.inputResponses[key];
-    if (!answer) continue;
+    const filledIn = call.inputResponses[key];
+    if (!filledIn) continue;
     const shown = { requestId, again: false, second, at: deliveredAt, last: false };
-    const taken = await takeForm(view, shown, answer, { call, deps });
+    const taken = await takeForm(view, shown, filledIn, { call, deps });
     if (taken === "unclear") unclear.push(key);
   }
   if (unclear.length === 0) return undefined;

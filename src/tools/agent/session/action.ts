@@ -2,30 +2,48 @@ import { z } from "zod";
 import { invalidArgument } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import type { Scope } from "../../../domain/principal.ts";
+import type { AnySessionAction, ArgumentsOf, Fields, SessionAction } from "../../../engine/actions/action.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
+import { actorOf } from "../../scope.ts";
 
-/** One thing that claude_code_session does. The arguments of all actions lie side by side on the wire. */
-export interface SessionAction {
+/** One action as claude_code_session offers it. The arguments of all actions lie side by side on the wire. */
+export interface OfferedAction {
   readonly name: string;
-  /** What a caller needs for it. */
   readonly scope: Scope;
-  readonly fields: z.core.$ZodLooseShape;
+  readonly fields: Fields;
   /** `given` is what the call has beside `action`, each value valid by itself. */
   run(given: JsonObject, call: ToolCall, deps: ToolDeps): Promise<JsonObject>;
 }
 
-interface Definition<F extends z.core.$ZodLooseShape> extends Pick<SessionAction, "name" | "scope"> {
-  /** The arguments it takes. One that several actions take has the same schema in each. */
-  readonly fields: F;
-  readonly run: (args: z.output<z.ZodObject<F>>, call: ToolCall, deps: ToolDeps) => Promise<JsonObject>;
+interface Offer<F extends Fields, R> {
+  /** What is said of its fields. One that several actions take is described alike in each. */
+  readonly words?: Partial<Readonly<Record<keyof F, string>>>;
+  readonly present: (
+    result: R,
+    args: ArgumentsOf<F>,
+    call: ToolCall,
+    deps: ToolDeps,
+  ) => JsonObject | Promise<JsonObject>;
 }
 
-export function defineAction<F extends z.core.$ZodLooseShape>({
-  name,
-  scope,
-  fields,
-  run,
-}: Definition<F>): SessionAction {
+/** An action with its fields as they are. */
+export function offer<F extends Fields, R>(
+  action: SessionAction<F, ArgumentsOf<F>, R>,
+  { present, words = {} }: Offer<F, R>,
+): OfferedAction {
+  const run: Run<F> = async (args, call, deps) =>
+    present(await action.run(actorOf(call, deps), args), args, call, deps);
+  return { ...offerAs(action, action.fields, run), fields: described(action.fields, words) };
+}
+
+type Run<F extends Fields> = (args: ArgumentsOf<F>, call: ToolCall, deps: ToolDeps) => Promise<JsonObject>;
+
+/** An action whose arguments have a form of their own on this wire: `run` makes those of the action of them. */
+export function offerAs<F extends Fields>(
+  { name, scope }: Pick<AnySessionAction, "name" | "scope">,
+  fields: F,
+  run: Run<F>,
+): OfferedAction {
   const schema = z.strictObject(fields);
   return {
     name,
@@ -44,9 +62,17 @@ export function defineAction<F extends z.core.$ZodLooseShape>({
   };
 }
 
+function described(fields: Fields, words: Readonly<Record<string, string | undefined>>): Fields {
+  const entries = Object.entries(fields).map(([name, field]) => {
+    const text = words[name];
+    return [name, text === undefined ? field : field.describe(text)] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
 /** What a call of any of the actions may hold; which of it goes with which action is for the action to say. */
-export function argumentsOf(actions: readonly SessionAction[]) {
-  const all: z.core.$ZodLooseShape = Object.fromEntries(actions.flatMap(({ fields }) => Object.entries(fields)));
+export function argumentsOf(actions: readonly OfferedAction[]) {
+  const all: Fields = Object.fromEntries(actions.flatMap(({ fields }) => Object.entries(fields)));
   return z.strictObject({
     action: z.enum(actions.map(({ name }) => name)),
     ...z.strictObject(all).partial().shape,

@@ -1,16 +1,17 @@
 import { z } from "zod";
 import { invalidArgument } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
-import type { Principal } from "../../../domain/principal.ts";
 import { SessionStatus, statusOf } from "../../../domain/session.ts";
+import { PAGE_DEFAULT, PAGE_MAX } from "../../../engine/actions/input.ts";
+import { list as listSessions } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes } from "../../present/size.ts";
-import { defineAction } from "./action.ts";
+import { actorOf } from "../../scope.ts";
+import { offerAs } from "./action.ts";
 import { pageTokenBehind, placeOf } from "./page-token.ts";
 import { checkSensitive, IncludeSensitive } from "./sensitive.ts";
 import { ANSWER_BYTES, publicView, sensitiveView } from "./view.ts";
 
-const [LISTED, LISTED_MOST] = [50, 200];
 /** Of a session in the sensitive tier, bytes: `get` tells it whole. */
 const SESSION_BYTES = 3_000;
 /** The token and what stands around the sessions. */
@@ -20,8 +21,8 @@ const Status = z.union([SessionStatus, z.array(SessionStatus).min(1).max(Session
 
 const fields = {
   status: Status.exactOptional().describe("Default: any"),
-  cwd: z.string().min(1).max(4_096).exactOptional().describe("Default: any"),
-  text: z.string().min(1).max(1_000).exactOptional().describe("in title, cwd or prompt. Default: any"),
+  cwd: listSessions.fields.cwd.describe("Default: any"),
+  text: listSessions.fields.text.describe("in title, cwd or prompt. Default: any"),
   since: z
     .union([z.string(), z.int().min(0)])
     .exactOptional()
@@ -29,9 +30,9 @@ const fields = {
   limit: z
     .int()
     .min(1)
-    .max(LISTED_MOST)
+    .max(PAGE_MAX)
     .exactOptional()
-    .describe(`Default: ${String(LISTED)}`),
+    .describe(`Default: ${String(PAGE_DEFAULT)}`),
   pageToken: z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none"),
   includeSensitive: IncludeSensitive,
 };
@@ -41,40 +42,31 @@ type Arguments = z.output<z.ZodObject<typeof fields>>;
 export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
   status: { type: "array", items: { type: "string" }, description: "Default: any" },
   since: { type: "string", description: "ISO time. Default: any" },
-  limit: { type: "integer", description: `Default: ${String(LISTED)}` },
+  limit: { type: "integer", description: `Default: ${String(PAGE_DEFAULT)}` },
 };
 
-export const list = defineAction({
-  name: "list",
-  scope: "read",
-  fields,
-  async run(args, call, deps) {
-    const { cwd, includeSensitive = false, limit = LISTED, text } = args;
-    const sensitive = { cwd: cwd !== undefined, text: text !== undefined, includeSensitive };
-    checkSensitive(
-      deps,
-      Object.entries(sensitive).flatMap(([name, wanted]) => (wanted ? [name] : [])),
-    );
-    const query = queryOf(args, call.principal);
-    const found = await deps.engine.list({ ...query, limit: limit + 1 });
-    // One whose owner had died is recorded as lost while it is listed.
-    const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
-    const page = matching.slice(0, limit);
-    const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
-      includeSensitive ? sensitiveView(record, SESSION_BYTES, call, deps) : publicView(record),
-    );
-    const more = found.length > limit || sessions.length < page.length;
-    const shown = page.slice(0, sessions.length);
-    return { sessions, ...(more && { nextPageToken: pageTokenBehind(shown.length > 0 ? shown : found) }) };
-  },
+export const list = offerAs(listSessions, fields, async (args, call, deps) => {
+  const { cwd, includeSensitive = false, limit = PAGE_DEFAULT, text } = args;
+  const sensitive = { cwd: cwd !== undefined, text: text !== undefined, includeSensitive };
+  checkSensitive(
+    deps,
+    Object.entries(sensitive).flatMap(([name, wanted]) => (wanted ? [name] : [])),
+  );
+  const query = queryOf(args);
+  const found = await listSessions.run(actorOf(call, deps), { ...query, limit: limit + 1 });
+  // One whose owner had died is recorded as lost while it is listed.
+  const matching = found.filter(({ state }) => query.statuses?.includes(statusOf(state)) ?? true);
+  const page = matching.slice(0, limit);
+  const sessions = await within(ANSWER_BYTES - AROUND, page, async (record) =>
+    includeSensitive ? sensitiveView(record, SESSION_BYTES, call, deps) : publicView(record),
+  );
+  const more = found.length > limit || sessions.length < page.length;
+  const shown = page.slice(0, sessions.length);
+  return { sessions, ...(more && { nextPageToken: pageTokenBehind(shown.length > 0 ? shown : found) }) };
 });
 
-function queryOf(
-  { cwd, pageToken, since, status, text }: Arguments,
-  principal: Principal,
-): Omit<SessionQuery, "limit"> {
+function queryOf({ cwd, pageToken, since, status, text }: Arguments): Omit<SessionQuery, "limit" | "principal"> {
   return {
-    principal,
     ...(status !== undefined && { statuses: [status].flat() }),
     ...(cwd !== undefined && { cwd }),
     ...(text !== undefined && { text }),

@@ -1,12 +1,13 @@
 import { invalidArgument } from "../../domain/error.ts";
-import { pathName } from "./problems.ts";
 
-type Path = readonly string[];
+/** Text that JSON can carry and that what comes after us cannot: refused wherever it comes in. */
+
+type Path = readonly PropertyKey[];
 
 /** Deeper than any real argument: beyond it, whatever walks through the value may run out of stack. */
 const DEPTH_MAX = 100;
 
-/** Refuses what JSON can carry and what comes after us cannot: half characters, `__proto__` keys, endless nesting. */
+/** Refuses half characters, `__proto__` keys, endless nesting. */
 export function refuseOddText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
@@ -35,4 +36,20 @@ function refuseHalfCharacter(text: string, path: Path): void {
   if (!found) return;
   const problem = `has half of a surrogate pair at position ${String(found.index)}, which is no text.`;
   throw invalidArgument(pathName(path), `${problem} Remove it, or replace it with U+FFFD.`);
+}
+
+/** Characters. */
+const NAME_MAX = 120;
+
+/** The field as an error names it: in one line, whatever its name holds. */
+export function pathName(path: Path): string {
+  if (path.length === 0) return "arguments";
+  const whole = path.map(String).join(".");
+  const line = whole
+    .slice(0, NAME_MAX * 4)
+    .replaceAll(/[\s\p{Cc}\p{Cs}]+/gu, " ")
+    .trim();
+  const characters = Array.from(line);
+  const isWhole = characters.length <= NAME_MAX && whole.length <= NAME_MAX * 4;
+  return isWhole ? line : `${characters.slice(0, NAME_MAX - 1).join("")}…`;
 }

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { Answers } from "../../domain/approvals/questions.ts";
+import { JsonObject } from "../../domain/json.ts";
+import { PermissionUpdate } from "../../domain/permission.ts";
+import type { AnswerRequest } from "../api.ts";
+import { defineAction, defineRequest } from "./action.ts";
+import { DenyMessage, RequestId, RuleText, SessionId } from "./input.ts";
+
+/** What is decided of what Claude Code asks. */
+
+/** Which of it goes together, each surface says in its own words. */
+export const answer = defineRequest({
+  name: "answer",
+  scope: "approve",
+  fields: {
+    sessionId: SessionId,
+    requestId: RequestId,
+    decision: z.enum(["allow", "deny", "allow_for_session"]),
+    denyMessage: DenyMessage.exactOptional(),
+    interrupt: z.boolean().exactOptional(),
+    updatedInput: JsonObject.exactOptional(),
+    updatedPermissions: z.array(PermissionUpdate).max(100).exactOptional(),
+    answers: Answers.exactOptional(),
+  },
+  run: async ({ caller, engine }, { request, sessionId }: { sessionId: string; request: AnswerRequest }) =>
+    engine.answer(caller, sessionId, request),
+});
+
+/** Takes back answers that were to hold until the session ends: one by its rule, or all. Resolves with their rules. */
+export const revoke = defineAction({
+  name: "revoke",
+  scope: "approve",
+  fields: { sessionId: SessionId, rule: RuleText.exactOptional() },
+  run: async ({ by, caller: { principal }, engine }, { rule, sessionId }) =>
+    engine.revoke(principal, sessionId, { by, ...(rule !== undefined && { rule }) }),
+});
+
+/** Keeps a request open for more time, with whom it is. */
+export const moreTime = defineAction({
+  name: "more_time",
+  scope: "approve",
+  fields: { sessionId: SessionId, requestId: RequestId },
+  run: async ({ caller: { principal }, engine }, { requestId, sessionId }) =>
+    engine.extend(principal, sessionId, requestId),
+});

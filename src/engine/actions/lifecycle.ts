@@ -1,0 +1,89 @@
+import { statusOf } from "../../domain/session.ts";
+import { defineAction } from "./action.ts";
+import { PromptId, Reason, SessionId, Title } from "./input.ts";
+
+/** What is done to a session, or to the prompts that wait in it. */
+
+const fields = { sessionId: SessionId };
+
+/** Ends the running turn; where none runs nothing is sent. */
+export const interrupt = defineAction({
+  name: "interrupt",
+  scope: "run",
+  fields,
+  run: async ({ by, caller: { principal }, engine }, { sessionId }) => {
+    const { state } = await engine.get(principal, sessionId);
+    const interrupted = state.turn !== null;
+    if (interrupted) await engine.interrupt(principal, sessionId, by);
+    return { interrupted };
+  },
+});
+
+/** Ends the turn of this prompt alone, or drops the prompt where it still waits. */
+export const interruptPrompt = defineAction({
+  name: "interrupt_prompt",
+  scope: "run",
+  fields: { ...fields, promptId: PromptId },
+  run: async ({ by, caller: { principal }, engine }, { promptId, sessionId }) => {
+    await engine.interrupt(principal, sessionId, by, promptId);
+  },
+});
+
+/** Ends a session for good. `already`: how it had ended before. */
+export const cancel = defineAction({
+  name: "cancel",
+  scope: "run",
+  fields: { ...fields, reason: Reason.exactOptional() },
+  run: async ({ by, caller: { principal }, engine }, { reason = "", sessionId }) => {
+    const { state } = await engine.get(principal, sessionId);
+    if (state.closed) return { already: state.closed.reason };
+    await engine.cancel(principal, sessionId, { by, ...(reason !== "" && { reason }) });
+    return {};
+  },
+});
+
+/** Takes no more prompts from now on. `already`: its status, where it had ended before. */
+export const close = defineAction({
+  name: "close",
+  scope: "run",
+  fields,
+  run: async ({ by, caller: { principal }, engine }, { sessionId }) => {
+    const { state } = await engine.get(principal, sessionId);
+    if (state.closed) return { already: statusOf(state) };
+    await engine.close(principal, sessionId, by);
+    return {};
+  },
+});
+
+/** Deletes what is kept of a session here. */
+export const remove = defineAction({
+  name: "delete",
+  scope: "run",
+  fields,
+  run: async ({ by, caller: { principal }, engine }, { sessionId }) => engine.delete(principal, sessionId, by),
+});
+
+export const rename = defineAction({
+  name: "rename",
+  scope: "run",
+  fields: { ...fields, title: Title },
+  run: async ({ caller: { principal }, engine }, { sessionId, title }) => engine.rename(principal, sessionId, title),
+});
+
+/** Runs the prompts that are held. */
+export const releaseQueue = defineAction({
+  name: "release_queue",
+  scope: "run",
+  fields,
+  run: async ({ by, caller: { principal }, engine }, { sessionId }) =>
+    engine.queue(principal, sessionId, { do: "release", by }),
+});
+
+/** Drops the prompts that are held. */
+export const dropQueue = defineAction({
+  name: "drop_queue",
+  scope: "run",
+  fields,
+  run: async ({ by, caller: { principal }, engine }, { sessionId }) =>
+    engine.queue(principal, sessionId, { do: "drop", by }),
+});

@@ -1,0 +1,93 @@
+import { z } from "zod";
+import type { ControlRequest } from "../../domain/control.ts";
+import { invalidArgument } from "../../domain/error.ts";
+import { ModelName } from "../../domain/options.ts";
+import { PermissionMode } from "../../domain/permission.ts";
+import { defineAction, type Actor } from "./action.ts";
+import { PromptId, SessionId, TaskId } from "./input.ts";
+
+/** What Claude Code itself is asked: at once where it runs, in this server or in another. */
+
+const fields = { sessionId: SessionId };
+
+async function ask({ by, caller, engine }: Actor, sessionId: string, request: ControlRequest) {
+  return engine.control(caller, sessionId, request, by);
+}
+
+/** From its next request to the model on. */
+export const setModel = defineAction({
+  name: "set_model",
+  scope: "run",
+  fields: { ...fields, model: ModelName },
+  run: async (actor, { model, sessionId }) => {
+    await ask(actor, sessionId, { do: "configure", model });
+  },
+});
+
+export const setPermissionMode = defineAction({
+  name: "set_permission_mode",
+  scope: "run",
+  fields: { ...fields, permissionMode: PermissionMode },
+  run: async (actor, { permissionMode, sessionId }) => {
+    await ask(actor, sessionId, { do: "configure", permissionMode });
+  },
+});
+
+/** Stops what runs in the background. */
+export const stopTask = defineAction({
+  name: "stop_task",
+  scope: "run",
+  fields: { ...fields, taskId: TaskId },
+  run: async (actor, { sessionId, taskId }) => {
+    const { state } = await actor.engine.get(actor.caller.principal, sessionId);
+    // Claude Code stops an unknown one without a word.
+    if (!state.background.some((task) => task.id === taskId)) {
+      const running = state.background.map((task) => task.id).join(", ");
+      throw invalidArgument("taskId", `no task ${taskId} runs. Running: ${running === "" ? "none" : running}.`);
+    }
+    await ask(actor, sessionId, { do: "stop-task", taskId });
+  },
+});
+
+export const taskOutput = defineAction({
+  name: "task_output",
+  scope: "read",
+  fields: { ...fields, taskId: TaskId },
+  run: async (actor, { sessionId, taskId }) => ask(actor, sessionId, { do: "task-output", taskId }),
+});
+
+/** How full the context is, and what the session has cost. */
+export const usage = defineAction({
+  name: "usage",
+  scope: "read",
+  fields,
+  run: async (actor, { sessionId }) => ask(actor, sessionId, { do: "usage" }),
+});
+
+/** Files back to what they were before a prompt, by default the last; `dryRun` only tells what would change. */
+export const rewind = defineAction({
+  name: "rewind",
+  scope: "run",
+  fields: { ...fields, promptId: PromptId.exactOptional(), dryRun: z.boolean().exactOptional() },
+  run: async (actor, { dryRun = false, promptId, sessionId }) => {
+    const { spec, state } = await actor.engine.get(actor.caller.principal, sessionId);
+    if (spec.enableFileCheckpointing !== true) {
+      const advice = "Only a session that was started with enableFileCheckpointing can be rewound.";
+      throw invalidArgument("sessionId", `no file checkpoints are kept in this session. ${advice}`);
+    }
+    const id = promptId ?? (await lastPrompt(actor, sessionId, state.lastEventId));
+    if (id === undefined) throw invalidArgument("promptId", "is required: the session has had no prompt yet.");
+    return { promptId: id, files: await ask(actor, sessionId, { do: "rewind", promptId: id, dryRun }) };
+  },
+});
+
+const PAGE = 200;
+
+async function lastPrompt({ caller: { principal }, engine }: Actor, sessionId: string, last: number) {
+  for (let end = last; end > 0; end -= PAGE) {
+    const events = await engine.read(principal, sessionId, Math.max(1, end - PAGE + 1), Math.min(PAGE, end));
+    const prompt = events.findLast((event) => event.type === "prompt.queued");
+    if (prompt?.type === "prompt.queued") return prompt.data.promptId;
+  }
+  return undefined;
+}

@@ -1,0 +1,69 @@
+import { revoke as revokeAnswers } from "../../../engine/actions/approving.ts";
+import * as actions from "../../../engine/actions/lifecycle.ts";
+import type { ToolCall, ToolDeps } from "../../define.ts";
+import { actorOf } from "../../scope.ts";
+import { offer, offerAs } from "./action.ts";
+import { publicView, rememberedOf } from "./view.ts";
+
+/** What is done to a session, or to what waits and holds in it, and what is told of that. */
+
+interface OfSession {
+  readonly sessionId: string;
+}
+
+async function told({ sessionId }: OfSession, message: string, { principal }: ToolCall, { engine }: ToolDeps) {
+  return { sessions: [publicView(await engine.get(principal, sessionId))], message };
+}
+
+export const interrupt = offer(actions.interrupt, {
+  present: async ({ interrupted }, args, call, deps) => {
+    const wait = "The turn is being interrupted; claude_code_check (until: end) tells when it has ended.";
+    return told(args, interrupted ? wait : "No turn runs in the session.", call, deps);
+  },
+});
+
+const { sessionId } = actions.cancel.fields;
+
+export const cancel = offerAs(actions.cancel, { sessionId }, async (args, call, deps) => {
+  const { already } = await actions.cancel.run(actorOf(call, deps), { ...args, reason: "cancelled by caller" });
+  const isNow = already === undefined ? "is cancelled and takes no more prompts" : `was already ${already}`;
+  return told(args, `Session ${args.sessionId} ${isNow}.`, call, deps);
+});
+
+export const close = offer(actions.close, {
+  present: async ({ already }, args, call, deps) => {
+    const isNow = already === undefined ? "closed and takes no more prompts" : `${already} already`;
+    return told(args, `The session is ${isNow}.`, call, deps);
+  },
+});
+
+export const remove = offer(actions.remove, {
+  present: (_, args) => {
+    const message = `Session ${args.sessionId} is deleted here. Claude Code's own transcript of it stays where it is.`;
+    return { sessions: [], message };
+  },
+});
+
+export const rename = offer(actions.rename, {
+  words: { title: "for rename. Default: none" },
+  present: async (_, args, call, deps) => told(args, "The session has its new title.", call, deps),
+});
+
+export const releaseQueue = offer(actions.releaseQueue, {
+  present: async (_, args, call, deps) =>
+    told(args, "The prompts that were held run now, one after the other.", call, deps),
+});
+
+export const dropQueue = offer(actions.dropQueue, {
+  present: async (_, args, call, deps) => told(args, "The prompts that were held are dropped.", call, deps),
+});
+
+/** Takes back an answer that was to hold until the session ends. */
+export const revoke = offer(revokeAnswers, {
+  words: { rule: "for revoke. Default: all" },
+  present: async (revoked, args, { principal }, { engine }) => {
+    const record = await engine.get(principal, args.sessionId);
+    const message = `Asked again from now on: ${revoked.join(", ")}.`;
+    return { sessions: [{ ...publicView(record), ...rememberedOf(record) }], message };
+  },
+});

@@ -1,0 +1,54 @@
+import * as actions from "../../../engine/actions/process.ts";
+import { inUsd } from "../../present/result.ts";
+import { fit, jsonBytes } from "../../present/size.ts";
+import { offer } from "./action.ts";
+import { ANSWER_BYTES, publicView } from "./view.ts";
+
+/** What the running Claude Code is asked, and what is told of its answer. */
+
+export const setModel = offer(actions.setModel, {
+  words: { model: "for set_model. Default: none" },
+  present: async (_, { model, sessionId }, { principal }, { engine }) => {
+    const message = `The session uses ${model} from its next request to the model on.`;
+    return { sessions: [publicView(await engine.get(principal, sessionId))], message };
+  },
+});
+
+export const setPermissionMode = offer(actions.setPermissionMode, {
+  words: { permissionMode: "for set_permission_mode. Default: none" },
+  present: async (_, { permissionMode, sessionId }, { principal }, { engine }) => {
+    const message = `The session is in permission mode ${permissionMode}.`;
+    return { sessions: [publicView(await engine.get(principal, sessionId))], message };
+  },
+});
+
+const ofTask = { taskId: "of background. Default: none" };
+
+export const stopTask = offer(actions.stopTask, {
+  words: ofTask,
+  present: (_, { taskId }) => ({ message: `Task ${taskId} is stopped.` }),
+});
+
+export const taskOutput = offer(actions.taskOutput, {
+  words: ofTask,
+  present: (task) => {
+    const { cut, value } = fit(task, ANSWER_BYTES - jsonBytes({ task: {}, truncated: true }));
+    return { task: value, ...(cut && { truncated: true }) };
+  },
+});
+
+export const usage = offer(actions.usage, {
+  present: async (told, { sessionId }, { principal }, { engine }) => {
+    const { state } = await engine.get(principal, sessionId);
+    const { costUsd, turns } = state.totals;
+    return { usage: { ...told, totalTurns: turns, totalCostUsd: inUsd(costUsd) } };
+  },
+});
+
+export const rewind = offer(actions.rewind, {
+  words: { promptId: "Default: the last prompt", dryRun: "Default: false" },
+  present: ({ files, promptId }, { dryRun = false }) => {
+    const message = dryRun ? "This would change." : "The files are as they were before that prompt.";
+    return { rewound: { promptId, ...files }, message };
+  },
+});
