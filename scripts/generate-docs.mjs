@@ -32,7 +32,9 @@ const PARTS = [
     tools.map((tool) => ({ file, name: `tool ${tool}`, render: () => parameterTable(tool) })),
   ),
   { file: "docs/tools.md", name: "advanced options", render: advancedTable },
+  { file: "docs/tools.md", name: "options shown", render: shownTable },
   { file: "docs/tools.md", name: "error codes", render: errorTable },
+  { file: "docs/security.md", name: "restricted options", render: restrictedTable },
   { file: "docs/conformance.md", name: "what passes", render: conformanceTable },
   { file: "docs/conformance.md", name: "what is not ours", render: notOursTable },
   { file: "docs/observability.md", name: "metrics", render: metricsTable },
@@ -43,9 +45,9 @@ const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
-const MODULES = ["config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
+const MODULES = ["config/query", "config/schema", "tools/reference/table", "tools/resources/errors", "tools/toolsets"];
 const source = await fromSource(
-  [...MODULES, "tools/toolsets", "http/metrics/instruments"].map((module) => `src/${module}`),
+  [...MODULES, "domain/options", "domain/options/traits", "http/metrics/instruments"].map((module) => `src/${module}`),
 );
 const {
   AdvancedOptions,
@@ -53,6 +55,7 @@ const {
   ERRORS,
   Registry,
   SETTINGS,
+  TRAITS,
   code,
   instruments,
   querySettings,
@@ -84,6 +87,34 @@ function parameterTable(name) {
 
 function advancedTable() {
   return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions, { io: "input" }));
+}
+
+/** The words for how an option is shown, in the order of the rows. */
+const SHOWN = {
+  public: "in both tiers",
+  sensitive: "in the sensitive tier",
+  "by value": "in the sensitive tier, in part (see below)",
+  "by name": "in `leftOut`, by its name alone",
+  never: "never",
+};
+
+function shownTable() {
+  const shownAs = (how) => Object.entries(TRAITS).flatMap(([name, { shown }]) => (shown === how ? [code(name)] : []));
+  const rows = Object.entries(SHOWN).map(([how, words]) => [words, shownAs(how).join(", ")]);
+  return table(["Shown", "Options"], rows);
+}
+
+function restrictedTable() {
+  const restricted = Object.entries(TRAITS).filter(
+    ([, { access, sandbox }]) => access !== "any caller" || sandbox !== "allowed",
+  );
+  const inPart = "in part, see below";
+  const rows = restricted.map(([name, { access, sandbox }]) => [
+    code(name),
+    access === "by value" ? inPart : (access.operatorOnly ?? ""),
+    sandbox === "by value" ? inPart : (sandbox.refused ?? ""),
+  ]);
+  return table(["Option", "Only for the operator, since", "Refused with `--sandbox required`, since"], rows);
 }
 
 function errorTable() {

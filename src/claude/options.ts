@@ -1,9 +1,10 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { SessionOptions } from "../domain/options.ts";
+import { type ClaudeOptions, traitsOf } from "../domain/options/traits.ts";
 
-type Every = Required<SessionOptions>;
+type Every = Required<ClaudeOptions>;
 
-/** How every option of a session reaches Claude Code. A key that is missing here does not compile. */
+/** How each option for Claude Code reaches it. A key that is missing here does not compile. */
 const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Options> } = {
   cwd: (cwd) => ({ cwd }),
   allowedTools: (allowedTools) => ({ allowedTools }),
@@ -42,17 +43,10 @@ const MAPPING: { readonly [K in keyof Every]: (value: Every[K]) => Partial<Optio
   promptSuggestions: (promptSuggestions) => ({ promptSuggestions }),
   agentProgressSummaries: (agentProgressSummaries) => ({ agentProgressSummaries }),
   includeHookEvents: (includeHookEvents) => ({ includeHookEvents }),
-  // The environment is put together in environment.ts, the rest is the engine's.
+  // environment.ts adds it to what the process inherits.
   env: () => ({}),
-  permissionRequestTimeoutMs: () => ({}),
-  sessionInitTimeoutMs: () => ({}),
-  onLost: () => ({}),
-  callerApproves: () => ({}),
   persistSession: (persistSession) => ({ persistSession }),
   includePartialMessages: (includePartialMessages) => ({ includePartialMessages }),
-  // Claude Code counts its own limit from the start of the process; ours is of each prompt.
-  maxBudgetUsd: () => ({}),
-  timeout: () => ({}),
 };
 
 const defaultPrompt = { type: "preset", preset: "claude_code" } as const;
@@ -67,10 +61,14 @@ const DEFAULTS: Options = {
   mcpServersDelivery: "initialize",
 };
 
-export function toSdkOptions(options: SessionOptions): Options {
+export function toSdkOptions(options: ClaudeOptions): Options {
   const mapped: Options = { ...DEFAULTS };
-  for (const key of SessionOptions.keyof().options) Object.assign(mapped, mapOne(options, key));
+  for (const key of SessionOptions.keyof().options.filter(isForClaude)) Object.assign(mapped, mapOne(options, key));
   return mapped;
+}
+
+function isForClaude(name: keyof SessionOptions): name is keyof ClaudeOptions {
+  return traitsOf(name).usedBy !== "supervision";
 }
 
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- it ties a value to the mapping of its key

@@ -51,8 +51,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
     openIn: async (principal, sessionId, options) =>
       openIn(sessionId, configFolder(plainEnvironment(principal, options, config))),
     workTree: async (...request) => workTree(request, config),
-    async reserve(principal, options) {
-      const recipe = spares.parked > 0 ? await recipeFor({ principal, options }, config) : undefined;
+    async reserve(principal, options, policy) {
+      const recipe = spares.parked > 0 ? await recipeFor({ principal, options, policy }, config) : undefined;
       return (recipe && spares.promise(recipe.key)) ?? randomUUID();
     },
     start(request: AgentStart): AgentProcess {

@@ -7,8 +7,8 @@ import { Sandbox } from "./options/sandbox.ts";
 import { PermissionMode } from "./permission.ts";
 
 /**
- * The one schema of what a session can be started with. Tools pick from it, claude/options.ts maps every key of it to
- * Claude Code (a test holds the two together). A new option of the SDK is added here and there, nowhere else.
+ * The schema of what a session can be started with. What each option may do stands in options/traits.ts, how it reaches
+ * Claude Code in claude/options.ts: neither compiles without a new one.
  */
 
 /** Claude Code merges settings of these kinds, later ones over earlier ones. */

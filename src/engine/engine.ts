@@ -76,7 +76,7 @@ class Node implements Engine {
 
   async create(caller: Caller, given: SessionOptions) {
     const { options, withheld } = await this.#admit(caller, given);
-    const beginning = await newSession(this.#options.runtime, caller.principal, options);
+    const beginning = await newSession(this.#options, caller.principal, options);
     const { record } = await createSession(this.#options, caller.principal, beginning, undefined);
     return { sessionId: record.id, withheld };
   }
@@ -84,7 +84,7 @@ class Node implements Engine {
   async open(caller: Caller, { fromOperator, options: given, prompt }: OpenRequest) {
     const { options, withheld } = await this.#admit(caller, given);
     const spec = { ...options, ...fromOperator };
-    const beginning = await newSession(this.#options.runtime, caller.principal, spec);
+    const beginning = await newSession(this.#options, caller.principal, spec);
     return { ...(await this.#begin(caller.principal, beginning, prompt)), withheld };
   }
 

@@ -4,6 +4,8 @@ import type { ControlRequest } from "../domain/control.ts";
 import { AppError } from "../domain/error.ts";
 import type { Decision } from "../domain/permission.ts";
 import type { SessionOptions } from "../domain/options.ts";
+import { inlineServerFields } from "../domain/options/agents.ts";
+import { type OptionsWith, TRAITS, traitsOf } from "../domain/options/traits.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf } from "../domain/session.ts";
@@ -35,16 +37,14 @@ export interface Gate {
   placesOf(principal: Principal): Places | undefined;
 }
 
-/** Options by which a session reaches beyond the folders that it is confined to, and why. */
-const OPERATOR_OPTIONS = {
-  env: "it changes what Claude Code runs and who pays",
-  pathToClaudeCodeExecutable: "it names a program of the server's machine to run",
-  mcpServers: "it starts programs and connections of the caller's choice",
-  sandbox: "it can undo the isolation that the operator has set",
-  debug: "it writes into the configuration folder",
-  debugFile: "it writes a file that no permission is asked for",
-  betas: "it changes what the operator pays for",
-} as const satisfies Partial<Record<keyof SessionOptions, string>>;
+/** Options of which a part is for the operator. */
+const CHECKED_BY_VALUE: {
+  readonly [K in OptionsWith<"access", "by value">]: (given: Partial<SessionOptions>) => void;
+} = {
+  agents: ({ agents }) => {
+    for (const field of inlineServerFields(agents)) refuseOption(field, TRAITS.mcpServers.access.operatorOnly);
+  },
+};
 
 /**
  * Refuses options that only the operator, a caller with scope admin, and whom the operator names may use. Asked where they
@@ -52,14 +52,11 @@ const OPERATOR_OPTIONS = {
  */
 export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: Partial<SessionOptions>): void {
   if (scopes.includes("admin") || gate.grantsOperatorOptions(principal)) return;
-  for (const [name, why] of Object.entries(OPERATOR_OPTIONS)) {
-    if (Object.hasOwn(options, name)) refuseOption(name, why);
+  for (const name of Object.keys(options)) {
+    const { access } = traitsOf(name);
+    if (typeof access === "object") refuseOption(name, access.operatorOnly);
   }
-  for (const [name, { mcpServers = [] }] of Object.entries(options.agents ?? {})) {
-    // By name they are the operator's own.
-    const isOwn = mcpServers.some((server) => typeof server !== "string");
-    if (isOwn) refuseOption(`agents.${name.slice(0, 60)}.mcpServers`, OPERATOR_OPTIONS.mcpServers);
-  }
+  for (const check of Object.values(CHECKED_BY_VALUE)) check(options);
 }
 
 function refuseOption(name: string, why: string): never {

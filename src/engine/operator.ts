@@ -78,8 +78,9 @@ export function checkRules({ policy }: Pick<SessionRecord, "policy">): void {
   }
 }
 
+/** Each once, as tighterPolicy() leaves them: the policy that a session begins under is the one that its process starts under. */
 function textsOf(rules: readonly Rule[]): string[] {
-  return rules.map(({ text }) => text);
+  return [...new Set(rules.map(({ text }) => text))];
 }
 
 function readable(texts: readonly string[], behavior: RuleBehavior): Rule[] {

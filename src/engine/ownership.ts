@@ -3,7 +3,7 @@ import { tighter } from "../domain/approvals/risk.ts";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { RestRequest } from "../domain/control.ts";
-import type { SessionOptions } from "../domain/options.ts";
+import type { SupervisionOptions } from "../domain/options/traits.ts";
 import { isAtWork } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
 import { objectionTo } from "./bounds/objection.ts";
@@ -214,7 +214,7 @@ export class Ownership {
     if (lost) this.#lost.set(sessionId, lost);
   }
 
-  #policyOf(spec: SessionOptions, limits: Limits): Policy {
+  #policyOf(spec: SupervisionOptions, limits: Limits): Policy {
     const { initMs } = this.#options;
     const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
     const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;

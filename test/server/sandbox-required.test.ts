@@ -75,6 +75,7 @@ describe("a server with --sandbox required", () => {
     ["env", { env: { PATH: "/mine" } }],
     ["pathToClaudeCodeExecutable", { pathToClaudeCodeExecutable: process.execPath }],
     ["mcpServers", { mcpServers: { x: { type: "stdio", command: "touch", args: ["outside"] } } }],
+    ["debug", { debug: true }],
     ["debugFile", { debugFile: "debug.log" }],
     ["sandbox.enabled", { sandbox: { enabled: false } }],
     ["sandbox.allowUnsandboxedCommands", { sandbox: { allowUnsandboxedCommands: true } }],

@@ -58,13 +58,14 @@ describe("the two tiers", () => {
   it("tell of one session what each may, and no secret in either", async () => {
     const cwd = world.folder();
     const secret = "sk-ant-secret-in-a-prompt";
+    const inline = { type: "http", url: "http://127.0.0.1:9/y", headers: { Authorization: "value-of-inline-header" } };
     const args = {
       cwd,
       model: "claude-sonnet-4-5",
       permissionMode: "acceptEdits",
       systemPrompt: `Be brief. ${secret}`,
       advanced: {
-        agents: { helper: { description: "helps", prompt: "Help." } },
+        agents: { helper: { description: "helps", prompt: "Help.", mcpServers: [{ own: inline }] } },
         additionalDirectories: [world.folder()],
         env: { GIVEN: "value-of-env" },
         mcpServers: {
@@ -92,10 +93,16 @@ describe("the two tiers", () => {
       cwd,
       prompt: expect.stringContaining("Tell me.") as string,
       systemPrompt: "Be brief. [masked]",
-      agents: args.advanced.agents,
+      agents: { helper: { description: "helps", prompt: "Help.", mcpServers: [{ own: { type: "http" } }] } },
       additionalDirectories: args.advanced.additionalDirectories,
       mcpServers: { tracker: { type: "http" } },
-      leftOut: ["env", "mcpServers.*.url", "mcpServers.*.headers"],
+      leftOut: [
+        "env",
+        "mcpServers.*.url",
+        "mcpServers.*.headers",
+        "agents.*.mcpServers.*.url",
+        "agents.*.mcpServers.*.headers",
+      ],
     });
     expect(JSON.stringify(whole)).not.toMatch(/value-of|sk-ant/);
 

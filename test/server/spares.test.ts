@@ -101,6 +101,14 @@ describe("--spares", () => {
     expect(spares().map(({ pid }) => pid)).not.toContain(spare.pid);
   });
 
+  it("fits the next session also where the operator's rules name one thing twice", async () => {
+    const { server, spare } = await warm({}, { args: ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"] });
+    const sessionId = await start(server, ok);
+    expect(sessionId).toBe(spare.sessionId);
+    expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok" } });
+    expect(pidOf(sessionId)).toBe(spare.pid);
+  });
+
   it("starts what it refuses in the ordinary way, under the same id", async () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude"));

@@ -1,8 +1,9 @@
-import type { AgentDefinition, Options, SandboxSettings } from "@anthropic-ai/claude-agent-sdk";
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { childEnvironment, configFolder, OF_THE_OUTER_SESSION, stateFile } from "../../src/claude/environment.ts";
 import { toSdkOptions } from "../../src/claude/options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
+import { EVERY_OPTION } from "../support/every-option.ts";
 
 const preset = { type: "preset", preset: "claude_code" } as const;
 const bare: Options = {
@@ -11,131 +12,6 @@ const bare: Options = {
   settingSources: ["user", "project", "local"],
   permissionMode: "default",
   mcpServersDelivery: "initialize",
-};
-
-/** Every field that the SDK has; one that it adds does not compile until it stands here, and in our schema. */
-const SCOUT = {
-  description: "looks around",
-  prompt: "Look around.",
-  tools: ["Read"],
-  disallowedTools: ["Bash"],
-  model: "haiku",
-  mcpServers: ["local", { own: { command: "serve" } }],
-  skills: ["maps"],
-  initialPrompt: "Begin.",
-  maxTurns: 3,
-  autoCompactWindow: 150_000,
-  background: true,
-  omitClaudeMd: true,
-  memory: "project",
-  effort: "low",
-  permissionMode: "dontAsk",
-  observer: "watcher",
-  observerMessage: "Watch.",
-  criticalSystemReminder_EXPERIMENTAL: "Mind the gap.",
-} satisfies Required<AgentDefinition>;
-
-const secret = {
-  mode: "mask",
-  extract: "k=(.*)",
-  onExtractNoMatch: "warn",
-  decode: "jwt",
-  maskClaims: ["sub"],
-  injectHosts: ["api.example"],
-} as const;
-
-const SANDBOX = {
-  enabled: true,
-  failIfUnavailable: true,
-  autoAllowBashIfSandboxed: false,
-  allowUnsandboxedCommands: false,
-  network: {
-    allowedDomains: ["a.example"],
-    deniedDomains: ["b.example"],
-    strictAllowlist: true,
-    allowManagedDomainsOnly: false,
-    allowUnixSockets: ["/run/x.sock"],
-    allowAllUnixSockets: false,
-    allowLocalBinding: true,
-    allowMachLookup: ["com.example"],
-    httpProxyPort: 8080,
-    socksProxyPort: 1080,
-    tlsTerminate: { caCertPath: "/c", caKeyPath: "/k" },
-  },
-  filesystem: {
-    allowWrite: ["/w"],
-    denyWrite: ["/n"],
-    denyRead: ["/r"],
-    allowRead: ["/a"],
-    allowManagedReadPathsOnly: false,
-    disabled: false,
-  },
-  credentials: {
-    files: [{ path: "/s", ...secret, maskClaims: ["sub"], injectHosts: ["api.example"], maskDuplicates: true }],
-    envVars: [{ name: "S", ...secret, maskClaims: ["sub"], injectHosts: ["api.example"] }],
-    allowPlaintextInject: false,
-    awsPairs: [{ accessKeyIdVar: "A", secretAccessKeyVar: "B", sessionTokenVar: "C" }],
-    sigv4: { streaming: "deny", presigned: "deny", sigv4a: "passthrough" },
-  },
-  ignoreViolations: { "npm *": ["/x"] },
-  enableWeakerNestedSandbox: false,
-  allowNestedUserNamespaces: false,
-  enableWeakerNetworkIsolation: false,
-  allowAppleEvents: false,
-  excludedCommands: ["docker"],
-  ripgrep: { command: "/rg", args: ["-j1"] },
-  bwrapPath: "/bwrap",
-  socatPath: "/socat",
-} satisfies Required<SandboxSettings>;
-
-/** A value of every option; a new option does not compile until it stands here. */
-const EVERY: Required<SessionOptions> = {
-  cwd: "/elsewhere",
-  allowedTools: ["Read", "Bash(git *)"],
-  disallowedTools: ["WebFetch"],
-  maxTurns: 7,
-  model: "opus",
-  systemPrompt: "Be short.",
-  permissionMode: "plan",
-  permissionRequestTimeoutMs: 5000,
-  tools: ["Bash"],
-  agents: { scout: SCOUT },
-  agent: "scout",
-  maxBudgetUsd: 2,
-  persistSession: false,
-  includePartialMessages: true,
-  timeout: 60_000,
-  additionalDirectories: ["/more"],
-  effort: "high",
-  thinking: { type: "enabled", budgetTokens: 2048 },
-  fallbackModel: "sonnet",
-  mcpServers: {
-    local: { command: "serve", args: ["--x"], env: { A: "1" } },
-    remote: { type: "http", url: "https://mcp.example/x", headers: { B: "2" } },
-  },
-  strictMcpConfig: true,
-  outputFormat: { type: "json_schema", schema: { type: "object" } },
-  settingSources: ["user"],
-  env: { KEY: "value" },
-  onLost: "resume",
-  callerApproves: "reads",
-  pathToClaudeCodeExecutable: "/bin/claude",
-  sessionInitTimeoutMs: 3000,
-  betas: ["context-1m-2025-08-07"],
-  sandbox: SANDBOX,
-  enableFileCheckpointing: true,
-  debug: true,
-  debugFile: "/tmp/debug.log",
-  skills: ["maps"],
-  title: "The maps",
-  taskBudget: { total: 50_000 },
-  forwardSubagentText: true,
-  verbatimPrompts: true,
-  permissionPrompts: "none",
-  planModeInstructions: "Draw first.",
-  promptSuggestions: true,
-  agentProgressSummaries: true,
-  includeHookEvents: true,
 };
 
 /** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */
@@ -191,20 +67,20 @@ describe("the options of a session", () => {
   });
 
   it("are the ones this test knows, with values that may be given", () => {
-    expect(Object.keys(EVERY).toSorted()).toEqual([...keys].toSorted());
-    expect(SessionOptions.parse(EVERY)).toEqual(EVERY);
+    expect(Object.keys(EVERY_OPTION).toSorted()).toEqual([...keys].toSorted());
+    expect(SessionOptions.parse(EVERY_OPTION)).toEqual(EVERY_OPTION);
   });
 
-  it.each(keys.map((key) => [key, ELSEWHERE.has(key) ? {} : { [key]: EVERY[key] }] as const))(
+  it.each(keys.map((key) => [key, ELSEWHERE.has(key) ? {} : { [key]: EVERY_OPTION[key] }] as const))(
     "reach Claude Code one by one and change nothing else: %s",
     (key, expected) => {
-      expect(toSdkOptions({ cwd: "/repo", [key]: EVERY[key] })).toEqual({ ...bare, ...expected });
+      expect(toSdkOptions({ cwd: "/repo", [key]: EVERY_OPTION[key] })).toEqual({ ...bare, ...expected });
     },
   );
 
   it("reach Claude Code all together", () => {
-    const known = Object.entries(EVERY).filter(([key]) => !ELSEWHERE.has(key));
-    expect(toSdkOptions(EVERY)).toEqual({ mcpServersDelivery: "initialize", ...Object.fromEntries(known) });
+    const known = Object.entries(EVERY_OPTION).filter(([key]) => !ELSEWHERE.has(key));
+    expect(toSdkOptions(EVERY_OPTION)).toEqual({ mcpServersDelivery: "initialize", ...Object.fromEntries(known) });
   });
 
   it("have Claude Code's own prompt and all its settings when nothing is said of them", () => {

@@ -4,11 +4,12 @@ import { BOUNDS, isWithin } from "../../src/domain/approvals/risk.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
 import { RUNGS } from "../../src/domain/approvals/rung.ts";
 import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
-import { limitsUnder } from "../../src/engine/operator.ts";
+import { limitsUnder, ownPolicy } from "../../src/engine/operator.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
 import { matchesPath } from "../../src/engine/rules/path.ts";
 import { tighterPolicy } from "../../src/security/tighter-policy.ts";
 import { amount } from "../support/amount.ts";
+import { OPEN_GATE } from "../support/open-gate.ts";
 import { askOf } from "../support/step/walk.ts";
 
 /** What two servers allow, as one policy: it is never looser than either of them. */
@@ -129,6 +130,17 @@ describe("the tighter of two policies", () => {
       fc.property(policies, (policy) => {
         const places = [...new Map(policy.places.map((each) => [JSON.stringify(each), each])).values()];
         expect(tighterPolicy(policy, policy)).toEqual({ ...policy, places });
+      }),
+    );
+  });
+
+  it("of one server's policy and itself is that policy, whatever its rules repeat: a spare fits the session it is promised to", () => {
+    const repeated = fc.array(fc.constantFrom(...RULES));
+    const rules = fc.record({ allow: repeated, ask: repeated, deny: repeated });
+    fc.assert(
+      fc.property(policies, rules, (policy, given) => {
+        const own = ownPolicy({ gate: OPEN_GATE, limits: limitsUnder({ ...policy, rules: given }) }, "ann");
+        expect(tighterPolicy(own, own)).toEqual(own);
       }),
     );
   });

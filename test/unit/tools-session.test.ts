@@ -19,7 +19,13 @@ const common = {
 const PRIVATE = {
   cwd: "/secret/place",
   systemPrompt: "secret words",
-  agents: { a: { description: "secret agent", prompt: "secret prompt" } },
+  agents: {
+    a: {
+      description: "secret agent",
+      prompt: "secret prompt",
+      mcpServers: ["secret name", { own: { command: "hidden", env: { A: "hidden" } } }],
+    },
+  },
   additionalDirectories: ["/secret/other"],
   allowedTools: ["Bash(secret *)"],
   env: { TOKEN: "hidden" },
@@ -125,13 +131,14 @@ describe("claude_code_session, the sensitive tier", () => {
     const reply = await runOpen(privateEngine(), args);
     expect(reply.text).not.toContain("hidden");
     const [session] = (reply.structured as unknown as Listed).sessions;
-    const { env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
+    const { agents, env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
     expect(session).toMatchObject({
       sessionId: "s1",
       status: "idle",
       title: "secret title",
       prompt: "secret task",
       ...told,
+      agents: { a: { ...agents.a, mcpServers: ["secret name", { own: { type: "stdio" } }] } },
       background: [{ id: "b1", type: "shell", description: "secret command" }],
       mcpServers: { local: { type: "stdio" }, remote: { type: "http" } },
       leftOut: [
@@ -141,6 +148,8 @@ describe("claude_code_session, the sensitive tier", () => {
         "mcpServers.*.env",
         "mcpServers.*.url",
         "mcpServers.*.headers",
+        "agents.*.mcpServers.*.command",
+        "agents.*.mcpServers.*.env",
       ],
     });
     expect(session).not.toHaveProperty("env");

@@ -1,26 +1,34 @@
 import { AppError } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { inlineServerFields } from "../../domain/options/agents.ts";
+import { type OptionsWith, TRAITS, traitsOf } from "../../domain/options/traits.ts";
 
 /** What no session may be given where every one runs in the sandbox: each of these would lead around it. */
 
 type Sandbox = NonNullable<SessionOptions["sandbox"]>;
 
-/** Options that make Claude Code itself, which runs outside the sandbox, start or write something. */
-const OUTSIDE: Partial<Record<keyof SessionOptions, string>> = {
-  debugFile: "Claude Code writes it from outside the sandbox",
-  env: "with it another program can take the place of the sandbox",
-  mcpServers: "they run outside the sandbox. The operator can configure them for the user",
-  pathToClaudeCodeExecutable: "another program need not have a sandbox",
+/** Options of which a part would lead around the sandbox. */
+const CHECKED_BY_VALUE: {
+  readonly [K in OptionsWith<"sandbox", "by value">]: (given: Partial<SessionOptions>) => void;
+} = {
+  agents: ({ agents }) => {
+    for (const field of inlineServerFields(agents)) refuse(field, TRAITS.mcpServers.sandbox.refused);
+  },
+  sandbox: ({ sandbox = {} }) => {
+    for (const name of loosened(sandbox)) refuse(`sandbox.${name}`, "it would loosen the sandbox");
+  },
 };
 
-/** Throws PERMISSION_DENIED for an option that the sandbox would not hold against. */
+/**
+ * Throws PERMISSION_DENIED for an option that the sandbox would not hold against: one that makes Claude Code itself, which
+ * runs outside the sandbox, start or write something.
+ */
 export function checkFenced(options: Partial<SessionOptions>): void {
-  for (const [name, why] of Object.entries(OUTSIDE)) if (Object.hasOwn(options, name)) refuse(name, why);
-  for (const [name, { mcpServers = [] }] of Object.entries(options.agents ?? {})) {
-    const isOwn = mcpServers.some((server) => typeof server !== "string");
-    if (isOwn) refuse(`agents.${name.slice(0, 60)}.mcpServers`, OUTSIDE.mcpServers ?? "");
+  for (const name of Object.keys(options)) {
+    const { sandbox } = traitsOf(name);
+    if (typeof sandbox === "object") refuse(name, sandbox.refused);
   }
-  for (const name of loosened(options.sandbox ?? {})) refuse(`sandbox.${name}`, "it would loosen the sandbox");
+  for (const check of Object.values(CHECKED_BY_VALUE)) check(options);
 }
 
 function refuse(name: string, why: string): never {

@@ -1,7 +1,8 @@
-import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import type { ClaimOptions, Options } from "@anthropic-ai/claude-agent-sdk";
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { configFolder, STATE_MOST_BYTES, stateFile } from "../environment.ts";
@@ -16,7 +17,7 @@ export interface Recipe {
 }
 
 /** What a claim sets; the rest of the options is fixed at the start of the process. */
-export type Claim = Pick<Options, "additionalDirectories" | "permissionMode" | "title"> & { cwd: string };
+export type Claim = Pick<ClaimOptions, OptionsWith<"spare", "claim">>;
 
 /**
  * Splits the options of a session in what a spare is started with and what it is told when it is taken. Undefined where a
@@ -27,21 +28,29 @@ export async function recipeOf(
   { principal, wrapper }: { principal: Principal; wrapper: readonly string[] },
   all: Options,
 ): Promise<{ recipe: Recipe; claim: Claim } | undefined> {
-  const { additionalDirectories, cwd, permissionMode = "default", title, ...fixed } = all;
-  const isOwn = fixed.resume !== undefined || fixed.debug !== undefined || fixed.debugFile !== undefined;
-  if (cwd === undefined || permissionMode === "bypassPermissions" || isOwn) return undefined;
+  const { claimed, fixed, isUnfit } = byTraits(all);
+  const { cwd, permissionMode = "default" } = claimed;
+  if (cwd === undefined || permissionMode === "bypassPermissions" || isUnfit) return undefined;
   const { sessionId: _, env = {}, ...rest } = fixed;
   const stamp = await configurationStamp(env);
   const key = createHash("sha256")
     .update(JSON.stringify([principal, wrapper, rest, env, stamp]))
     .digest("hex");
-  const claim = {
-    cwd,
-    permissionMode,
-    ...(additionalDirectories && { additionalDirectories }),
-    ...(title !== undefined && { title }),
-  };
+  const claim = { ...claimed, cwd, permissionMode };
   return { recipe: { key, wrapper, options: { ...rest, env, permissionMode: "default" } }, claim };
+}
+
+/** What Claude Code has besides the options of a session (its environment, its rules ...) is fixed as well. */
+function byTraits(all: Options): { claimed: Partial<Claim>; fixed: Options; isUnfit: boolean } {
+  const claimed: Partial<Claim> = {};
+  const fixed: Options = {};
+  let isUnfit = all.resume !== undefined;
+  for (const [name, value] of Object.entries(all)) {
+    const { spare } = traitsOf(name);
+    isUnfit ||= spare === "unfit";
+    Reflect.set(spare === "claim" ? claimed : fixed, name, value);
+  }
+  return { claimed, fixed, isUnfit };
 }
 
 /** Of the user's configuration, what Claude Code reads while it starts. */

@@ -46,3 +46,11 @@ export const AgentDefinition = z.strictObject({
     .exactOptional()
     .describe("passed on; without effect in Claude Code 2.1. Default: none"),
 });
+export type AgentDefinition = z.infer<typeof AgentDefinition>;
+
+/** The fields in which subagents bring MCP servers of their own. One that is given by name is the operator's. */
+export function inlineServerFields(agents: Readonly<Record<string, AgentDefinition>> = {}): string[] {
+  return Object.entries(agents)
+    .filter(([, { mcpServers = [] }]) => mcpServers.some((server) => typeof server !== "string"))
+    .map(([name]) => `agents.${name.slice(0, 60)}.mcpServers`);
+}

@@ -1,5 +1,6 @@
 import type { Bound } from "../../domain/approvals/risk.ts";
 import type { SessionOptions } from "../../domain/options.ts";
+import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import { leftOut, mayUseMode } from "./bound.ts";
 
 /** The options of a session without those by which its caller would approve more than he may. */
@@ -16,27 +17,31 @@ type Given = Partial<SessionOptions>;
 type Cut = readonly [change: { readonly [K in keyof Given]?: Given[K] | undefined }, what: string] | undefined;
 
 /** Each takes one thing out and names it. */
-const CUTS: readonly ((options: Given, bound: Bound) => Cut)[] = [
-  cutMode,
-  cutTools,
-  cutAgents,
-  cutSandbox,
-  cutSkills,
-  cutServers,
-];
+const CUTS: { readonly [K in OptionsWith<"approves", "by value">]: (options: Given, bound: Bound) => Cut } = {
+  permissionMode: cutMode,
+  allowedTools: cutTools,
+  agents: cutAgents,
+  sandbox: cutSandbox,
+  skills: cutSkills,
+  mcpServers: cutServers,
+};
 
 export function withinBound<T extends Given>(options: T, bound: Bound): Withheld<T> {
   if (bound === "all") return { options, withheld: [] };
-  const cuts = CUTS.flatMap((cut) => {
-    const found = cut(options, bound);
-    return found ? [found] : [];
-  });
+  const found = Object.values(CUTS).map((cut) => cut(options, bound));
+  const cuts = [...found.filter((cut) => cut !== undefined), ...cutWhole(options)];
   const within = { ...options };
   for (const [name, value] of cuts.flatMap(([change]) => Object.entries(change))) {
     if (value === undefined) Reflect.deleteProperty(within, name);
     else Reflect.set(within, name, value);
   }
   return { options: within, withheld: cuts.map(([, what]) => leftOut(what, bound)) };
+}
+
+/** Options that may let anything run unasked, whatever their value. */
+function cutWhole(options: Given): NonNullable<Cut>[] {
+  const names = Object.keys(options).filter((name) => traitsOf(name).approves === "everything");
+  return names.map((name) => [{ [name]: undefined }, name]);
 }
 
 function cutMode({ permissionMode: mode }: Given, bound: Bound): Cut {

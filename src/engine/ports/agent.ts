@@ -136,8 +136,11 @@ export interface AgentRuntime {
    * policy that a session began under bind as those of this server do, here and in all that takes a policy.
    */
   check(principal: Principal, options: SessionOptions, policy?: SessionPolicy): Promise<SessionOptions>;
-  /** The id that a new session will have, known before its process starts (a spare process owns its id). */
-  reserve(principal: Principal, options: SessionOptions): Promise<string>;
+  /**
+   * The id that a new session will have, known before its process starts (a spare process owns its id). The policy is that
+   * under which the process will start.
+   */
+  reserve(principal: Principal, options: SessionOptions, policy: SessionPolicy): Promise<string>;
   readonly spares: Spares;
   /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
   attach(

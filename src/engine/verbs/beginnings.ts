@@ -23,11 +23,12 @@ export interface Beginning {
 }
 
 export async function newSession(
-  runtime: AgentRuntime,
+  means: Operator & { runtime: AgentRuntime },
   principal: Principal,
   spec: SessionOptions,
 ): Promise<Beginning> {
-  return { id: await runtime.reserve(principal, spec), spec, inherited: {} };
+  const policy = policyFor(means, { principal, policy: undefined });
+  return { id: await means.runtime.reserve(principal, spec, policy), spec, inherited: {} };
 }
 
 export function forkOf(source: SessionRecord, request: PromptRequest): Beginning {

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../../domain/json.ts";
 import type { SessionOptions } from "../../../domain/options.ts";
+import { type OptionsWith, type OptionTraits, traitsOf } from "../../../domain/options/traits.ts";
 import type { OpenAsk } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
@@ -15,8 +16,9 @@ export const ANSWER_BYTES = 32_768;
 /** Nothing in here says what the session is about. */
 export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRecord): JsonObject {
   const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
-  const { model: requestedModel, permissionMode: requestedMode = "default" } = optionsOf(spec, state);
-  const model = reported.model ?? requestedModel;
+  const options = optionsOf(spec, state);
+  const requested = { permissionMode: "default", ...optionsShown(options, "public") };
+  const model = reported.model ?? options.model;
   return {
     sessionId: id,
     status: statusOf(state),
@@ -24,8 +26,8 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
     lastActiveAt: isoTime(updatedAt),
     ...(turn && { turnStartedAt: isoTime(turn.startedAt) }),
     ...(model !== undefined && { model }),
-    permissionMode: reported.permissionMode ?? requestedMode,
-    requested: { ...(requestedModel !== undefined && { model: requestedModel }), permissionMode: requestedMode },
+    permissionMode: reported.permissionMode ?? requested.permissionMode,
+    requested,
     reported: { ...reported },
     totalTurns: totals.turns,
     totalCostUsd: inUsd(totals.costUsd),
@@ -54,31 +56,23 @@ function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
   return { processLive, ...(waits && { waitsForPlace: true }) };
 }
 
-/**
- * The options that the sensitive tier tells as they are. Who adds an option decides whether it belongs here; what can
- * hold a credential does not.
- */
-const TOLD = [
-  "cwd",
-  "additionalDirectories",
-  "systemPrompt",
-  "agents",
-  "agent",
-  "allowedTools",
-  "disallowedTools",
-  "tools",
-  "maxTurns",
-  "effort",
-  "thinking",
-  "fallbackModel",
-  "strictMcpConfig",
-  "outputFormat",
-  "settingSources",
-  "pathToClaudeCodeExecutable",
-  "onLost",
-  "permissionRequestTimeoutMs",
-  "sessionInitTimeoutMs",
-] as const satisfies readonly (keyof SessionOptions)[];
+type Shown = OptionTraits["shown"];
+
+function optionsShown(options: SessionOptions, shown: Shown): JsonObject {
+  return Object.fromEntries(Object.entries(options).filter(([name]) => traitsOf(name).shown === shown));
+}
+
+/** What the sensitive tier shows of options that can hold credentials in some of their fields, or change. */
+const PARTLY_SHOWN: Readonly<Record<OptionsWith<"shown", "by value">, (record: SessionRecord) => unknown>> = {
+  title: ({ title }) => title,
+  agents: ({ spec: { agents } }) => agents && agentsOf(agents),
+  mcpServers: ({ spec: { mcpServers } }) => mcpServers && mcpServersOf(mcpServers),
+};
+
+function partsShown(record: SessionRecord): JsonObject {
+  const parts = Object.entries(PARTLY_SHOWN).map(([name, show]) => [name, show(record)] as const);
+  return Object.fromEntries(parts.filter(([, value]) => value !== undefined));
+}
 
 /** What gives way first when a session does not fit. */
 const EXPENDABLE = ["outputFormat", "agents", "systemPrompt", "prompt"];
@@ -90,15 +84,14 @@ export async function sensitiveView(
   { principal }: ToolCall,
   { engine, mask }: ToolDeps,
 ): Promise<JsonObject> {
-  const { id, spec, state, title } = record;
+  const { id, spec, state } = record;
   const first = await engine.read(principal, id, 1, FIRST_EVENTS);
   const prompt = first.find((event) => event.type === "prompt.queued")?.data.text;
   const leftOut = leftOutOf(spec);
   const told = mask({
-    ...(title !== undefined && { title }),
     ...(prompt !== undefined && { prompt }),
-    ...Object.fromEntries(TOLD.filter((key) => spec[key] !== undefined).map((key) => [key, spec[key]])),
-    ...(spec.mcpServers && { mcpServers: mcpServersOf(spec.mcpServers) }),
+    ...optionsShown(spec, "sensitive"),
+    ...partsShown(record),
     ...(state.background.length > 0 && { background: state.background }),
     ...(state.closed?.message !== undefined && { closedMessage: state.closed.message }),
   });
@@ -110,15 +103,36 @@ export async function sensitiveView(
 /** Nothing of note comes before the first prompt. */
 const FIRST_EVENTS = 5;
 
-function mcpServersOf(servers: NonNullable<SessionOptions["mcpServers"]>): JsonObject {
+type Servers = NonNullable<SessionOptions["mcpServers"]>;
+type Agents = NonNullable<SessionOptions["agents"]>;
+
+function mcpServersOf(servers: Servers): JsonObject {
   return Object.fromEntries(Object.entries(servers).map(([name, { type = "stdio" }]) => [name, { type }]));
 }
 
+function agentsOf(agents: Agents): JsonObject {
+  const shown = Object.entries(agents).map(([name, { mcpServers, ...agent }]) => {
+    const servers = mcpServers?.map((server) => (typeof server === "string" ? server : mcpServersOf(server)));
+    return [name, { ...agent, ...(servers && { mcpServers: servers }) }] as const;
+  });
+  return Object.fromEntries(shown);
+}
+
 /** What no tier tells, by name, where the session has it: a token may stand in any of it. */
-function leftOutOf({ env, mcpServers = {} }: SessionOptions): string[] {
-  const fields = Object.values(mcpServers).flatMap((server) => Object.keys(server).filter((key) => key !== "type"));
-  const ofServers = [...new Set(fields)].map((field) => `mcpServers.*.${field}`);
-  return [...(env ? ["env"] : []), ...ofServers];
+function leftOutOf(spec: SessionOptions): string[] {
+  const { agents = {}, mcpServers = {} } = spec;
+  const inline = Object.values(agents).flatMap((agent) => agent.mcpServers ?? []);
+  const ofAgents = inline.filter((server) => typeof server !== "string");
+  return [
+    ...Object.keys(optionsShown(spec, "by name")),
+    ...fieldsOf([mcpServers]).map((field) => `mcpServers.*.${field}`),
+    ...fieldsOf(ofAgents).map((field) => `agents.*.mcpServers.*.${field}`),
+  ];
+}
+
+function fieldsOf(servers: readonly Servers[]): string[] {
+  const fields = servers.flatMap((each) => Object.values(each)).flatMap((server) => Object.keys(server));
+  return [...new Set(fields)].filter((field) => field !== "type");
 }
 
 function askOf({ requestId, kind, toolName, createdAt, expiresAt }: OpenAsk): JsonObject {
