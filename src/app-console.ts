@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { Running } from "./app-engine.ts";
+import { APPROVERS } from "./approvers/approvers.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { confinements } from "./config/principals/confinement.ts";
 import type { Config } from "./config/schema.ts";
@@ -43,6 +44,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
     {
       version,
       approvals: ladderOf(config.approvals).rungs,
+      approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
       cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
       allowsBypass,
       signsIn: config.auth,
