@@ -6,6 +6,7 @@ import { confinements } from "./config/principals/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import { startFolder } from "./config/start-folder.ts";
 import { createConsoleApi } from "./console/api.ts";
+import { CONSOLE } from "./domain/approvals/rung.ts";
 import { AppError } from "./domain/error.ts";
 import type { Logger } from "./engine/ports.ts";
 import { mountConsole } from "./http/console/console.ts";
@@ -51,7 +52,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
     },
   );
   const requests = createRequests({
-    by: "console",
+    by: CONSOLE,
     engine: () => running()?.engine,
     audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
   });

@@ -1,10 +1,9 @@
-import { AppError } from "../domain/error.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
 import { askOf } from "../domain/event.ts";
 import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { Scope } from "../domain/principal.ts";
 import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/ports.ts";
-import type { ApproverPort, Offered, OfferedSession, OfferVerbs } from "./approver.ts";
+import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
 
 /**
  * The one follower of the sessions of this server that takes requests to approvers: it offers each when it is their turn, and
@@ -75,13 +74,25 @@ export class Offers {
     if (!ask || !known || this.#offered.get(requestId) !== turn) return;
     const session = sessionOf(known);
     const reception = await turn.port.offer(this.#offeredOf(turn, { session, ask, open }));
-    if (reception.is === "withdrawn") return;
+    if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
+  }
+
+  /** The ladder learns whether they have it, or that the next one is to be asked. */
+  async #report(
+    { name: rung, requestId, sessionId }: Turn,
+    { principal }: OfferedSession,
+    reception: Exclude<Reception, { is: "withdrawn" }>,
+  ): Promise<void> {
     const engine = this.#options.engine();
-    const { principal } = session;
-    const { name: rung } = turn;
-    if (reception.is === "delivered") {
-      await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, rung }]);
-    } else await engine.pass(principal, sessionId, { requestId, from: rung, why: reception.is });
+    try {
+      if (reception.is === "delivered") {
+        await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, rung }]);
+      } else await engine.pass(principal, sessionId, { requestId, from: rung, why: reception.is });
+    } catch (error) {
+      // Its time runs out all the same.
+      const why = { approver: rung, sessionId, requestId, error: String(error) };
+      this.#options.log.warn("a session did not learn what became of its request", why);
+    }
   }
 
   #offeredOf(turn: Turn, about: Pick<Offered, "ask" | "open" | "session">): Offered {
@@ -100,9 +111,7 @@ export class Offers {
 
   #failed({ name, requestId, sessionId }: Turn, error: unknown): void {
     const why = { approver: name, sessionId, requestId, error: String(error) };
-    // Its time runs out all the same.
-    if (error instanceof AppError) this.#options.log.warn("a session did not learn what became of a request", why);
-    else this.#options.log.error("a request could not be offered", why);
+    this.#options.log.error("a request could not be offered", why);
   }
 
   #end({ port, requestId }: Turn): void {
