@@ -28,6 +28,7 @@ const TOOLS = {
 /** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
 const PARTS = [
   { file: "docs/configuration.md", name: "settings", render: settingsTable },
+  { file: "docs/approvals.md", name: "approvers", render: approverTable },
   ...Object.entries(TOOLS).flatMap(([file, tools]) =>
     tools.map((tool) => ({ file, name: `tool ${tool}`, render: () => parameterTable(tool) })),
   ),
@@ -45,11 +46,19 @@ const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
-const MODULES = ["config/query", "config/schema", "tools/reference/table", "tools/resources/errors", "tools/toolsets"];
+const MODULES = [
+  "approvers/approvers",
+  "config/query",
+  "config/schema",
+  "tools/reference/table",
+  "tools/resources/errors",
+  "tools/toolsets",
+];
 const source = await fromSource(
   [...MODULES, "domain/options", "domain/options/traits", "http/metrics/instruments"].map((module) => `src/${module}`),
 );
 const {
+  APPROVERS,
   AdvancedOptions,
   Config,
   ERRORS,
@@ -76,6 +85,12 @@ function settingsTable() {
     `${meaning} Allowed: ${allowed}.`,
   ]);
   return table(["Flag", "Variable", "Key in the file", "Default", "Meaning"], rows);
+}
+
+function approverTable() {
+  const rules = ["rules", "the operator, beforehand", "nobody need be asked"];
+  const rows = APPROVERS.map(({ docs, name }) => [code(name), docs.is, docs.time]);
+  return table(["who", "is", "has a request for"], [rules, ...rows]);
 }
 
 function parameterTable(name) {

@@ -1,10 +1,12 @@
 import { fileURLToPath } from "node:url";
 import type { Running } from "./app-engine.ts";
+import { APPROVERS } from "./approvers/approvers.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { confinements } from "./config/principals/confinement.ts";
 import type { Config } from "./config/schema.ts";
 import { startFolder } from "./config/start-folder.ts";
 import { createConsoleApi } from "./console/api.ts";
+import { CONSOLE } from "./domain/approvals/rung.ts";
 import { AppError } from "./domain/error.ts";
 import type { Logger } from "./engine/ports.ts";
 import { mountConsole } from "./http/console/console.ts";
@@ -43,13 +45,14 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
     {
       version,
       approvals: ladderOf(config.approvals).rungs,
+      approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
       cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
       allowsBypass,
       signsIn: config.auth,
     },
   );
   const requests = createRequests({
-    by: "console",
+    by: CONSOLE,
     engine: () => running()?.engine,
     audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
   });

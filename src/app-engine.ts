@@ -2,6 +2,9 @@ import { availableParallelism, homedir, totalmem } from "node:os";
 import { configFolder, stateFile } from "./claude/environment.ts";
 import type { Fence } from "./claude/fence/fence.ts";
 import { claudeRuntime } from "./claude/runtime.ts";
+import { startApprovers, type StartedApprovers } from "./app-approvers.ts";
+import type { ApproverHttp } from "./approvers/approver.ts";
+import { closedByApprovers } from "./config/approvals/approvers.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { callerApprovesOf, rulesOf } from "./config/approvals/settings.ts";
 import { cacheFolder } from "./config/cache-folder.ts";
@@ -12,6 +15,7 @@ import type { Places } from "./engine/admission.ts";
 import type { Engine } from "./engine/api.ts";
 import { systemClock } from "./engine/clock.ts";
 import { createEngine, type EngineOptions } from "./engine/engine.ts";
+import type { Rung } from "./domain/approvals/rung.ts";
 import type { JsonObject } from "./domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "./domain/names.ts";
 import type { Confinement } from "./domain/principal.ts";
@@ -23,8 +27,6 @@ import { ownedPlaces, ownFiles, type Installation } from "./security/owned.ts";
 import { protectedPaths, type Owned } from "./security/protected-paths.ts";
 import { observed, type OnAppended } from "./store/observed.ts";
 import { defaultStorePath, stateFolder } from "./store/open.ts";
-import type { Outcome } from "./notify/outbox.ts";
-import type { Notifier } from "./notify/notifier.ts";
 import type { Audit } from "./tools/audit.ts";
 import type { BypassSwitch } from "./tools/define.ts";
 import { canAnswer, switchIn, type ToolName } from "./tools/listed.ts";
@@ -42,8 +44,8 @@ export interface EngineSettings {
   readonly depth: number;
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
   readonly ownCommands: readonly (readonly [string, ...string[]])[];
-  /** What the webhook's requests are signed with, in base64; undefined where there is none. */
-  readonly notifySecret?: string | undefined;
+  /** By the name of an approver. */
+  readonly approverSecrets?: ReadonlyMap<Rung, string> | undefined;
   readonly info: { readonly version: string };
   /** The file that settings were read from. */
   readonly configFile?: string | undefined;
@@ -56,19 +58,15 @@ export interface Running {
   readonly engine: Engine;
   readonly store: SessionBackend;
   readonly spares: Pick<Spares, "parked">;
-  /** Undefined where there is no webhook. */
-  readonly notifier: Pick<Notifier, "close"> | undefined;
+  readonly approvers: Pick<StartedApprovers, "close">;
 }
 
 /** What there is where clients come over HTTP. */
-export interface OverHttp {
+export interface OverHttp extends ApproverHttp {
   /** Told of each change of a session that this server has written. */
   readonly onAppended: OnAppended;
   /** Where this server is reached; * stands for any text. */
   readonly ownUrls: readonly string[];
-  readonly publicUrl: string;
-  /** Counts what became of a delivery of the webhook. */
-  readonly countDelivery: (outcome: Outcome) => void;
 }
 
 interface Means {
@@ -89,8 +87,8 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
   const { config, depth, environment, ownCommands } = settings;
   const confine = confinements(config);
   const fence = fenceOf(settings);
-  const notifier = await notifierOf(settings, means, () => engine);
-  const store = followedBy(means.backend, [http, notifier, auditorOf(means)]);
+  const approvers = await approversOf(settings, means, () => engine);
+  const store = followedBy(means.backend, [http, ...approvers.followers, auditorOf(means)]);
   const runtime = claudeRuntime({
     environment,
     depth,
@@ -139,7 +137,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
       placesOf: (principal) => sessionPlaces(confine(principal)),
     },
   });
-  return { engine, store, spares: runtime.spares, notifier };
+  return { engine, store, spares: runtime.spares, approvers };
 }
 
 /** Where this server keeps what is its own. */
@@ -147,6 +145,7 @@ function installationOf({ config, configFile, environment }: EngineSettings): In
   const { store = { kind: "sqlite", file: defaultStorePath(environment, process.platform) } } = config;
   return {
     settings: config,
+    approvers: closedByApprovers(config),
     environment,
     configFile,
     stateFolders: PRODUCTS.map((product) => stateFolder(environment, process.platform, product)),
@@ -211,15 +210,12 @@ function followedBy(
   });
 }
 
-async function notifierOf(
-  { config, info, notifySecret: secret }: EngineSettings,
-  { backend: store, http, ...means }: Means,
+async function approversOf(
+  { approverSecrets: secrets = new Map(), config, info }: EngineSettings,
+  { backend: store, ...means }: Means,
   engine: () => Engine,
-): Promise<Notifier | undefined> {
-  if (secret === undefined) return undefined;
-  const { startNotifier } = await import("./app-notify.ts");
-  const { countDelivery: count, publicUrl } = http ?? {};
-  return startNotifier({ config, secret, version: info.version, store, engine, publicUrl, count, ...means });
+): Promise<StartedApprovers> {
+  return startApprovers({ config, secrets, version: info.version, store, engine, ...means });
 }
 
 function limitsOf(config: Config): EngineOptions["limits"] {

@@ -6,6 +6,7 @@ import { callerApprovesOf } from "./config/approvals/settings.ts";
 import type { Config } from "./config/schema.ts";
 import { ConfigError } from "./config/error.ts";
 import { startFolder } from "./config/start-folder.ts";
+import type { Rung } from "./domain/approvals/rung.ts";
 import type { Engine } from "./engine/api.ts";
 import type { Logger } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
@@ -34,8 +35,8 @@ export interface AppSettings extends StoreSettings {
   local?: LocalHttp | undefined;
   /** The file that settings were read from. */
   configFile?: string | undefined;
-  /** What the webhook's requests are signed with, in base64; where there is a webhook. */
-  notifySecret?: string | undefined;
+  /** What approvers sign or log in with, by their names. */
+  approverSecrets?: ReadonlyMap<Rung, string> | undefined;
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }
@@ -61,6 +62,11 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
   });
 }
 
+/** As variables, by whose names the masker knows what is secret. */
+function secretsOf({ approverSecrets = new Map() }: AppSettings): Record<string, string> {
+  return Object.fromEntries([...approverSecrets].map(([name, secret]) => [`${name}_SECRET`.toUpperCase(), secret]));
+}
+
 /** An empty one would be no secret. */
 function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessEnv): string | undefined {
   return secret === "" ? undefined : secret;
@@ -69,7 +75,7 @@ function resumeSecret({ CLAUDE_CODE_MCP_RESUME_SECRET: secret }: NodeJS.ProcessE
 /** The one assembly. Nothing that a first `initialize` does not need is loaded before the first tool call. */
 export function createApp(settings: AppSettings): App {
   const { config, environment } = settings;
-  const masker = createMasker({ ...environment, NOTIFY_SECRET: settings.notifySecret });
+  const masker = createMasker({ ...environment, ...secretsOf(settings) });
   const log = createLogger({ level: config.logLevel, masker });
   const reported = config.dynamicDescription ? new ReportedTools() : undefined;
   const toolNames = namesOf(config.toolsets, querySettings(config));
@@ -216,14 +222,14 @@ async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs
   await serving.close();
 }
 
-/** That turns were interrupted is written first; while processes end, the webhook is told. */
+/** That turns were interrupted is written first; while processes end, approvers are told. */
 async function end(started: Running | undefined): Promise<void> {
   await started?.engine.stop(0);
-  await Promise.all([started?.engine.drain(), started?.notifier?.close(NOTIFY_GRACE_MS)]);
+  await Promise.all([started?.engine.drain(), started?.approvers.close(APPROVERS_GRACE_MS)]);
 }
 
-/** What the webhook has not been told when all else has ended has so long, ms. */
-const NOTIFY_GRACE_MS = 2_000;
+/** What approvers have not been told when all else has ended has so long, ms. */
+const APPROVERS_GRACE_MS = 2_000;
 
 function bypassSwitch(allowed: boolean, log: Logger): BypassSwitch {
   let isAllowed = allowed;

@@ -1,5 +1,5 @@
 import { createApp, isolationOf } from "../app.ts";
-import type { Config } from "../config/schema.ts";
+import { readApproverSecrets } from "../config/approvals/approvers.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
@@ -11,7 +11,7 @@ import { confinedBy, requireSandbox } from "./fence.ts";
 export async function serve(argv: string[]): Promise<void> {
   const config = loadConfig({ argv, env: process.env });
   await requireSandbox(config, process.env);
-  const notifySecret = await notifySecretOf(config);
+  const approverSecrets = await readApproverSecrets(config, process.env);
   const { name, version } = readPackage();
   const app = createApp({
     config,
@@ -22,7 +22,7 @@ export async function serve(argv: string[]): Promise<void> {
     ownCommands: ownCommands(name, config.http === undefined ? process.argv : process.argv.slice(0, 2)),
     info: { name, version },
     isolation: await isolationOf(config),
-    notifySecret,
+    approverSecrets,
   });
   for (const problem of [...unknownVariables(process.env), ...unknownTools(config)]) app.log.warn(problem);
   app.log[config.sandbox === "off" ? "debug" : "info"](confinedBy(config), { sandbox: config.sandbox });
@@ -46,13 +46,6 @@ export async function serve(argv: string[]): Promise<void> {
   if (config.http === undefined) return app.serveStdio(() => end("the client is gone", 0));
   await app.serveHttp();
   if (config.stdio) app.serveStdio(() => app.log.debug("the client on stdin is gone"));
-}
-
-/** Read at the start, so that whoever starts the server is told what is wrong with it. */
-async function notifySecretOf({ notifySecretFile, notifyUrl }: Config): Promise<string | undefined> {
-  if (notifyUrl === undefined) return undefined;
-  const { readNotifySecret } = await import("../config/notify/secret.ts");
-  return readNotifySecret(notifySecretFile, process.env);
 }
 
 /** The spellings under which a configuration of Claude Code may start this very server. */

@@ -3,10 +3,10 @@ import { homedir } from "node:os";
 import { delimiter, dirname, resolve } from "node:path";
 import { DEPTH_VARIABLE, PROCESS_VARIABLE } from "../domain/names.ts";
 import { JsonObject } from "../domain/json.ts";
+import { checkApprovers, SECRET_VARIABLES } from "./approvals/approvers.ts";
 import { ConfigError } from "./error.ts";
 import { readFlags } from "./flags.ts";
 import { checkTokens } from "./principals/known-words.ts";
-import { checkNotifying, NOTIFY_SECRET_VARIABLE } from "./notify/settings.ts";
 import { checkConfined } from "./principals/terms.ts";
 import { Config, CONFIG_FILE, SETTINGS } from "./schema.ts";
 import { ANYWHERE, type Setting } from "./setting.ts";
@@ -60,7 +60,7 @@ export function readDepth(env: Environment): number {
 }
 
 /** They stand in no table: a flag or a file of settings is no place for them. */
-const SECRETS = ["CLAUDE_CODE_MCP_RESUME_SECRET", NOTIFY_SECRET_VARIABLE];
+const SECRETS = ["CLAUDE_CODE_MCP_RESUME_SECRET", ...SECRET_VARIABLES];
 
 /** A sentence for each variable that has our prefix and yet no effect: a misspelt bound is no bound. */
 export function unknownVariables(env: Environment): string[] {
@@ -216,7 +216,7 @@ function check(given: GivenByKey): Config {
 
 /** What each setting by itself could not tell. */
 function consistent(config: Config, isAnywhere: boolean): Config {
-  checkNotifying(config);
+  checkApprovers(config);
   checkTokens(config.principals);
   checkConfined(config, isAnywhere);
   return listingSomething(config);

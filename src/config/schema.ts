@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { approverFields } from "./approvals/approvers.ts";
 import { approvalFields } from "./approvals/settings.ts";
 import { fenceFields } from "./fence.ts";
 import { httpFields } from "./http.ts";
-import { notifyFields } from "./notify/settings.ts";
 import { queryFields } from "./query.ts";
 import {
   choice,
@@ -25,7 +25,7 @@ import type { Setting } from "./setting.ts";
  * docs/configuration.md are all read off this table. A setting stands here only when it has an effect.
  */
 
-const fields = {
+const sessionFields = {
   maxWaitMs: optionalMilliseconds({ least: 1_000, most: 3_600_000 }, "45000; 1800000 where the client is Claude Code", {
     flag: "max-wait-ms",
     variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
@@ -209,7 +209,9 @@ const fields = {
   ),
   ...queryFields,
   ...httpFields,
-  ...notifyFields,
+};
+
+const serverFields = {
   toolsets: choices(["agent", "query", "chat", "configure", "all"], "agent", {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",
@@ -244,6 +246,9 @@ const fields = {
     meaning: "The least level that is logged, as JSON lines on stderr.",
   }),
 };
+
+/** Of their own settings approvers know alone: they are checked here, and read where the approver is. */
+const fields: typeof sessionFields & typeof serverFields = { ...sessionFields, ...approverFields, ...serverFields };
 
 /** The settings as the program uses them: checked, complete, frozen. Every `...Ms` is in ms, every path absolute. */
 export const Config = z.strictObject(fields).readonly();

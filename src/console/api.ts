@@ -29,6 +29,7 @@ import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } 
 export interface ConsoleOptions {
   readonly version: string;
   readonly approvals: readonly Rung[];
+  readonly approvers: Me["approvers"];
   /** Where a principal's sessions work unless told otherwise. Throws AppError where there is none. */
   readonly cwdOf: (principal: Principal) => string;
   readonly allowsBypass: () => boolean;
@@ -124,10 +125,11 @@ function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<Asked, "c
 }
 
 function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {
-  const { allowsBypass, approvals, cwdOf, signsIn, version } = options;
+  const { allowsBypass, approvals, approvers, cwdOf, signsIn, version } = options;
   const permissionModes = PERMISSION_MODES.filter((mode) => mode !== "bypassPermissions" || allowsBypass());
   const cwd = folderOrNone(() => cwdOf(principal));
-  return { principal, scopes, version, signsIn, approvals, ...(cwd !== undefined && { cwd }), permissionModes };
+  const about = { principal, scopes, version, signsIn, approvals, approvers };
+  return { ...about, ...(cwd !== undefined && { cwd }), permissionModes };
 }
 
 function folderOrNone(folder: () => string): string | undefined {

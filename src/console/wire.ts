@@ -1,4 +1,4 @@
-import type { Rung } from "../domain/approvals/rung.ts";
+import type { ApproverWords, Rung } from "../domain/approvals/rung.ts";
 import type { Risk } from "../domain/approvals/risk.ts";
 import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -22,6 +22,8 @@ export interface Me {
   readonly signsIn: boolean;
   /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
   readonly approvals: readonly Rung[];
+  /** Everybody who could, by name: what to call them. */
+  readonly approvers: Readonly<Record<Rung, ApproverWords>>;
   /** Where a new session works unless told otherwise; missing where that is gone. */
   readonly cwd?: string;
   /** What may be chosen for a new session here. */

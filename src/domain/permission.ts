@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
-import { Rung } from "./approvals/rung.ts";
+import { CALLER, Rung, UNASKED } from "./approvals/rung.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
@@ -8,18 +8,8 @@ export const PERMISSION_MODES = ["default", "acceptEdits", "plan", "dontAsk", "a
 export const PermissionMode = z.enum(PERMISSION_MODES);
 export type PermissionMode = z.infer<typeof PermissionMode>;
 
-/** Who gave the answer to an ask. `withdrawn`: Claude Code itself no longer waits for it. */
-export const AnsweredBy = z.enum([
-  "caller",
-  "rule",
-  "user",
-  "console",
-  "webhook",
-  "timeout",
-  "cancel",
-  "withdrawn",
-  "shutdown",
-]);
+/** Who gave the answer to an ask, or what ended it. `withdrawn`: Claude Code itself no longer waits for it. */
+export const AnsweredBy = z.union([z.enum(UNASKED), Rung]);
 export type AnsweredBy = z.infer<typeof AnsweredBy>;
 
 /** What Claude Code wants to know before it goes on, as it asked it. `input` is the tool's input, whole. */
@@ -133,5 +123,5 @@ export type OpenAsk = z.infer<typeof OpenAsk>;
 
 /** Whom the request is with. */
 export function rungOf({ rung }: Pick<OpenAsk, "rung">): Rung {
-  return rung ?? "caller";
+  return rung ?? CALLER;
 }

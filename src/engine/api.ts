@@ -4,7 +4,7 @@ import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { AnsweredBy, PermissionUpdate } from "../domain/permission.ts";
+import type { PermissionUpdate } from "../domain/permission.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
@@ -134,7 +134,7 @@ export interface AnswerRequest {
   /** `allow_for_session` also allows what Claude Code suggests, or else the tool, until the session ends. */
   decision: "allow" | "deny" | "allow_for_session";
   /** Where it was given. An allow counts there only for a person, or for a program with the scope decide; else as the caller's. */
-  by: AnsweredBy;
+  by: Rung;
   /** A person has given it, as far as the server can tell: they signed in at the console, or the client is attended. */
   asPerson?: boolean;
   denyMessage?: string;

@@ -65,7 +65,10 @@ class Node implements Engine {
     if (options.announces) this.#ownership.announce();
     this.#stopHousekeeping = isNested(options.gate)
       ? async () => Promise.resolve()
-      : keepHouse({ ...options, recoverAbandoned, endAbandoned }, options.retention);
+      : keepHouse(
+          { ...options, maintenance: options.backend.maintenance, recoverAbandoned, endAbandoned },
+          options.retention,
+        );
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {

@@ -1,5 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
-import type { Clock, Logger, SessionBackend } from "./ports.ts";
+import type { Clock, Logger, StoreMaintenance } from "./ports.ts";
 
 /** What is kept, and how often it is looked after. */
 export interface Retention {
@@ -22,7 +22,7 @@ const HOLD_MS = 3_600_000;
 const SET_BY_MS = 86_400_000;
 
 interface House {
-  readonly backend: SessionBackend;
+  readonly maintenance: StoreMaintenance;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes over what dead servers have left running. */
@@ -83,12 +83,12 @@ export class Ages {
   }
 }
 
-async function tidy({ backend, clock, log }: House, retention: Retention, areAgesTrue: boolean): Promise<void> {
+async function tidy({ maintenance, clock, log }: House, retention: Retention, areAgesTrue: boolean): Promise<void> {
   const { maxAgeMs, maxBytes } = retention;
   const query = { before: clock.now() - maxAgeMs, step: STEP, until: () => Promise.resolve(false) };
-  const aged = areAgesTrue ? await purge(backend, query) : 0;
-  const fits = async () => (await backend.maintenance.size()) <= maxBytes;
-  const crowded = (await fits()) ? 0 : await purge(backend, { before: clock.now(), step: ROOM_STEP, until: fits });
+  const aged = areAgesTrue ? await purge(maintenance, query) : 0;
+  const fits = async () => (await maintenance.size()) <= maxBytes;
+  const crowded = (await fits()) ? 0 : await purge(maintenance, { before: clock.now(), step: ROOM_STEP, until: fits });
   if (aged + crowded > 0) log.info("old sessions deleted", { forAge: aged, forRoom: crowded });
 }
 
@@ -99,10 +99,10 @@ interface Purge {
   until: () => Promise<boolean>;
 }
 
-async function purge(backend: SessionBackend, { before, step, until }: Purge): Promise<number> {
+async function purge(maintenance: StoreMaintenance, { before, step, until }: Purge): Promise<number> {
   let deleted = 0;
   for (;;) {
-    const count = await backend.maintenance.purge({ before, statuses: AT_REST, limit: step });
+    const count = await maintenance.purge({ before, statuses: AT_REST, limit: step });
     deleted += count;
     if (count < step || (await until())) return deleted;
   }

@@ -16,8 +16,8 @@ export interface Policy {
   readonly onLost: "report" | "resume";
   /** Who is asked, in this order; [] is nobody, and what asks is denied. */
   readonly ladder: readonly Rung[];
-  /** How long a request is with each of them, counted from when it was first shown to them, or else from when they got it. */
-  readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
+  /** How long a request is with each of them but the caller, counted from when it was first shown to them, or else from when they got it. */
+  readonly rungMs: Readonly<Record<Rung, number>>;
   /** How long it is with the caller, counted from when he got it, if the caller chose that; else undefined. */
   readonly askMs: number | undefined;
   /** The same by default, counted from the first delivery to him. */

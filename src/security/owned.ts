@@ -16,7 +16,6 @@ interface Principal {
 interface Settings {
   readonly auditLog?: string | undefined;
   readonly claudePath?: string | undefined;
-  readonly notifySecretFile?: string | undefined;
   readonly principals: Readonly<Record<string, Principal>>;
   readonly tokenFile?: string | undefined;
   readonly decideTokenFile?: string | undefined;
@@ -24,6 +23,8 @@ interface Settings {
 
 export interface Installation {
   readonly settings: Settings;
+  /** What approvers keep: their secrets, and the answers that they give. */
+  readonly approvers: readonly { readonly path: string; readonly why: string }[];
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The file of settings; undefined where there is none. */
   readonly configFile: string | undefined;
@@ -41,7 +42,7 @@ export function ownedPlaces(installation: Installation): Owned[] {
 }
 
 /** Of these a shell has no business with any, wherever that can be enforced (--sandbox required). */
-export function ownFiles({ configFile, settings, stateFolders, store }: Installation): Owned[] {
+export function ownFiles({ approvers, configFile, settings, stateFolders, store }: Installation): Owned[] {
   return [
     // Store, token and whatever else is kept beside them.
     stateFolders.flatMap((folder) => tree(folder, "the state folder of this server")),
@@ -52,8 +53,8 @@ export function ownFiles({ configFile, settings, stateFolders, store }: Installa
     // Whoever has it is the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),
-    // Whoever has it speaks for this server.
-    tree(settings.notifySecretFile, "the secret of this server's webhook"),
+    // Whoever has them speaks for this server, or to it as those who decide.
+    approvers.flatMap(({ path, why }) => tree(path, why)),
     // What was done must not be undone in the record; with the files it was rotated to.
     prefix(settings.auditLog, "the audit log of this server"),
   ].flat();

@@ -1,5 +1,5 @@
 import { tighter } from "../domain/approvals/risk.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import { CALLER, type Rung } from "../domain/approvals/rung.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /**
@@ -56,15 +56,15 @@ function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
 /** Who is on both. The caller comes behind everybody who comes before it on either. */
 function commonLadder(one: readonly Rung[], other: readonly Rung[]): Rung[] {
   const both = one.filter((rung) => other.includes(rung));
-  if (!both.includes("caller")) return both;
-  const isBefore = (rung: Rung) => [one, other].some((ladder) => ladder.indexOf(rung) < ladder.indexOf("caller"));
-  const people = both.filter((rung) => rung !== "caller");
-  return [...people.filter(isBefore), "caller", ...people.filter((rung) => !isBefore(rung))];
+  if (!both.includes(CALLER)) return both;
+  const isBefore = (rung: Rung) => [one, other].some((ladder) => ladder.indexOf(rung) < ladder.indexOf(CALLER));
+  const people = both.filter((rung) => rung !== CALLER);
+  return [...people.filter(isBefore), CALLER, ...people.filter((rung) => !isBefore(rung))];
 }
 
 function shorterRungs(one: SessionPolicy["rungMs"], other: SessionPolicy["rungMs"]): SessionPolicy["rungMs"] {
-  const least = (name: keyof SessionPolicy["rungMs"]) => Math.min(one[name], other[name]);
-  return { user: least("user"), console: least("console"), webhook: least("webhook") };
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
+  return Object.fromEntries(names.map((name) => [name, Math.min(one[name] ?? Infinity, other[name] ?? Infinity)]));
 }
 
 function shorterLimits(one: SessionPolicy["limits"], other: SessionPolicy["limits"]): SessionPolicy["limits"] {

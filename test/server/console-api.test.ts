@@ -40,7 +40,14 @@ beforeAll(async () => {
 
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 
-const OPTIONS = { version: "", approvals: [], cwdOf: () => "/", allowsBypass: () => false, signsIn: true };
+const OPTIONS = {
+  version: "",
+  approvals: [],
+  approvers: {},
+  cwdOf: () => "/",
+  allowsBypass: () => false,
+  signsIn: true,
+};
 /** As the server has them: whatever is added there is tried here. */
 const ROUTES = createConsoleApi(() => ({}) as never, OPTIONS).routes;
 

@@ -1,6 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../console/src/requests/words/answer.ts";
 import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
+import { approvers } from "../../console/src/state/approvers.ts";
+import { APPROVERS } from "../../src/approvers/approvers.ts";
 import { Guard } from "../../console/src/requests/words/guard.ts";
 import {
   answersOf,
@@ -126,6 +128,8 @@ describe("questions", () => {
 });
 
 describe("who decides", () => {
+  beforeAll(() => void (approvers.value = Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words]))));
+
   test.each([
     [{ behavior: "allow", by: "console" }, true, "Allowed by you"],
     [{ behavior: "allow", by: "console" }, false, "Allowed in the console"],
@@ -134,6 +138,8 @@ describe("who decides", () => {
     [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],
     [{ behavior: "allow", by: "console", toolName: "AskUserQuestion" }, true, "Answered by you"],
     [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],
+    [{ behavior: "allow", by: "somebody-of-another-server" }, false, "Allowed by somebody-of-another-server"],
+    [{ behavior: "deny", by: "constructor" }, false, "Denied by constructor"],
   ] as const)("%j", (decided, mine, words) => {
     expect(decidedWords({ toolName: "Bash", ...decided }, mine)).toBe(words);
   });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { keepHouse, type Retention } from "../../src/engine/housekeeping.ts";
-import type { SessionBackend } from "../../src/engine/ports.ts";
+import type { StoreMaintenance } from "../../src/engine/ports.ts";
 import { ManualClock } from "../support/step/clock.ts";
 
 const DAY_MS = 86_400_000;
@@ -20,7 +20,7 @@ class Sessions {
     return this.#updatedAt.length;
   }
 
-  purge: SessionBackend["purge"] = async ({ before, limit }) => {
+  purge: StoreMaintenance["purge"] = async ({ before, limit }) => {
     const old = this.#updatedAt.filter((at) => at < Math.min(before, this.#clock.now())).slice(0, limit);
     this.#updatedAt.splice(0, old.length);
     return Promise.resolve(old.length);
@@ -37,7 +37,7 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const nothing = { recoverAbandoned: async () => Promise.resolve(), endAbandoned: async () => Promise.resolve(0) };
   stop = keepHouse(
-    { backend: { purge, size } as SessionBackend, clock, log, ...nothing },
+    { maintenance: { purge, size, count: async () => Promise.resolve({}) }, clock, log, ...nothing },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
   );
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { Outbox, type Letter, type Outcome } from "../../src/notify/outbox.ts";
+import { Outbox, type Letter, type Outcome } from "../../src/approvers/webhook/outbox.ts";
 import { SECRET, startReceiver, type ReceiverServer } from "../support/webhook-receiver.ts";
 
 const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");

@@ -100,6 +100,7 @@ describe("what no session may reach", () => {
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
     const claude = { folder: at("claude"), record: at("claude/.claude.json") };
     const paths = ownedPlaces({
+      approvers: [],
       settings,
       environment: {},
       configFile: undefined,

@@ -124,9 +124,9 @@ describe("the ladder", () => {
     const walk = new Walk({ ladder: ["console"], rungMs, askDeliveredMs: 3_600 * SECOND, askUnseenMs: 7_200 * SECOND });
     walk.promptWith("p1", { limits: { atConsole: true } }).hear(...UP, { type: "asked", ask: askOf("a1") });
     expect(seconds(open(walk)?.expiresAt)).toBe(3_600);
-    expect(ladderOf(["console", "caller"], 3_600_000).rungMs.console).toBe(3_600_000);
-    expect(ladderOf(["console", "caller"], 60_000).rungMs.console).toBe(600_000);
-    expect(ladderOf(["console:5000", "caller"], 3_600_000).rungMs.console).toBe(5_000);
+    expect(ladderOf(["console", "caller"], 3_600_000).rungMs["console"]).toBe(3_600_000);
+    expect(ladderOf(["console", "caller"], 60_000).rungMs["console"]).toBe(600_000);
+    expect(ladderOf(["console:5000", "caller"], 3_600_000).rungMs["console"]).toBe(5_000);
   });
 
   it("gives more time to a request with whoever has it, which nothing takes away, and no more than a day", () => {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS, isWithin } from "../../src/domain/approvals/risk.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
-import { RUNGS } from "../../src/domain/approvals/rung.ts";
+import { APPROVERS } from "../../src/approvers/approvers.ts";
 import type { SessionPolicy } from "../../src/domain/approvals/session-policy.ts";
 import { limitsUnder, ownPolicy } from "../../src/engine/operator.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
@@ -36,7 +36,7 @@ const policies: fc.Arbitrary<SessionPolicy> = fc.record({
   sandbox: fc.constantFrom("off", "required"),
   sandboxDomains: some(["a.example", "b.example"]),
   mayNest: fc.boolean(),
-  ladder: fc.shuffledSubarray([...RUNGS]),
+  ladder: fc.shuffledSubarray(APPROVERS.map(({ name }) => name)),
   rungMs: fc.record({ user: ms, console: ms, webhook: ms }),
   limits: fc.record({
     askDeliveredMs: ms,
@@ -96,7 +96,8 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   const asked = beforeCaller(policy);
   const isPassedOver = beforeCaller(other).some((rung) => policy.ladder.includes(rung) && !asked.includes(rung));
   say("the caller's place", policy.ladder.includes("caller") && isPassedOver);
-  for (const rung of ["user", "console", "webhook"] as const) say(rung, policy.rungMs[rung] > other.rungMs[rung]);
+  for (const rung of ["user", "console", "webhook"] as const)
+    say(rung, (policy.rungMs[rung] ?? 0) > (other.rungMs[rung] ?? 0));
   for (const [name, value] of Object.entries(policy.limits)) {
     say(name, value > other.limits[name as keyof SessionPolicy["limits"]]);
   }

@@ -4,10 +4,11 @@ import type { Risk } from "../../../src/domain/approvals/risk.ts";
 import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { moment } from "../parts/format.ts";
+import { whoWords } from "../state/approvers.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
 import { Plain } from "./plain.tsx";
-import { rungWords, thenWords } from "./words/deciders.ts";
+import { thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
 import { leftWords } from "./words/time-left.ts";
 
@@ -67,7 +68,7 @@ function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request:
   const isLast = rungEndsAt === undefined || rungEndsAt >= expiresAt;
   return (
     <>
-      {rungWords(rung)}
+      {whoWords(rung)}
       {!isLast && (
         <>
           , <Until at={rungEndsAt} /> left

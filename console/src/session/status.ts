@@ -1,19 +1,12 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count } from "../parts/format.ts";
+import { whoWords } from "../state/approvers.ts";
 
 /** What a session is at, in words. */
 
-const WHOM = {
-  user: "the user at the client",
-  console: "this console",
-  webhook: "a webhook",
-  caller: "the calling model",
-};
-
 /** For whom or what it waits; "" where it does not. */
 export function wordsOfWait({ status, waitingBefore, waitsFor }: SessionDetail): string {
-  if (status === "waiting_permission" && waitsFor.length > 0)
-    return `for ${waitsFor.map((rung) => WHOM[rung]).join(" and ")}`;
+  if (status === "waiting_permission" && waitsFor.length > 0) return `for ${waitsFor.map(whoWords).join(" and ")}`;
   if (waitingBefore === undefined) return "";
   return waitingBefore === 0
     ? "when a place is free: it is the next"

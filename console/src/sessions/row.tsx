@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import type { SessionRow } from "../../../src/console/wire.ts";
-import type { Rung } from "../../../src/domain/approvals/rung.ts";
 import { count, shortPath, usd } from "../parts/format.ts";
 import { oneLine, plain } from "../parts/plain.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
+import { whoWords } from "../state/approvers.ts";
 import { hrefOf } from "../state/route.ts";
 
 /** A session in the list: all of it is pressed, its title is the link. */
@@ -54,15 +54,8 @@ function Fact({ of: text }: { readonly of: ComponentChildren }) {
   return text === undefined || text === false ? null : <li>{text}</li>;
 }
 
-const WHO: Readonly<Record<Rung, string>> = {
-  user: "its client’s user",
-  console: "this console",
-  webhook: "a webhook",
-  caller: "the calling model",
-};
-
 function waitsWords({ requests, waitsFor }: SessionRow): string {
-  const whom = waitsFor.map((rung) => WHO[rung]).join(" and ");
+  const whom = waitsFor.map(whoWords).join(" and ");
   return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
 }
 

@@ -3,6 +3,7 @@ import type { Me } from "../../../src/console/wire.ts";
 import type { Scope } from "../../../src/domain/principal.ts";
 import { get, onStranger, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
+import { approvers } from "./approvers.ts";
 
 /** Who looks at the page. */
 
@@ -18,7 +19,9 @@ export function may(scope: Scope): boolean {
 
 /** Throws ApiProblem; where that is a 401, the page is a stranger's from now on. */
 export async function learnMe(): Promise<void> {
-  me.value = await get<Me>("me");
+  const known = await get<Me>("me");
+  approvers.value = known.approvers;
+  me.value = known;
   isStranger.value = false;
   wasPutOut.value = false;
 }

@@ -1,4 +1,6 @@
-import { Rung } from "../../domain/approvals/rung.ts";
+import type { Approver } from "../../approvers/approver.ts";
+import { APPROVERS } from "../../approvers/approvers.ts";
+import type { Rung } from "../../domain/approvals/rung.ts";
 import { ConfigError } from "../error.ts";
 import { LONGEST_MS } from "../setting.ts";
 
@@ -7,39 +9,48 @@ import { LONGEST_MS } from "../setting.ts";
 export interface Ladder {
   readonly rungs: readonly Rung[];
   /** How long a request is with each of them, ms; with the caller as --permission-timeout-ms says. The console may have 0. */
-  readonly rungMs: Readonly<Record<Exclude<Rung, "caller">, number>>;
+  readonly rungMs: Readonly<Record<Rung, number>>;
 }
 
-/** Long enough to be called to a screen, and to read what is asked. The console has as long as callers where that is longer. */
-const USUAL_MS = { user: 300_000, console: 600_000, webhook: 600_000 };
 const LEAST_MS = 1_000;
 
+const NAMES = APPROVERS.map(({ name }) => name);
+
 /** A rung, and ms where its time is said. */
-export const RUNG_WORD = /^(user|console|webhook|caller)(?::(\d{1,12}))?$/;
+export const RUNG_WORD = new RegExp(`^(${NAMES.join("|")})(?::(\\d{1,12}))?$`);
+
+/** What RUNG_WORD allows, in words. */
+export const RUNG_WORDS = `rungs, each as name or name:ms, of ${NAMES.join(", ")}`;
 
 /** `callersMs` is --permission-timeout-ms. Throws ConfigError. */
 export function ladderOf(words: readonly string[], callersMs = 0): Ladder {
   const rungs: Rung[] = [];
-  const rungMs = { ...USUAL_MS, console: Math.max(USUAL_MS.console, callersMs) };
+  const rungMs = usualTimes(callersMs);
   for (const word of words) {
     const [, name, digits] = RUNG_WORD.exec(word) ?? [];
-    const rung = Rung.parse(name);
+    const approver = APPROVERS.find((each) => each.name === name);
+    if (!approver) throw new ConfigError(`--approvals: ${JSON.stringify(word)} is none of the ${RUNG_WORDS}.`);
+    const rung = approver.name;
     if (rungs.includes(rung)) throw new ConfigError(`--approvals names ${rung} twice. Name each rung once.`);
     rungs.push(rung);
-    if (digits !== undefined) setTime(rungMs, rung, Number(digits));
+    if (digits !== undefined) rungMs[rung] = timeOf(approver, Number(digits));
   }
   return { rungs, rungMs };
 }
 
-function setTime(rungMs: Record<Exclude<Rung, "caller">, number>, rung: Rung, ms: number): void {
-  if (rung === "caller") {
-    throw new ConfigError("--approvals: caller takes no time there. Set --permission-timeout-ms.");
+function usualTimes(callersMs: number): Record<Rung, number> {
+  const times = APPROVERS.flatMap(({ name, time }) =>
+    "usualMs" in time ? [[name, time.atLeastCallers ? Math.max(time.usualMs, callersMs) : time.usualMs] as const] : [],
+  );
+  return Object.fromEntries(times);
+}
+
+function timeOf({ name, time }: Approver, ms: number): number {
+  if ("elsewhere" in time) {
+    throw new ConfigError(`--approvals: ${name} takes no time there. Set ${time.elsewhere}.`);
   }
-  // Who looks at the page may answer at any time, also without a turn of his own.
-  const isWithoutTurn = rung === "console" && ms === 0;
-  if (!isWithoutTurn && (ms < LEAST_MS || ms > LONGEST_MS)) {
-    const range = `from ${String(LEAST_MS)} to ${String(LONGEST_MS)}`;
-    throw new ConfigError(`--approvals: the time of ${rung} is ${String(ms)}: must be a whole number of ms ${range}.`);
-  }
-  rungMs[rung] = ms;
+  const isWithoutTurn = time.mayHaveNone === true && ms === 0;
+  if (isWithoutTurn || (ms >= LEAST_MS && ms <= LONGEST_MS)) return ms;
+  const range = `from ${String(LEAST_MS)} to ${String(LONGEST_MS)}`;
+  throw new ConfigError(`--approvals: the time of ${name} is ${String(ms)}: must be a whole number of ms ${range}.`);
 }

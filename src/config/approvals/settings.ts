@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
-import { RUNG_WORD } from "./ladder.ts";
+import { APPROVERS } from "../../approvers/approvers.ts";
+import { RUNG_WORD, RUNG_WORDS } from "./ladder.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
@@ -8,13 +9,12 @@ import { inOrder, optionalChoice, rules } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
-  approvals: inOrder(RUNG_WORD, "rungs, each as name or name:ms, of user, console, webhook, caller", {
+  approvals: inOrder(RUNG_WORD, RUNG_WORDS, {
     fallback: "user,caller,console:0",
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
-    meaning:
-      "Who is asked what Claude Code asks, in this order: user (a form at a client that can show one), console (the web page), webhook, caller (the model, by claude_code_check). Each has its time, then the next is asked; after the last it is denied. console:0 may answer at any time, and is asked itself only about prompts that were given there. See docs/approvals.md.",
+    meaning: `Who is asked what Claude Code asks, in this order: ${whoTheyAre()}. Each has its time, then the next is asked; after the last it is denied. console:0 may answer at any time, and is asked itself only about prompts that were given there. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
@@ -44,6 +44,10 @@ export const approvalFields = {
     meaning: "What never runs, whoever allows it and in any permission mode, in Claude Code's rule syntax.",
   }),
 };
+
+function whoTheyAre(): string {
+  return APPROVERS.map(({ help, name }) => (help === undefined ? name : `${name} (${help})`)).join(", ");
+}
 
 type ApprovalConfig = z.output<z.ZodObject<typeof approvalFields>>;
 

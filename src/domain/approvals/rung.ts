@@ -1,12 +1,36 @@
 import { z } from "zod";
 
 /**
- * Whom a request can be put to, beside the rules: the person at a client that can show a form (elicitation), the console,
- * a webhook's receiver, and the calling model. The operator puts some of them in an order: the ladder.
+ * Whom a request can be put to, beside the rules, by name. The operator puts some of them in an order: the ladder. Who there
+ * is stands in src/approvers/approvers.ts; any name is understood here, since another server of the store may know others.
  */
-export const RUNGS = ["user", "console", "webhook", "caller"] as const;
-export const Rung = z.enum(RUNGS);
+export const Rung = z.string().regex(/^[a-z][a-z\d-]{0,31}$/);
 export type Rung = z.infer<typeof Rung>;
+
+/**
+ * From these three sessions are driven, so the engine knows them by name: the person at a client that can show a form
+ * (elicitation), whoever looks at the console, and the calling model. They come for what is asked. Everybody else is a
+ * service that requests are taken to, all alike.
+ */
+export const USER = "user";
+export const CONSOLE = "console";
+export const CALLER = "caller";
+
+export function isService(rung: Rung): boolean {
+  return rung !== USER && rung !== CONSOLE && rung !== CALLER;
+}
+
+/** What the page calls somebody who can be asked. */
+export interface ApproverWords {
+  /** Behind "waits for". */
+  readonly who: string;
+  /** Behind "allowed" or "denied". */
+  readonly by: string;
+}
+
+/** How a request comes to an answer that nobody who was asked has given. */
+export const UNASKED = ["rule", "timeout", "cancel", "withdrawn", "shutdown"] as const;
+export type Unasked = (typeof UNASKED)[number];
 
 /**
  * Why a request went on to the next rung: its time was over, nobody is there, whoever was asked would not say, or a program

@@ -36,7 +36,8 @@ export const SessionPolicy = z.object({
   /** Whether a session may start sessions of its own. */
   mayNest: z.boolean(),
   ladder: z.array(Rung),
-  rungMs: z.object({ user: Milliseconds, console: Milliseconds, webhook: Milliseconds }),
+  /** By name, of all who have a time there. */
+  rungMs: z.record(Rung, Milliseconds),
   limits: z.object({
     askDeliveredMs: Milliseconds,
     askMaxMs: Milliseconds,

@@ -1,4 +1,5 @@
 import { isWithin } from "../../domain/approvals/risk.ts";
+import { CALLER, USER } from "../../domain/approvals/rung.ts";
 import { AppError } from "../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../domain/permission.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
@@ -16,7 +17,7 @@ export interface Asker {
 
 /** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
 export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Asker): boolean {
-  return client.elicitation !== false && scopes.includes("approve") && ladder.includes("user");
+  return client.elicitation !== false && scopes.includes("approve") && ladder.includes(USER);
 }
 
 /** Whether a form about this request can come to an answer: where nobody is known to sit at the client, within the caller's bound. */
@@ -24,12 +25,12 @@ export function isForForm(open: OpenAsk, { call, deps }: Asker): boolean {
   if (!forUser(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
   const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
-  return !isBound || (deps.ladder.includes("caller") && isWithin(level, deps.callerApproves));
+  return !isBound || (deps.ladder.includes(CALLER) && isWithin(level, deps.callerApproves));
 }
 
 /** Whether it is for the person at a client to answer this request now. */
 function forUser(open: OpenAsk): boolean {
-  return rungOf(open) === "user";
+  return rungOf(open) === USER;
 }
 
 /** Undefined where the request is gone from the log. */
@@ -47,7 +48,7 @@ export async function showForm(
   const whole = open.kind === "question";
   // Whoever polls is shown it each time.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
-  if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, rung: "user" }]);
+  if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, rung: USER }]);
   return formOf(asked.ask, { cwd: spec.cwd, title }, { again, filled: open.filled });
 }
 
@@ -102,15 +103,15 @@ async function settle(
   const { principal } = call;
   if (typeof decided === "string") {
     if (decided === "unattended") call.client.noteUnattended?.();
-    await deps.engine.pass(principal, view.id, { requestId, from: "user", why: decided });
+    await deps.engine.pass(principal, view.id, { requestId, from: USER, why: decided });
     return decided;
   }
   if ("begun" in decided) {
-    await deps.engine.fill(principal, view.id, { requestId, from: "user", ...decided.begun });
+    await deps.engine.fill(principal, view.id, { requestId, from: USER, ...decided.begun });
     return "begun";
   }
   try {
-    await deps.engine.answer(call, view.id, { ...decided, requestId, by: "user", asPerson: call.attended === true });
+    await deps.engine.answer(call, view.id, { ...decided, requestId, by: USER, asPerson: call.attended === true });
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== "PERMISSION_REQUEST_NOT_FOUND") throw error;
   }

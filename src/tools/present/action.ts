@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
 import type { ResponseMode } from "./event.ts";
@@ -59,7 +60,7 @@ function presentAction({ open, ask }: Asked, { mode, now }: Telling): JsonObject
 /** A request that is with somebody else is not yet the caller's to allow. */
 function waitsFor(open: OpenAsk, { mode, now }: Telling): JsonObject {
   const rung = rungOf(open);
-  if (rung === "caller") return {};
+  if (rung === CALLER) return {};
   const until = open.rungEndsAt ?? open.expiresAt;
   const time =
     mode === "minimal" ? { waitsMs: Math.max(0, until - now) } : { waitsUntil: new Date(until).toISOString() };

@@ -1,37 +1,14 @@
 import type { Decided, Me } from "../../../../src/console/wire.ts";
 import type { Rung } from "../../../../src/domain/approvals/rung.ts";
-import type { AnsweredBy } from "../../../../src/domain/permission.ts";
+import { byWords, whoWords } from "../../state/approvers.ts";
 
 /** Who decides, and who has decided. */
-
-const RUNG: Readonly<Record<Rung, string>> = {
-  user: "the person at the client",
-  console: "this console",
-  webhook: "the webhook",
-  caller: "the calling model",
-};
-
-export function rungWords(rung: Rung): string {
-  return RUNG[rung];
-}
 
 /** Those who are asked after it, in words; "" where there is nobody. */
 export function thenWords(rung: Rung, ladder: readonly Rung[]): string {
   const behind = ladder.includes(rung) ? ladder.slice(ladder.indexOf(rung) + 1) : [];
-  return behind.map(rungWords).join(", then ");
+  return behind.map(whoWords).join(", then ");
 }
-
-const BY: Readonly<Record<AnsweredBy, string>> = {
-  caller: "by the calling model",
-  rule: "by a rule",
-  user: "by the person at the client",
-  console: "in the console",
-  webhook: "by the webhook",
-  timeout: "because nobody answered in time",
-  cancel: "because the session was cancelled",
-  withdrawn: "because Claude Code no longer waits for it",
-  shutdown: "because the server was stopped",
-};
 
 const ALLOWED: Readonly<Record<Decided["behavior"], string>> = { allow: "Allowed", deny: "Denied" };
 /** What asks for more than a permission. */
@@ -53,7 +30,7 @@ export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" |
   const what = (words ?? ALLOWED)[behavior];
   if (isMine && decided.by === "console") return `${what} by you`;
   if (decided.rule !== undefined) return `${what} by the rule ${decided.rule}`;
-  return `${what} ${BY[decided.by]}`;
+  return `${what} ${byWords(decided.by)}`;
 }
 
 /** Why this page may only look, and what the operator can do; undefined where it may answer. */
@@ -62,7 +39,7 @@ export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | unde
     const isBefore = (rung: Rung) => rung === "user";
     const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((rung) => !isBefore(rung))];
     const ladder = [...before, "console", ...behind].join(",");
-    const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(rungWords).join(" or ")}`;
+    const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(whoWords).join(" or ")}`;
     return `${now} may answer here; this page may not. The operator can start the server with --approvals ${ladder}.`;
   }
   if (me.scopes.includes("approve")) return undefined;

@@ -3,6 +3,7 @@ import { duration } from "../../parts/format.ts";
 import { timeOfDay } from "../time-of-day.ts";
 import { plain } from "../../parts/plain.ts";
 import { glimpse } from "../../parts/glimpse.ts";
+import { byWords, whoWords } from "../../state/approvers.ts";
 import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";
 import { FeedContext } from "../feed.ts";
@@ -31,7 +32,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
               <Fact
                 key={pass.at}
                 name={`Passed on at ${timeOfDay(pass.at)}`}
-                text={`${pass.from} → ${pass.to}: ${WHY[pass.why] ?? pass.why}`}
+                text={`${whoWords(pass.from)} → ${whoWords(pass.to)}: ${WHY[pass.why] ?? pass.why}`}
               />
             ))}
             {answer && <Answer answer={answer} />}
@@ -59,22 +60,10 @@ function Verdict({ item: { answer, ask } }: { readonly item: RequestItem }) {
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
   return (
     <b class={behavior === "allow" ? "good" : "bad"}>
-      {word} {WHO[by] ?? `by ${by}`}:
+      {word} {byWords(by)}:
     </b>
   );
 }
-
-const WHO: Readonly<Record<string, string>> = {
-  caller: "by the calling model",
-  console: "in the console",
-  user: "by the user",
-  rule: "by a rule",
-  webhook: "by a webhook",
-  timeout: "since nobody answered in time",
-  cancel: "since the turn was stopped",
-  withdrawn: "since Claude Code no longer waits",
-  shutdown: "since the server was stopped",
-};
 
 function Answer({ answer }: { readonly answer: NonNullable<RequestItem["answer"]> }) {
   const { forSession, message, remembered, rule } = answer;

@@ -1,5 +1,5 @@
 import type { CommandOf, Delivered } from "../../../domain/command.ts";
-import type { Passed } from "../../../domain/approvals/rung.ts";
+import { CALLER, USER, type Passed } from "../../../domain/approvals/rung.ts";
 import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../../../domain/permission.ts";
 import { emit, type Draft } from "../draft.ts";
 import { clockOf } from "../time.ts";
@@ -63,7 +63,7 @@ export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">
 }
 
 function moveOn(draft: Draft, ask: OpenAsk, why: Passed): void {
-  if (ask.denial !== undefined) denyAsk(draft, ask, "user", ask.denial);
+  if (ask.denial !== undefined) denyAsk(draft, ask, USER, ask.denial);
   else if (!passOn(draft, ask, why)) denyAsk(draft, ask, "rule", nobodyFor(draft, ask));
 }
 
@@ -99,7 +99,7 @@ export function settleAllAsks(draft: Draft, by: AnsweredBy): void {
 }
 
 /** Shown to whom it is with: unless the caller chose the time, it runs from here, within the operator's cap. */
-export function markDelivered(draft: Draft, { requestId, whole, page, rung = "caller" }: Delivered): void {
+export function markDelivered(draft: Draft, { requestId, whole, page, rung = CALLER }: Delivered): void {
   const { at, state } = draft;
   const ask = state.asks.find((open) => open.requestId === requestId);
   if (!ask) return;

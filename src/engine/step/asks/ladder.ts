@@ -1,5 +1,5 @@
 import { isWithin } from "../../../domain/approvals/risk.ts";
-import { RUNGS, type Passed, type Rung } from "../../../domain/approvals/rung.ts";
+import { CALLER, CONSOLE, isService, USER, type Passed, type Rung } from "../../../domain/approvals/rung.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../../domain/permission.ts";
@@ -21,18 +21,18 @@ export function nextRung(draft: Draft, ask: Asked, after?: Rung): Rung | undefin
 }
 
 function canTake(draft: Draft, ask: Asked, rung: Rung): boolean {
-  if (rung === "user") return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, ask));
-  if (rung === "console") return timeOf(draft, rung) > 0;
-  return rung !== "caller" || (draft.state.noCaller !== true && mayCallerApprove(draft, ask, draft.state.decides));
+  if (rung === USER) return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, ask));
+  if (rung === CONSOLE) return timeOf(draft, rung) > 0;
+  return rung !== CALLER || (draft.state.noCaller !== true && mayCallerApprove(draft, ask, draft.state.decides));
 }
 
 /** Where nobody is asked at the console, whoever gives a prompt there still is: for as long as callers are, and at least this. */
 const AT_CONSOLE_MS = 600_000;
 
 /** How long the rung has, ms; 0 where it is not asked. */
-function timeOf({ policy, state }: Draft, rung: Exclude<Rung, "caller">): number {
-  const ms = policy.rungMs[rung];
-  return rung === "console" && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
+function timeOf({ policy, state }: Draft, rung: Rung): number {
+  const ms = policy.rungMs[rung] ?? 0;
+  return rung === CONSOLE && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
 }
 
 function consoleMs({ askDeliveredMs }: Draft["policy"]): number {
@@ -48,7 +48,7 @@ function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked, deci
 /** Where nobody is known to sit at the client, what comes back in a form is the caller's answer. */
 function mayFormAnswer(draft: Draft, ask: Asked): boolean {
   const { policy, state } = draft;
-  return policy.ladder.includes("caller") && mayCallerApprove(draft, ask, state.decides);
+  return policy.ladder.includes(CALLER) && mayCallerApprove(draft, ask, state.decides);
 }
 
 /** Gives the request to the rung; its time begins. */
@@ -73,7 +73,7 @@ export function setTimes(draft: Draft, ask: OpenAsk): void {
   const clock = askClockOf(ask);
   const before = ask.extended ? { ...clock } : undefined;
   const isUnseen = ask.deliveredAt === undefined && !ask.seenBefore;
-  clock.rungLeftMs = rung === "caller" ? callersTime(draft, ask) : timeOf(draft, rung);
+  clock.rungLeftMs = rung === CALLER ? callersTime(draft, ask) : timeOf(draft, rung);
   const all = clock.rungLeftMs + timeBehind(draft, ask, rung);
   const unseen = policy.askUnseenMs - clock.ageMs;
   clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
@@ -99,8 +99,7 @@ const ALREADY_DENIED =
 export function extend(draft: Draft, ask: OpenAsk): Refusal | undefined {
   const { ladder } = draft.policy;
   if (ask.denial !== undefined) return denied(ALREADY_DENIED);
-  if (!ladder.includes("console"))
-    return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); console does not.`);
+  if (!ladder.includes(CONSOLE)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); console does not.`);
   const clock = askClockOf(ask);
   const ms = Math.max(0, Math.min(consoleMs(draft.policy), LONGEST_LEFT_MS - clock.leftMs));
   clock.rungLeftMs += ms;
@@ -132,7 +131,7 @@ function timeBehind(draft: Draft, ask: Asked, rung: Rung): number {
   const { policy } = draft;
   const next = nextRung(draft, ask, rung);
   if (next === undefined) return 0;
-  const own = next === "caller" ? (chosenMs(draft) ?? policy.askDeliveredMs) : timeOf(draft, next);
+  const own = next === CALLER ? (chosenMs(draft) ?? policy.askDeliveredMs) : timeOf(draft, next);
   return own + timeBehind(draft, ask, next);
 }
 
@@ -164,30 +163,28 @@ export function whyNotBy(
 ): Refusal | undefined {
   const { ladder } = draft.policy;
   if (ask.denial !== undefined && decision.behavior === "allow") return denied(ALREADY_DENIED);
-  const rung = RUNGS.find((each) => each === by);
-  if (rung === undefined) return undefined;
-  if (!ladder.includes(rung)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${rung} does not.`);
-  if ((rung !== "caller" && !asCaller) || decision.behavior === "deny") return undefined;
-  // Where only people are to answer, no program takes their place; the webhook's receiver is one by nature.
-  if (rung !== "webhook" && !ladder.includes("caller"))
+  if (!ladder.includes(by)) return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); ${by} does not.`);
+  if ((by !== CALLER && !asCaller) || decision.behavior === "deny") return undefined;
+  // Where only people are to answer, no program takes their place; what a service tells may be one by nature.
+  if (!isService(by) && !ladder.includes(CALLER))
     return denied(`Who answers here: ${wordsOf(ladder)} (--approvals); a program does not.`);
   if (!mayCallerApprove(draft, ask, decides)) return denied(tooMuch(draft, ask));
   const active = rungOf(ask);
-  if (active === rung || isBehind(ladder, active)) return undefined;
+  if (active === by || isBehind(ladder, active)) return undefined;
   const until = new Date(ask.rungEndsAt ?? ask.expiresAt).toISOString();
   return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
 }
 
 /** Whether those before the caller had it. */
 function isBehind(ladder: readonly Rung[], active: Rung): boolean {
-  return ladder.includes("caller") && ladder.indexOf(active) >= ladder.indexOf("caller");
+  return ladder.includes(CALLER) && ladder.indexOf(active) >= ladder.indexOf(CALLER);
 }
 
 /** Why nobody is left to ask. */
 export function nobodyFor(draft: Draft, ask: OpenAsk): string {
   const { ladder } = draft.policy;
   const advice = "Do it in a way that is allowed, or say what you could not do.";
-  if (ladder.includes("caller") && !mayCallerApprove(draft, ask, draft.state.decides))
+  if (ladder.includes(CALLER) && !mayCallerApprove(draft, ask, draft.state.decides))
     return `${tooMuch(draft, ask)} ${advice}`;
   return `Nobody can answer a request here. ${advice}`;
 }

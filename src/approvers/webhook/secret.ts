@@ -1,6 +1,6 @@
-import { ConfigError } from "../error.ts";
+import { ConfigError } from "../../config/error.ts";
 import { NOTIFY_SECRET_VARIABLE } from "./settings.ts";
-import { readPrivate } from "../private-file.ts";
+import { readPrivate } from "../../config/private-file.ts";
 
 /** As the specification of Standard Webhooks has it, in bytes. */
 const LEAST = 24;

@@ -1,7 +1,8 @@
-import { ladderOf } from "../approvals/ladder.ts";
-import { ConfigError } from "../error.ts";
-import { isSafe } from "../loopback.ts";
-import { choices, count, milliseconds, path, text } from "../setting.ts";
+import { z } from "zod";
+import { ConfigError } from "../../config/error.ts";
+import { isSafe } from "../../config/loopback.ts";
+import { choices, count, milliseconds, path, text } from "../../config/setting.ts";
+import type { Settings } from "../approver.ts";
 
 /** Settings of the webhook: who is told, outside of any client, what a session waits for and what came of it. */
 
@@ -61,18 +62,19 @@ export const notifyFields = {
   ),
 };
 
-interface Notifying {
-  readonly approvals: readonly string[];
-  readonly http?: string | undefined;
-  readonly notifyUrl?: string | undefined;
-  readonly notifySecretFile?: string | undefined;
+const NotifyConfig = z.object(notifyFields);
+
+/** Of the whole configuration, what is the webhook's. */
+export function notifyConfigOf(config: Settings): z.output<typeof NotifyConfig> {
+  return NotifyConfig.parse(config);
 }
 
 /** What is asked may hold code and commands: nobody on the way may read it. Throws ConfigError. */
-export function checkNotifying({ approvals, http, notifySecretFile, notifyUrl }: Notifying): void {
-  if (ladderOf(approvals).rungs.includes("webhook")) {
+export function checkNotifying(config: Settings, isNamed: boolean): void {
+  const { notifySecretFile, notifyUrl } = notifyConfigOf(config);
+  if (isNamed) {
     if (notifyUrl === undefined) throw new ConfigError("--approvals names webhook: say with --notify-url which.");
-    if (http === undefined) {
+    if (config["http"] === undefined) {
       throw new ConfigError(
         "--approvals names webhook, whose answers come over HTTP: add --http, or leave webhook out.",
       );

@@ -1,9 +1,9 @@
-import type { NoticeType } from "../config/notify/settings.ts";
-import type { TurnEnded } from "../domain/event.ts";
-import type { JsonObject } from "../domain/json.ts";
-import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
-import { fit } from "../tools/present/size.ts";
-import { summaryOf } from "../tools/present/summary.ts";
+import type { NoticeType } from "./settings.ts";
+import type { TurnEnded } from "../../domain/event.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
+import { fit } from "../../tools/present/size.ts";
+import { summaryOf } from "../../tools/present/summary.ts";
 
 /** What the receiver is told; docs/approvals.md has it as a table. */
 

@@ -1,0 +1,36 @@
+import { signal } from "@preact/signals";
+import type { AnsweredBy } from "../../../src/domain/permission.ts";
+import type { ApproverWords, Rung, Unasked } from "../../../src/domain/approvals/rung.ts";
+import type { Me } from "../../../src/console/wire.ts";
+
+/** Who answers requests, in the words that the server has for them. */
+
+/** By name; as the server has told whoever looks at the page. */
+export const approvers = signal<Me["approvers"]>({});
+
+/** Behind "waits for". */
+export function whoWords(rung: Rung): string {
+  return wordsOf(rung)?.who ?? rung;
+}
+
+/** Who has answered, or what ended the request: behind "allowed" or "denied". */
+export function byWords(by: AnsweredBy): string {
+  return wordsOf(by)?.by ?? (isUnasked(by) ? UNASKED[by] : `by ${by}`);
+}
+
+function wordsOf(name: string): ApproverWords | undefined {
+  const known = approvers.value;
+  return Object.hasOwn(known, name) ? known[name] : undefined;
+}
+
+const UNASKED: Readonly<Record<Unasked, string>> = {
+  rule: "by a rule",
+  timeout: "because nobody answered in time",
+  cancel: "because the turn was stopped",
+  withdrawn: "because Claude Code no longer waits for it",
+  shutdown: "because the server was stopped",
+};
+
+function isUnasked(by: AnsweredBy): by is Unasked {
+  return Object.hasOwn(UNASKED, by);
+}

@@ -1,0 +1,56 @@
+import type { Approver, ApproverHttp, ApproverPort, OfferVerbs, StartedApprover } from "./approvers/approver.ts";
+import { APPROVERS } from "./approvers/approvers.ts";
+import { Offers } from "./approvers/offers.ts";
+import { ladderOf } from "./config/approvals/ladder.ts";
+import type { Config } from "./config/schema.ts";
+import type { Rung } from "./domain/approvals/rung.ts";
+import type { Append, Logger, SessionBackend } from "./engine/ports.ts";
+import type { Masker } from "./log/mask.ts";
+import type { Audit } from "./tools/audit.ts";
+
+/** Those whom requests are taken to, put together. */
+
+export interface ApproverMeans {
+  readonly config: Config;
+  /** By name. */
+  readonly secrets: ReadonlyMap<Rung, string>;
+  readonly version: string;
+  readonly store: Pick<SessionBackend, "log" | "rows">;
+  /** Called later only. */
+  readonly engine: () => OfferVerbs;
+  readonly http: ApproverHttp | undefined;
+  readonly audit: Audit | undefined;
+  readonly masker: Masker;
+  readonly log: Logger;
+}
+
+export interface StartedApprovers {
+  readonly followers: readonly { readonly onAppended: (sessionId: string, change: Append) => void }[];
+  /** What is under way has so long. */
+  close(graceMs: number): Promise<void>;
+}
+
+/** All that the configuration asks for, begun. */
+export async function startApprovers(means: ApproverMeans): Promise<StartedApprovers> {
+  const { engine, log, store } = means;
+  const { rungs } = ladderOf(means.config.approvals);
+  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, means, rungs)));
+  const started = all.flatMap((each) => each ?? []);
+  const ports = new Map(started.flatMap(({ name, port }): [Rung, ApproverPort][] => (port ? [[name, port]] : [])));
+  const offers = new Offers({ ports, store, engine, log });
+  const told = started.flatMap(({ onAppended }) => (onAppended ? [{ onAppended }] : []));
+  return {
+    followers: ports.size === 0 ? told : [offers, ...told],
+    close: async (graceMs) => void (await Promise.all(started.map(async ({ close }) => close?.(graceMs)))),
+  };
+}
+
+async function startedOf(
+  { name, start }: Approver,
+  { audit, config, http, log, masker, secrets, store, version }: ApproverMeans,
+  ladder: readonly Rung[],
+): Promise<(StartedApprover & { readonly name: Rung }) | undefined> {
+  const about = { config, isNamed: ladder.includes(name), secret: secrets.get(name), version };
+  const started = await start?.({ ...about, store, http, audit, mask: (fields) => masker.fields(fields), log });
+  return started && { ...started, name };
+}

@@ -1,0 +1,39 @@
+import { CALLER, CONSOLE, USER } from "../domain/approvals/rung.ts";
+import type { Approver } from "./approver.ts";
+import { webhook } from "./webhook/approver.ts";
+
+/** Everybody who can be named in --approvals. A new approver is a folder beside this file, and a line here. */
+export const APPROVERS: readonly Approver[] = [
+  {
+    name: USER,
+    words: { who: "the person at the client", by: "by the person at the client" },
+    help: "a form at a client that can show one",
+    docs: {
+      is: "the person at a client that shows forms",
+      time: "300 s from when the form is shown (`user:<ms>` sets another)",
+    },
+    // Long enough to be called to a screen, and to read what is asked.
+    time: { usualMs: 300_000 },
+  },
+  {
+    name: CONSOLE,
+    words: { who: "this console", by: "in the console" },
+    help: "the web page",
+    docs: {
+      is: "whoever looks at the [console](console.md) with scope `approve`",
+      time: "600 s from when it is shown there, or `--permission-timeout-ms` where that is longer (`console:<ms>`); `console:0` has no turn, but for prompts that were given there",
+    },
+    time: { usualMs: 600_000, atLeastCallers: true, mayHaveNone: true },
+  },
+  webhook,
+  {
+    name: CALLER,
+    words: { who: "the calling model", by: "by the calling model" },
+    help: "the model, by claude_code_check",
+    docs: {
+      is: "the model that calls, through `claude_code_check`",
+      time: "60 s from when it is told (`--permission-timeout-ms`), or what it chose with `permissionRequestTimeoutMs`",
+    },
+    time: { elsewhere: "--permission-timeout-ms" },
+  },
+];

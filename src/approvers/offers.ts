@@ -1,0 +1,140 @@
+import type { Rung } from "../domain/approvals/rung.ts";
+import { askOf } from "../domain/event.ts";
+import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
+import type { Scope } from "../domain/principal.ts";
+import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/ports.ts";
+import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
+
+/**
+ * The one follower of the sessions of this server that takes requests to approvers: it offers each when it is their turn, and
+ * withdraws it when it is not theirs any more. Who comes for requests by themselves has no port, and nothing is done.
+ */
+
+export interface OffersOptions {
+  readonly ports: ReadonlyMap<Rung, ApproverPort>;
+  readonly store: Pick<SessionBackend, "log" | "rows">;
+  /** Called later only. */
+  readonly engine: () => OfferVerbs;
+  readonly log: Pick<Logger, "error" | "warn">;
+}
+
+interface Turn {
+  readonly sessionId: string;
+  readonly requestId: string;
+  readonly name: Rung;
+  readonly port: ApproverPort;
+  readonly at: number;
+}
+
+/** Whoever is on the ladder was given by the operator what a program needs that decides. */
+const SCOPES: readonly Scope[] = ["approve", "decide"];
+
+export class Offers {
+  readonly #options: OffersOptions;
+  /** What is open in each session, as the state said after its last change. */
+  readonly #open = new Map<string, readonly OpenAsk[]>();
+  /** By request: with whom it is. */
+  readonly #offered = new Map<string, Turn>();
+
+  constructor(options: OffersOptions) {
+    this.#options = options;
+  }
+
+  /** Told of each change once it is durable. Never throws, and never waits. */
+  onAppended(sessionId: string, { at, events, state: { asks } }: Append): void {
+    if (asks.length === 0) this.#open.delete(sessionId);
+    else this.#open.set(sessionId, asks);
+    for (const turn of this.#offered.values()) if (turn.sessionId === sessionId && !this.#openOf(turn)) this.#end(turn);
+    for (const { data, type } of events) {
+      if (type === "permission.asked" || type === "question.asked") {
+        this.#begin({ sessionId, requestId: data.requestId, at }, data);
+      } else if (type === "request.passed") this.#begin({ sessionId, requestId: data.requestId, at });
+    }
+  }
+
+  /** Nothing where it is with nobody here; answered as soon as it was asked, by a rule for instance, it waits for nobody. */
+  #begin(which: Omit<Turn, "name" | "port">, ask?: Ask): void {
+    const { sessionId, requestId } = which;
+    const open = this.#find(sessionId, requestId);
+    const name = open && rungOf(open);
+    const port = name === undefined ? undefined : this.#options.ports.get(name);
+    if (!open || name === undefined || !port) return;
+    const turn = { ...which, name, port };
+    this.#offered.set(requestId, turn);
+    this.#offer(turn, open, ask).catch((error: unknown) => this.#failed(turn, error));
+  }
+
+  async #offer(turn: Turn, open: OpenAsk, given: Ask | undefined): Promise<void> {
+    const { requestId, sessionId } = turn;
+    const { store } = this.#options;
+    const record = store.rows.get(sessionId);
+    record.catch(() => undefined);
+    const ask = given ?? askOf((await store.log.read(sessionId, open.eventId, 1)).at(0));
+    const known = await record;
+    if (!ask || !known || this.#offered.get(requestId) !== turn) return;
+    const session = sessionOf(known);
+    const reception = await turn.port.offer(this.#offeredOf(turn, { session, ask, open }));
+    if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
+  }
+
+  /** The ladder learns whether they have it, or that the next one is to be asked. */
+  async #report(
+    { name: rung, requestId, sessionId }: Turn,
+    { principal }: OfferedSession,
+    reception: Exclude<Reception, { is: "withdrawn" }>,
+  ): Promise<void> {
+    const engine = this.#options.engine();
+    try {
+      if (reception.is === "delivered") {
+        await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, rung }]);
+      } else await engine.pass(principal, sessionId, { requestId, from: rung, why: reception.is });
+    } catch (error) {
+      // Its time runs out all the same.
+      const why = { approver: rung, sessionId, requestId, error: String(error) };
+      this.#options.log.warn("a session did not learn what became of its request", why);
+    }
+  }
+
+  #offeredOf(turn: Turn, about: Pick<Offered, "ask" | "open" | "session">): Offered {
+    const { at, name, requestId, sessionId } = turn;
+    const caller = { principal: about.session.principal, scopes: SCOPES };
+    return {
+      ...about,
+      sessionId,
+      at,
+      until: () => endOf(this.#openOf(turn)),
+      answer: async (given) => {
+        await this.#options.engine().answer(caller, sessionId, { ...given, requestId, by: name });
+      },
+    };
+  }
+
+  #failed({ name, requestId, sessionId }: Turn, error: unknown): void {
+    const why = { approver: name, sessionId, requestId, error: String(error) };
+    this.#options.log.error("a request could not be offered", why);
+  }
+
+  #end({ port, requestId }: Turn): void {
+    this.#offered.delete(requestId);
+    port.withdraw(requestId);
+  }
+
+  /** As long as it is with them. */
+  #openOf({ name, requestId, sessionId }: Turn): OpenAsk | undefined {
+    const open = this.#find(sessionId, requestId);
+    return open && rungOf(open) === name ? open : undefined;
+  }
+
+  #find(sessionId: string, requestId: string): OpenAsk | undefined {
+    return this.#open.get(sessionId)?.find((ask) => ask.requestId === requestId);
+  }
+}
+
+function endOf(open: OpenAsk | undefined): number {
+  return open?.rungEndsAt ?? open?.expiresAt ?? 0;
+}
+
+/** What those who are asked are told of a session. */
+export function sessionOf({ principal, spec, title = spec.title }: SessionRecord): OfferedSession {
+  return { principal, ...(title !== undefined && { title }), cwd: spec.cwd };
+}

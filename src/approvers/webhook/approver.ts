@@ -1,0 +1,30 @@
+import type { Approver } from "../approver.ts";
+import { checkNotifying, NOTIFY_SECRET_VARIABLE, notifyConfigOf, notifyFields } from "./settings.ts";
+
+/** Whoever runs the receiver of the webhook. The same receiver is told what has ended, whether it is asked or not. */
+export const webhook: Approver = {
+  name: "webhook",
+  words: { who: "the webhook", by: "by the webhook" },
+  docs: { is: "whoever `--notify-url` tells (needs `--http`)", time: "600 s (`webhook:<ms>`)" },
+  time: { usualMs: 600_000 },
+  settings: notifyFields,
+  check: checkNotifying,
+  secret: {
+    variable: NOTIFY_SECRET_VARIABLE,
+    read: async (config, environment) => {
+      const { notifySecretFile, notifyUrl } = notifyConfigOf(config);
+      if (notifyUrl === undefined) return undefined;
+      const { readNotifySecret } = await import("./secret.ts");
+      return readNotifySecret(notifySecretFile, environment);
+    },
+  },
+  closed: (config) => {
+    const { notifySecretFile: path } = notifyConfigOf(config);
+    // Whoever has it speaks for this server.
+    return path === undefined ? [] : [{ path, why: "the secret of this server's webhook" }];
+  },
+  start: async (parts) => {
+    const { startWebhook } = await import("./webhook.ts");
+    return startWebhook(parts);
+  },
+};

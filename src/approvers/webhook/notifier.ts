@@ -1,0 +1,176 @@
+import { randomUUID } from "node:crypto";
+import type { TurnEnded } from "../../domain/event.ts";
+import type { OpenAsk } from "../../domain/permission.ts";
+import type { Append, Logger, SessionBackend } from "../../engine/ports.ts";
+import type { ApproverPort, AskedEvent, Offered, OfferedSession, Reception } from "../approver.ts";
+import { sessionOf } from "../offers.ts";
+import type { Receiver } from "./attempt.ts";
+import { Outbox, type Letter, type Outcome } from "./outbox.ts";
+import { payloadOf, type Mask, type Matter, type Payload } from "./payload.ts";
+import type { NoticeType } from "./settings.ts";
+
+/**
+ * Tells the operator's webhook what this server writes to the logs of its sessions. The receiver is the operator's choice
+ * alone; no caller can name one. Where the webhook is on the ladder a request is sent when it is offered, and only then.
+ */
+
+export interface NotifierOptions {
+  readonly receiver: Receiver;
+  readonly types: ReadonlySet<NoticeType>;
+  readonly limits: { readonly attempts: number; readonly retryMs: number };
+  readonly version: string;
+  readonly mask: Mask;
+  readonly store: Pick<SessionBackend, "rows">;
+  /** Where a request is answered; undefined where the webhook is only told. */
+  readonly answerUrl: ((sessionId: string, requestId: string) => string) | undefined;
+  /** What became of each. */
+  readonly onSettled: (settled: Settled) => void;
+  readonly log: Pick<Logger, "debug" | "error" | "warn">;
+}
+
+export interface Settled {
+  readonly type: NoticeType;
+  readonly principal: string;
+  readonly sessionId: string;
+  readonly requestId?: string;
+  readonly outcome: Outcome;
+}
+
+/** So many wait at most, and so many are under way at a time. */
+const MOST = 1_000;
+const ABREAST = 16;
+
+/** Why Claude Code, or this server, ended a turn that has spent its budget. */
+const BUDGET = "error_max_budget_usd";
+
+interface Notice {
+  readonly type: NoticeType;
+  readonly sessionId: string;
+  readonly at: number;
+  readonly matter: Matter;
+  /** Undefined where it was deleted meanwhile. */
+  readonly session: Promise<OfferedSession | undefined>;
+  /** An attempt after this would be of no use, ms since the epoch. */
+  readonly until: () => number;
+}
+
+interface Sent {
+  readonly outcome: Outcome;
+  readonly payload: Promise<Payload>;
+}
+
+export class Notifier implements ApproverPort {
+  readonly #options: NotifierOptions;
+  readonly #outbox: Outbox;
+  /** Requests whose answer is still waited for. */
+  readonly #waiting = new Set<string>();
+
+  constructor(options: NotifierOptions) {
+    const { limits, receiver } = options;
+    this.#options = options;
+    this.#outbox = new Outbox({ ...limits, receiver, most: MOST, abreast: ABREAST });
+  }
+
+  /** Told of each change once it is durable. Never throws, and never waits. */
+  onAppended(sessionId: string, change: Append): void {
+    try {
+      for (const event of change.events) this.#tell(sessionId, event, change);
+    } catch (error) {
+      this.#options.log.error("the webhook could not be told of an event", { sessionId, error: String(error) });
+    }
+  }
+
+  async offer({ ask, at, open, session, sessionId, until }: Offered): Promise<Reception> {
+    const { answerUrl } = this.#options;
+    const type = ask.kind === "question" ? "question.asked" : "permission.asked";
+    const matter = { ask, open, ...(answerUrl && { answerUrl: answerUrl(sessionId, ask.requestId) }) };
+    this.#waiting.add(ask.requestId);
+    const notice = { type, sessionId, at, matter, until, session: Promise.resolve(session) } as const;
+    const { outcome, payload } = await this.#send(notice);
+    if (outcome === "obsolete") return { is: "withdrawn" };
+    if (outcome !== "delivered") return { is: "unreachable" };
+    const { whole } = await payload;
+    return { is: "delivered", whole };
+  }
+
+  withdraw(requestId: string): void {
+    if (this.#waiting.delete(requestId)) this.#outbox.sweep();
+  }
+
+  /** What waits has one more attempt each, and all together `graceMs`; then it is dropped. */
+  async close(graceMs: number): Promise<void> {
+    return this.#outbox.close(graceMs);
+  }
+
+  #tell(sessionId: string, event: Append["events"][number], { at, state: { asks } }: Append): void {
+    const { data, type } = event;
+    if (type === "turn.ended") this.#tellEnded(sessionId, data, at);
+    if (this.#options.answerUrl) return;
+    if (type === "permission.answered" || type === "question.answered") this.withdraw(data.requestId);
+    if (type !== "permission.asked" && type !== "question.asked") return;
+    const open = asks.find(({ requestId }) => requestId === data.requestId);
+    // Answered as soon as it was asked, by a rule for instance, it waits for nobody.
+    if (open) this.#tellAsked(sessionId, event, { open, at });
+  }
+
+  #tellAsked(sessionId: string, { data: ask, type }: AskedEvent, { at, open }: { open: OpenAsk; at: number }): void {
+    if (!this.#options.types.has(type)) return;
+    this.#waiting.add(ask.requestId);
+    this.#notify({ type, sessionId, at, matter: { ask, open } });
+  }
+
+  #tellEnded(sessionId: string, ended: TurnEnded, at: number): void {
+    for (const type of ["turn.ended", "budget.reached"] as const) {
+      if (type === "budget.reached" && ended.errorSubtype !== BUDGET) continue;
+      if (this.#options.types.has(type)) this.#notify({ type, sessionId, at, matter: { ended } });
+    }
+  }
+
+  #notify(notice: Omit<Notice, "session" | "until">): void {
+    // Read now: a session may be deleted, or its store closed, before the last attempt.
+    const session = this.#options.store.rows.get(notice.sessionId).then((record) => record && sessionOf(record));
+    session.catch(() => undefined);
+    void this.#send({ ...notice, session, until: () => Number.POSITIVE_INFINITY });
+  }
+
+  async #send(notice: Notice): Promise<Sent> {
+    const { matter, session, until } = notice;
+    const { log } = this.#options;
+    const id = `msg_${randomUUID()}`;
+    const payload = session.then((known) => this.#payload(id, notice, known));
+    payload.catch(() => undefined);
+    return new Promise((resolve) => {
+      const letter: Letter = {
+        id,
+        body: async () => JSON.stringify((await payload).payload),
+        isWanted: () => "ended" in matter || this.#waiting.has(matter.ask.requestId),
+        until,
+        failed: (attempts, answer, waitMs) =>
+          log.debug("webhook: to be tried again", { delivery: id, attempts, answer, waitMs }),
+        settled: (outcome, attempts, answer) => {
+          void this.#settled(notice, { id, outcome, attempts, answer });
+          resolve({ outcome, payload });
+        },
+      };
+      this.#outbox.add(letter);
+    });
+  }
+
+  #payload(id: string, { at, matter, sessionId, type }: Notice, session: OfferedSession | undefined): Payload {
+    if (!session) throw new Error("the session was deleted");
+    const { mask, version } = this.#options;
+    return payloadOf({ id, type, at, version, session: { id: sessionId, ...session } }, matter, mask);
+  }
+
+  async #settled(
+    { matter, session, sessionId, type }: Notice,
+    { id, ...result }: { id: string; outcome: Outcome; attempts: number; answer: string },
+  ): Promise<void> {
+    const { log, onSettled } = this.#options;
+    const about = { type, sessionId, ...("ask" in matter && { requestId: matter.ask.requestId }) };
+    const isFine = result.outcome === "delivered" || result.outcome === "obsolete";
+    log[isFine ? "debug" : "warn"]("webhook", { delivery: id, ...about, ...result });
+    const known = await session.catch(() => undefined);
+    onSettled({ ...about, principal: known?.principal ?? "", outcome: result.outcome });
+  }
+}

@@ -1,0 +1,37 @@
+import type { z } from "zod";
+import type { ClosedPath, Settings } from "../../approvers/approver.ts";
+import { APPROVERS } from "../../approvers/approvers.ts";
+import type { Rung } from "../../domain/approvals/rung.ts";
+import { ladderOf } from "./ladder.ts";
+
+/** What approvers bring to the configuration: settings, secrets and protected files of their own. */
+
+export const approverFields: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
+  APPROVERS.flatMap(({ settings }) => Object.entries(settings ?? {})),
+);
+
+/** Throws ConfigError. */
+export function checkApprovers(config: Settings & { readonly approvals: readonly string[] }): void {
+  const { rungs } = ladderOf(config.approvals);
+  for (const { check, name } of APPROVERS) check?.(config, rungs.includes(name));
+}
+
+/** Variables of the environment that hold a secret of an approver. */
+export const SECRET_VARIABLES: readonly string[] = APPROVERS.flatMap(({ secret }) => secret?.variable ?? []);
+
+/** By the approver's name. Read at the start, so that whoever starts the server is told what is wrong. Throws ConfigError. */
+export async function readApproverSecrets(
+  config: Settings,
+  environment: NodeJS.ProcessEnv,
+): Promise<ReadonlyMap<Rung, string>> {
+  const found = new Map<Rung, string>();
+  for (const { name, secret } of APPROVERS) {
+    const read = await secret?.read(config, environment);
+    if (read !== undefined) found.set(name, read);
+  }
+  return found;
+}
+
+export function closedByApprovers(config: Settings): ClosedPath[] {
+  return APPROVERS.flatMap(({ closed }) => closed?.(config) ?? []);
+}

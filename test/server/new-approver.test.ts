@@ -1,0 +1,123 @@
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { decisions, calling, writing } from "../support/fake-user.ts";
+import { fileDrop } from "../support/file-drop/approver.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { buildWith, run } from "../support/server-with.ts";
+import { useWorld } from "../support/world.ts";
+
+/** An approver that the server does not have, added by a folder and a line: all else comes of these. */
+
+const world = useWorld({ agent: "stand-in" });
+let copy: string;
+beforeAll(() => {
+  copy = world.folder();
+  buildWith(copy, "file-drop", "fileDrop");
+}, 300_000);
+
+/** Allows nothing by the calling model, and asks nobody else. */
+async function start(approvals: string, ...more: string[]) {
+  const drop = world.folder();
+  const bound = ["--caller-approves", "none", "--approvals", approvals, "--drop-folder", drop];
+  const http = await world.http({ args: [...bound, ...more], through: ["env", "-C", copy] });
+  return { http, drop, client: await http.connect() };
+}
+
+const requestsIn = (drop: string) => readdirSync(drop).filter((name) => name.endsWith(".request.json"));
+
+/** What is asked in the folder, once there is something. */
+async function asked(drop: string) {
+  await expect.poll(() => requestsIn(drop)).toHaveLength(1);
+  const text = readFileSync(join(drop, requestsIn(drop)[0] ?? ""), "utf8");
+  return JSON.parse(text) as { requestId: string; toolName: string; input: Record<string, unknown> };
+}
+
+function decide(drop: string, requestId: string, decision: object): void {
+  const draft = join(drop, "draft");
+  writeFileSync(draft, JSON.stringify(decision));
+  renameSync(draft, join(drop, `${requestId}.decision.json`));
+}
+
+/** A turn that writes a file, which is asked for. */
+async function begin({ call }: Awaited<ReturnType<HttpServer["connect"]>>) {
+  const cwd = world.folder();
+  const file = join(cwd, "made");
+  const { sessionId } = await call("claude_code", { prompt: calling([writing(file)]), cwd });
+  return { file, sessionId };
+}
+
+describe("an approver that was added by a folder and a line", () => {
+  it("keeps the house rules, and stands in the help text and among what --approvals takes", () => {
+    expect(run(copy, "scripts/check-house.mjs")).toContain("no violation");
+    const help = run(copy, "dist/cli/main.js", "help", "serve").replaceAll(/\s+/g, " ");
+    expect(help).toContain("webhook, file-drop (a folder), caller (the model");
+    expect(help).toContain("--drop-folder <path>");
+    const serve = (...args: string[]) => run(copy, "dist/cli/main.js", "serve", ...args);
+    expect(() => serve("--approvals", "slack")).toThrow("of user, console, webhook, file-drop, caller");
+    expect(() => serve("--approvals", "file-drop,caller")).toThrow("say with --drop-folder where");
+    expect(() => serve("--approvals", "file-drop:1")).toThrow("the time of file-drop is 1: must be");
+  });
+
+  it("is offered a request when it is its turn, decides it, and is named wherever that is told", async () => {
+    const auditLog = join(world.folder(), "audit.jsonl");
+    const { client, drop, http } = await start("file-drop,caller", "--audit-log", auditLog);
+    const { file, sessionId } = await begin(client);
+    const { requestId, ...request } = await asked(drop);
+    expect(request).toMatchObject({ toolName: "Write", input: { file_path: file }, session: { principal: "local" } });
+    const { actions } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    expect(actions).toMatchObject([{ requestId, waitsFor: "file-drop" }]);
+    decide(drop, requestId, { decision: "allow" });
+    const { nextCursor: _, ...told } = await client.end(sessionId);
+    expect(told).toMatchObject({ status: "idle" });
+    expect(existsSync(file)).toBe(true);
+    const whole = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
+    expect(decisions(await client.call("claude_code_check", whole))).toEqual([["allow", "file-drop"]]);
+    await expect.poll(() => readFileSync(auditLog, "utf8")).toContain('"decision":"allow","by":"file-drop"');
+    await expect.poll(() => requestsIn(drop)).toEqual([]);
+    const me = (await (await http.fetch("/console/api/me")).json()) as Record<string, unknown>;
+    expect(me).toMatchObject({ approvals: ["file-drop", "caller"], approvers: { "file-drop": fileDrop.words } });
+  });
+
+  it("denies with a reason, which Claude Code is told", async () => {
+    const { client, drop } = await start("file-drop");
+    const { file, sessionId } = await begin(client);
+    decide(drop, (await asked(drop)).requestId, { decision: "deny", denyMessage: "Not on a Friday." });
+    await client.end(sessionId);
+    expect(existsSync(file)).toBe(false);
+    const log = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
+    expect(JSON.stringify(await client.call("claude_code_check", log))).toContain("Not on a Friday.");
+  });
+
+  it("loses a request to the next when its time is over", async () => {
+    const { client, drop } = await start("file-drop:1000,caller", "--caller-approves", "all");
+    const late = await begin(client);
+    await asked(drop);
+    const [action] = (await client.news(late.sessionId)).actions;
+    await expect.poll(() => requestsIn(drop)).toEqual([]);
+    const answer = { action: "respond_permission", sessionId: late.sessionId, requestId: action?.requestId };
+    await client.call("claude_code_check", { ...answer, decision: "allow", until: "end", waitMs: 40_000 });
+    expect(existsSync(late.file)).toBe(true);
+  });
+
+  it("is passed over at once when it cannot be reached", async () => {
+    const { client, drop } = await start("file-drop,caller", "--caller-approves", "all");
+    rmSync(drop, { recursive: true });
+    const { sessionId } = await begin(client);
+    const mine = async () => {
+      const { actions } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+      return actions.map(({ requestId, waitsFor }) => [requestId, waitsFor]);
+    };
+    // With nobody named it is the caller's.
+    await expect.poll(mine).toEqual([[expect.any(String), undefined]]);
+  });
+
+  it("has its folder to itself: a session that would write a decision there may not", async () => {
+    const { client, drop } = await start("file-drop,caller", "--allow-rules", "Write");
+    const forged = join(drop, "any.decision.json");
+    const { sessionId } = await client.call("claude_code", { prompt: calling([writing(forged)]), cwd: world.folder() });
+    await client.end(sessionId);
+    expect(existsSync(forged)).toBe(false);
+    expect(requestsIn(drop)).toEqual([]);
+  });
+});
