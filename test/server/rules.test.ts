@@ -69,7 +69,7 @@ describe("the operator's rules", () => {
     const options = { cwd, allowedTools: ["Bash"], permissionMode: "acceptEdits" };
     const open = await play(server, [bash("bash build.sh"), { text: "end" }], options);
     expect(open.actions).toMatchObject([
-      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be told") },
+      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be checked against the command rules") },
     ]);
     expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
   });
