@@ -11,7 +11,7 @@ import { useWorld } from "../support/world.ts";
 
 /** What the context of a calling model is filled with. */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 let server: Server;
 beforeAll(async () => {
   server = await world.server();

@@ -1,85 +1,25 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
-
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { HOSTILE_CLAUDE } from "../support/attacks/hostile-claude.ts";
 import { ALL_KINDS, leaveDaemons } from "../support/left-behind.ts";
+import { expectNothingLeft, type KillingName, type MeansName, withRunningShell } from "../support/server-ends.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 
-/** A session whose Bash runs for ever, seen running. */
-async function withRunningShell(server: Server): Promise<{ sessionId: string; cwd: string }> {
-  const cwd = world.folder();
-  const command = `touch started && exec node -e 'setInterval(() => {}, 1000)' ${cwd}`;
-  const script = [{ text: "I run it.", tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
-  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] });
-  while (
-    !world.processes().some((process) => process.command.includes(`setInterval`) && process.command.includes(cwd))
-  ) {
-    await sleep(20);
-  }
-  return { sessionId, cwd };
-}
-
-/** The children of a process that run the reaper program. */
-function reapersOf(pid: number): number[] {
-  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8")
-    .trim()
-    .split(" ")
-    .map(Number);
-  return children.filter((child) => commandOf(child).includes("reaper-process.js"));
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");
-  } catch {
-    return "";
-  }
-}
-
-type Killing = (server: Server) => Promise<void> | void;
-
-const KILLINGS: Record<string, Killing> = {
-  SIGKILL: ({ pid }) => void process.kill(pid, "SIGKILL"),
-  SIGTERM: ({ pid }) => void process.kill(pid, "SIGTERM"),
-  SIGINT: ({ pid }) => void process.kill(pid, "SIGINT"),
-  // The client closes our stdin and waits.
-  "stdin end": async (server) => server.close(),
-  "a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more": async ({ pid }) => {
-    process.kill(pid, "SIGINT");
-    await sleep(100);
-    process.kill(pid, "SIGTERM");
-    await sleep(400);
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {
-      // It had ended by then.
-    }
-  },
-};
-
-describe.each([
-  ["setpriv and the reaper", []],
-  ["the reaper", ["--reaper", "always"]],
-])("with %s, a server in the middle of a Bash leaves nothing behind 10 s after", (_, args) => {
-  it.each(Object.keys(KILLINGS))("%s", async (name) => {
-    const server = await world.server({ args });
-    await withRunningShell(server);
-    const reapers = reapersOf(server.pid);
-    expect(reapers).toHaveLength(1);
-    await KILLINGS[name]?.(server);
-    await server.gone;
-    await world.quiet(10_000);
-    const deadline = Date.now() + 2000;
-    while (reapers.some((pid) => commandOf(pid) !== "") && Date.now() < deadline) await sleep(50);
-    expect(reapers.filter((pid) => commandOf(pid) !== "")).toEqual([]);
-  });
+// All combinations: test/matrices/death.test.ts.
+describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {
+  it.each<[KillingName, MeansName]>([
+    ["SIGKILL", "setpriv and the reaper"],
+    ["SIGINT", "setpriv and the reaper"],
+    ["stdin end", "setpriv and the reaper"],
+    ["SIGKILL", "the reaper alone"],
+    ["SIGTERM", "the reaper alone"],
+    ["a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more", "the reaper alone"],
+  ])("%s, with %s", async (name, means) => expectNothingLeft(world, means, name));
 });
 
 describe("what Bash has left behind when its turn ends", () => {
@@ -105,9 +45,13 @@ describe("what Bash has left behind when its turn ends", () => {
 });
 
 describe("Claude Code killed in the middle of a turn", () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await world.server();
+  });
+
   it("is lost, said so, its shell is not left, and the next reply resumes with what was known", async () => {
-    const server = await world.server();
-    const { sessionId, cwd } = await withRunningShell(server);
+    const { sessionId, cwd } = await withRunningShell(world, server);
     const claude = world.processes().find(({ command }) => command.includes(sessionId));
     if (!claude) throw new Error("Claude Code is not running");
     process.kill(claude.pid, "SIGKILL");
@@ -138,7 +82,6 @@ describe("Claude Code killed in the middle of a turn", () => {
   });
 
   it("that writes without a line break is ended and said so, and the server goes on", async () => {
-    const server = await world.server();
     const { sessionId } = await server.call("claude_code", {
       prompt: JSON.stringify({ megabytes: 560 }),
       cwd: world.folder(),
@@ -152,7 +95,6 @@ describe("Claude Code killed in the middle of a turn", () => {
   });
 
   it("never started: an executable that cannot run is a failed turn with the reason, not a hang", async () => {
-    const server = await world.server();
     const { sessionId } = await server.call("claude_code", {
       prompt: "hello",
       cwd: world.folder(),

@@ -7,7 +7,7 @@ import { ESCAPES, plant, ROADS, type Place } from "../support/escapes.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 let place: Place;
 let server: Server;
 let auditLog: string;

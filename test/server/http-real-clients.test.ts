@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { afterEach, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, ClientKind } from "../support/connection.ts";
@@ -13,8 +13,11 @@ import { useWorld } from "../support/world.ts";
 
 /** The demo's whole story over HTTP, through clients that others have written. */
 
-const world = useWorld();
-afterEach(async () => world.closeServers());
+const world = useWorld({ agent: "stand-in" });
+let shared: HttpServer;
+beforeAll(async () => {
+  shared = await world.http();
+});
 
 interface Caller {
   call(tool: string, args: Record<string, unknown>): Promise<Answer>;
@@ -69,23 +72,21 @@ describe("the main job over HTTP", () => {
   });
 
   it("through claude -p, one call waits where others would have to poll", async () => {
-    const server = await world.http();
     const prompt = scriptTag([{ text: "At last.", gateBefore: "waited" }]);
     const begun = world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("waited"));
     const start = { prompt, cwd: world.folder(), waitMs: 1_800_000 };
-    const called = callOnce(world.folder(), server, "claude_code", start);
+    const called = callOnce(world.folder(), shared, "claude_code", start);
     await begun;
     world.model.release("waited");
     expect(await called).toMatchObject({ status: "idle", result: { result: "At last.", isError: false } });
-    const other = await server.connect("modern");
+    const other = await shared.connect("modern");
     const refused = await other.refusal("claude_code", start);
     expect(refused).toMatchObject({ code: "INVALID_ARGUMENT", text: expect.stringContaining("at most 45000") });
     await other.client.close();
   });
 
   it.each(["2026-07-28", "2025-11-25"] as const)("through a client held to %s", async (revision) => {
-    const server = await world.http();
-    const connection = await server.connect(revision);
+    const connection = await shared.connect(revision);
     const { client } = connection;
     expect(client instanceof Client && client.getNegotiatedProtocolVersion()).toBe(revision);
     await expectStory(connection);
@@ -108,8 +109,7 @@ async function bridged(kind: ClientKind, { token, url }: HttpServer): Promise<Se
 
 describe("mcp-remote", () => {
   it.each(["modern", "v1"] as const)("lets a %s client of stdio do all of it", async (kind) => {
-    const server = await world.http();
-    const client = await bridged(kind, server);
+    const client = await bridged(kind, shared);
     await expectStory(client);
     await client.close();
   });

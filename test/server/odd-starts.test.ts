@@ -8,7 +8,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Settings and folders that are not what they seem. */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 const prompt = scriptTag([{ text: "Done." }]);
 

@@ -5,14 +5,17 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import type { RequestRecord } from "../../src/demo/model/server.ts";
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf } from "../support/one-turn.ts";
+import { hear, ofKind, play, requestsOf, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
+/** Sessions with a subagent that stands: a summary of it comes after half a minute, in which the other tests run. */
+let standing: { silent: string; asked: string };
 beforeAll(async () => {
   server = await world.server();
+  standing = { silent: await stand({}), asked: await stand({ agentProgressSummaries: true }) };
 });
 
 const ok = [{ text: "ok" }];
@@ -34,6 +37,13 @@ const send = (name: string, script: Script) => ({
   name: "Agent",
   input: { description: "look", subagent_type: name, prompt: `Look. ${scriptTag(script)}`, run_in_background: false },
 });
+
+/** Starts a session whose subagent's own request stops in mid-stream; the one for a summary of it meets no fault. */
+async function stand(advanced: object): Promise<string> {
+  const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
+  const script = [{ tools: [send("general-purpose", [look, stands])] }, ...ok];
+  return (await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), advanced })).sessionId;
+}
 
 /** What an agent has asked of the model. */
 const askedBy = (name: string, sessionId: string) =>
@@ -202,5 +212,20 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(serversOf(plain[0])).toEqual(["Read"]);
     // Claude Code looks names up in the settings files only, not among the servers that the session is given.
     expect(serversOf(scout[0])).toEqual(["Read", "mine", "own"]);
+  });
+});
+
+describe("an option of `claude_code` about subagents", () => {
+  it("tells in summaries what they are at: `agentProgressSummaries`", async () => {
+    const { asked, silent } = standing;
+    expect(await hear(server, asked, "backgroundTask")).toEqual([
+      { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
+    ]);
+    // By now the other has stood as long.
+    const still = await told(server, silent);
+    expect(still.status).toBe("running");
+    expect(ofKind(still, "backgroundTask")).toEqual([]);
+    const steps = world.model.requests.filter(({ sessionId, subagent }) => sessionId === silent && subagent);
+    expect(steps).toHaveLength(2);
   });
 });

@@ -4,8 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
-import { play, told } from "../support/one-turn.ts";
-import type { Answer } from "../support/connection.ts";
+import { hear, ofKind, play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -31,21 +30,6 @@ const sendAgent = (script: Script) => ({
     },
   ],
 });
-
-const ofKind = ({ events }: Answer, kind: string) => events.flatMap(({ data }) => (kind in data ? [data[kind]] : []));
-
-/** Waits until the log of a session has an event of this kind. */
-async function hear(sessionId: string, kind: string): Promise<unknown[]> {
-  let cursor = 1;
-  for (;;) {
-    const next = { action: "poll", sessionId, cursor, until: "event", waitMs: 45_000 };
-    const answer = await server.call("claude_code_check", next);
-    const found = ofKind(answer, kind);
-    if (found.length > 0) return found;
-    if (answer.events.length === 0) throw new Error(`no ${kind} came`);
-    cursor = answer.nextCursor;
-  }
-}
 
 describe("an option of `claude_code` that asks for more events", () => {
   it("tells what hooks came to: `includeHookEvents`", async () => {
@@ -82,27 +66,8 @@ describe("an option of `claude_code` that asks for more events", () => {
     const options = { cwd: world.folder(), advanced: { promptSuggestions: true } };
     const { sessionId } = await play(server, script, options);
     // It comes after the end of the turn.
-    expect(await hear(sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
+    expect(await hear(server, sessionId, "promptSuggestion")).toEqual(["yes, run the tests"]);
     const guesses = world.model.requests.filter((request) => request.told.includes("[SUGGESTION MODE"));
     expect([...new Set(guesses.map((request) => request.sessionId))]).toEqual([sessionId]);
-  });
-
-  it("summarizes what subagents are at: `agentProgressSummaries`", async () => {
-    // The subagent's own request stops in mid-stream; the one for a summary, half a minute later, meets no fault.
-    const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
-    const start = async (advanced: object) => {
-      const prompt = scriptTag([sendAgent([look, stands]), ...ok]);
-      return (await server.call("claude_code", { prompt, cwd: world.folder(), advanced })).sessionId;
-    };
-    const [silent, asked] = [await start({}), await start({ agentProgressSummaries: true })];
-    expect(await hear(asked, "backgroundTask")).toEqual([
-      { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
-    ]);
-    // By now the other has stood as long.
-    const still = await told(server, silent);
-    expect(still.status).toBe("running");
-    expect(ofKind(still, "backgroundTask")).toEqual([]);
-    const steps = world.model.requests.filter(({ sessionId, subagent }) => sessionId === silent && subagent);
-    expect(steps).toHaveLength(2);
   });
 });

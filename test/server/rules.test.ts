@@ -14,9 +14,10 @@ let auditLog: string;
 beforeAll(async () => {
   auditLog = join(world.folder(), "audit.jsonl");
   const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
-  server = await world.server({
-    args: ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny, "--audit-log", auditLog],
-  });
+  const rules = ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny];
+  // So that Claude Code lets root choose bypassPermissions.
+  const env = { IS_SANDBOX: "1" };
+  server = await world.server({ args: [...rules, "--audit-log", auditLog, "--allow-bypass"], env });
 });
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
@@ -69,7 +70,7 @@ describe("the operator's rules", () => {
     const options = { cwd, allowedTools: ["Bash"], permissionMode: "acceptEdits" };
     const open = await play(server, [bash("bash build.sh"), { text: "end" }], options);
     expect(open.actions).toMatchObject([
-      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be told") },
+      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be checked against the command rules") },
     ]);
     expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
   });
@@ -102,14 +103,12 @@ describe("the operator's rules", () => {
   it.each(["default", "acceptEdits", "bypassPermissions"])(
     "deny: it beats `allowedTools`, in permission mode %s too",
     async (permissionMode) => {
-      const args = ["--allow-bypass", "--deny-rules", "Bash(touch denied:*),Edit(secret/**)"];
-      const free = await world.server({ args, env: { IS_SANDBOX: "1" } });
       const cwd = world.folder();
       const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
       const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
       const script = [write(files[0]!), ...denied, bash("touch more"), { text: "end" }];
       const allowedTools = ["Bash", "Write", "Edit"];
-      const done = await play(free, script, { cwd, allowedTools, permissionMode });
+      const done = await play(server, script, { cwd, allowedTools, permissionMode });
       expect(done).toMatchObject({ status: "idle", result: { result: "end" } });
       expect(files.map((file) => existsSync(file))).toEqual([false, false, true]);
     },

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
@@ -84,9 +84,12 @@ describe("no recursion by accident", () => {
 
 describe("a directory that nobody trusts", () => {
   const quick = { env: { MCP_TIMEOUT: "1000" } };
+  let server: Server;
+  beforeAll(async () => {
+    server = await world.server(quick);
+  });
 
   it("runs no hook and no server of .mcp.json, says so, and still reads CLAUDE.md", async () => {
-    const server = await world.server(quick);
     const { cwd, ran } = hostile(world);
     const answer = await run(server, cwd);
     expect(answer.result?.result).toBe("hi");
@@ -96,10 +99,15 @@ describe("a directory that nobody trusts", () => {
     expect(JSON.stringify(notices)).toContain("--trust-dir");
   });
 
+  it("is no matter for a plain folder: no notice", async () => {
+    const answer = await run(server, world.folder());
+    expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
+  });
+
   it("runs them when the operator names it", async () => {
     const { cwd, ran } = hostile(world);
-    const server = await world.server({ ...quick, args: ["--trust-dir", cwd] });
-    const answer = await run(server, cwd);
+    const trusting = await world.server({ ...quick, args: ["--trust-dir", cwd] });
+    const answer = await run(trusting, cwd);
     expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
     expect(ran()).toEqual(["local-hook", "mcp-server", "project-hook"]);
   });
@@ -114,14 +122,14 @@ describe("a directory that nobody trusts", () => {
     }));
     const write = { tools: [{ name: "Write", input: { file_path: join(cwd, "out", "a"), content: "x" } }] };
     const prompt = scriptTag([write, ...commands, { text: "end" }]);
-    const asked = async (...args: string[]) => {
-      const server = await world.server({ ...quick, args });
-      const { sessionId } = await server.call("claude_code", { prompt, cwd });
-      const { actions } = await server.news(sessionId);
+    const asked = async (on: Server) => {
+      const { sessionId } = await on.call("claude_code", { prompt, cwd });
+      const { actions } = await on.news(sessionId);
       return actions.map(({ input }) => input["command"] ?? input["file_path"]);
     };
-    expect(await asked()).toEqual([join(cwd, "out", "a")]);
-    expect(await asked("--trust-dir", dirname(cwd))).toEqual(["touch other"]);
+    expect(await asked(server)).toEqual([join(cwd, "out", "a")]);
+    const trusting = await world.server({ ...quick, args: ["--trust-dir", dirname(cwd)] });
+    expect(await asked(trusting)).toEqual(["touch other"]);
     expect([join(cwd, "made"), join(cwd, "out", "a")].filter((file) => !existsSync(file))).toEqual([]);
   });
 
@@ -131,15 +139,8 @@ describe("a directory that nobody trusts", () => {
     await world.closeServers();
     await world.quiet(10_000);
     configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
-    const server = await world.server(quick);
-    await run(server, cwd);
+    await run(await world.server(quick), cwd);
     expect(ran()).toContain("project-hook");
-  });
-
-  it("is no matter for a plain folder: no notice", async () => {
-    const server = await world.server(quick);
-    const answer = await run(server, world.folder());
-    expect(answer.events.filter(({ data }) => data["notice"] === "untrusted_directory")).toEqual([]);
   });
 });
 

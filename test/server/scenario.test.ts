@@ -1,193 +1,35 @@
-import { existsSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-
-import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS, type Answer, type Connection } from "../support/connection.ts";
+import { beforeAll, describe, it } from "vitest";
+import type { ClientKind } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
-import { stream } from "../support/streaming.ts";
+import { expectSameFacts, SCENARIO_ARGS, type Toolset } from "../support/scenario.ts";
 import { useWorld } from "../support/world.ts";
 
-/** One task, asked of each toolset: whichever tool a caller uses, it learns the same of what happened. */
+/** Each toolset over each transport, each client once. All combinations: test/matrices/scenario.test.ts. */
 
 const world = useWorld();
+const args = SCENARIO_ARGS;
 
-const QUESTION = {
-  question: "Which colour?",
-  header: "Colour",
-  multiSelect: false,
-  options: [
-    { label: "Red", description: "Warm" },
-    { label: "Blue", description: "Cold" },
-  ],
-};
+describe("a task of seven turns is told alike", () => {
+  it.each<[Toolset, ClientKind]>([
+    ["agent", "modern"],
+    ["query", "legacy"],
+    ["chat", "v1"],
+  ])("by the toolset %s to a %s client of stdio", async (toolset, client) => {
+    await expectSameFacts(world, await world.server({ client, args }), toolset);
+  });
 
-function scenario(cwd: string): string {
-  const input = { description: "look", subagent_type: "general-purpose", prompt: scriptTag([{ text: "I looked." }]) };
-  return scriptTag([
-    {
-      thinking: "First I read.",
-      text: "I read.",
-      tools: [{ name: "Read", input: { file_path: join(cwd, "in.txt") } }],
-    },
-    { tools: [{ name: "Write", input: { file_path: join(cwd, "out.txt"), content: "x" } }] },
-    { tools: [{ name: "AskUserQuestion", input: { questions: [QUESTION] } }] },
-    { tools: [{ name: "Bash", input: { command: "echo broken >&2; exit 3" } }] },
-    { tools: [{ name: "Agent", input: { ...input, run_in_background: true } }] },
-    { text: "The subagent is at work." },
-    { text: "All is done." },
-  ]);
-}
-
-/** What a caller has learned. */
-interface Facts {
-  finalText: unknown;
-  /** Name and success, in the order of the calls. */
-  tools: [name: string, success: boolean][];
-  costUsd: unknown;
-  turns: unknown;
-  outcome: unknown;
-}
-
-type Learned = Map<string, { name?: string; success?: boolean }>;
-
-function learn(learned: Learned, id: unknown, fact: { name?: string; success?: boolean }): void {
-  learned.set(String(id), { ...learned.get(String(id)), ...fact });
-}
-
-function learnEvents(learned: Learned, events: Answer["events"]): void {
-  for (const { data } of events) {
-    if (typeof data["tool"] === "string") learn(learned, data["toolUseId"], { name: data["tool"] });
-    if (typeof data["ok"] === "boolean") learn(learned, data["toolUseId"], { success: data["ok"] });
-  }
-}
-
-interface Block {
-  type: string;
-  id?: string;
-  name?: string;
-  tool_use_id?: string;
-  is_error?: boolean;
-}
-
-function learnMessages(learned: Learned, messages: unknown): void {
-  const spoken = messages as { message?: { content?: Block[] } }[];
-  for (const { content } of spoken.flatMap(({ message }) => message ?? [])) {
-    for (const block of Array.isArray(content) ? content : []) {
-      if (block.type === "tool_use") learn(learned, block.id, { name: block.name ?? "" });
-      if (block.type === "tool_result") learn(learned, block.tool_use_id, { success: block.is_error !== true });
-    }
-  }
-}
-
-function learnInvocations(learned: Learned, invocations: unknown): void {
-  for (const { name, success, toolUseId } of invocations as { toolUseId: string; name: string; success?: boolean }[]) {
-    learn(learned, toolUseId, { name, ...(success !== undefined && { success }) });
-  }
-}
-
-/** Every message by itself, with the ids of its calls. */
-const SHORT = { responseMode: "delta_compact" };
-
-/** Answers what is asked with claude_code_check, whichever tool has started the turn, until nothing runs. */
-async function answerAll(server: Connection, asked: Answer, learned: Learned): Promise<Answer> {
-  let now = asked;
-  for (let cursor = asked.nextCursor; now.actions.length > 0; cursor = now.nextCursor) {
-    const [{ requestId, type } = { requestId: "", type: "" }] = now.actions;
-    const answer =
-      type === "question"
-        ? { action: "answer_question", answers: { "Which colour?": "Blue" } }
-        : { action: "respond_permission", decision: "allow" };
-    now = await server.call("claude_code_check", {
-      ...answer,
-      sessionId: asked.sessionId,
-      requestId,
-      cursor,
-      ...SHORT,
+  describe("over HTTP", () => {
+    let server: HttpServer;
+    beforeAll(async () => {
+      server = await world.http({ args });
     });
-    learnEvents(learned, now.events);
-  }
-  return now;
-}
 
-function factsOf({ result, status }: Answer, learned: Learned): Facts {
-  return {
-    finalText: result?.result,
-    tools: [...learned.values()].map(({ name = "?", success = false }) => [name, success]),
-    costUsd: result?.totalCostUsd,
-    turns: result?.numTurns,
-    outcome: status,
-  };
-}
-
-type Drive = (server: Connection, start: { prompt: string; cwd: string }) => Promise<Facts>;
-const ALLOWED = ["Read", "Bash"];
-
-const drives: Record<string, Drive> = {
-  agent: async (server, start) => {
-    const learned: Learned = new Map();
-    const { sessionId } = await server.call("claude_code", { ...start, allowedTools: ALLOWED });
-    const asked = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, ...SHORT });
-    learnEvents(learned, asked.events);
-    return factsOf(await answerAll(server, asked, learned), learned);
-  },
-  query: async (server, start) => {
-    const learned: Learned = new Map();
-    const args = { ...start, allowedTools: ALLOWED, permissionMode: "default" };
-    const { data } = await stream(server, "claude_code_query", args);
-    learnMessages(learned, data["messages"]);
-    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
-  },
-  chat: async (server, start) => {
-    const learned: Learned = new Map();
-    const { sessionId } = (await stream(server, "claude_session_create", { cwd: start.cwd })).data;
-    const { data } = await stream(server, "claude_chat_query", { sessionId, prompt: start.prompt });
-    learnInvocations(learned, data["toolInvocations"]);
-    return factsOf(await answerAll(server, data as unknown as Answer, learned), learned);
-  },
-};
-
-/** As the first of them told it. */
-let cost: number | undefined;
-
-const ARGS = ["--toolsets", "agent,query,chat"];
-
-/** Over HTTP one server serves all of them. */
-let overHttp: Promise<HttpServer> | undefined;
-
-const connections: [string, () => Promise<Connection>][] = [
-  ...CLIENT_KINDS.map((client): [string, () => Promise<Connection>] => [
-    `${client} client`,
-    async () => world.server({ client, args: ARGS }),
-  ]),
-  ...(["modern", "legacy"] as const).map((client): [string, () => Promise<Connection>] => [
-    `${client} client over HTTP`,
-    async () => (await (overHttp ??= world.http({ args: ARGS }))).connect(client),
-  ]),
-];
-
-describe.each(connections)("the same task with each toolset, %s", (_, connect) => {
-  it.each(Object.keys(drives))("%s tells the same facts", async (toolset) => {
-    const server = await connect();
-    const cwd = world.folder();
-    writeFileSync(join(cwd, "in.txt"), "content");
-    const facts = await drives[toolset]?.(server, { prompt: scenario(cwd), cwd });
-    cost ??= Number(facts?.costUsd);
-    expect(cost).toBeGreaterThan(0);
-    expect(existsSync(join(cwd, "out.txt"))).toBe(true);
-    expect(facts).toEqual({
-      finalText: "All is done.",
-      tools: [
-        ["Read", true],
-        ["Write", true],
-        ["AskUserQuestion", true],
-        ["Bash", false],
-        ["Agent", true],
-      ],
-      costUsd: expect.closeTo(cost, 9) as number,
-      turns: 7,
-      outcome: "idle",
+    it.each<[Toolset, ClientKind]>([
+      ["agent", "legacy"],
+      ["query", "modern"],
+      ["chat", "v1"],
+    ])("by the toolset %s to a %s client", async (toolset, client) => {
+      await expectSameFacts(world, await server.connect(client), toolset);
     });
-    await server.close();
   });
 });

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -9,13 +9,13 @@ import { useWorld } from "../support/world.ts";
 /** A session that begins in a process that was started ahead of it, and that nobody can tell from one that was not. */
 
 const world = useWorld();
-afterEach(async () => world.closeServers());
 
 const ok = scriptTag([{ text: "ok" }]);
 const BASH = { allowedTools: ["Bash"] };
-const WITH_SPARES = ["--spares", "1"];
+const echo = (name: string) => ({ tools: [{ name: "Bash", input: { command: `echo $${name} > env.txt` } }] });
+const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 
-/** Claude Codes with the session that they were started for. */
+/** Claude Codes with the session that they were started for; those that were started as a spare stay marked as such. */
 function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   return world.processes().flatMap(({ command, pid }) => {
     const sessionId = /--session-id[= ](\S+)/.exec(command)?.[1];
@@ -23,28 +23,40 @@ function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   });
 }
 
+/** Every session that was started, each by the id that it or its spare had. */
+const begun = new Set<string>();
+
 function spares() {
-  return claudes().filter(({ isSpare }) => isSpare);
+  return claudes().filter(({ isSpare, sessionId }) => isSpare && !begun.has(sessionId));
 }
 
-/** One that has come up: it reads what comes next. */
+/** The sessions that spares of the server have come up for: those read what comes next. */
+function cameUp(server: Server): string[] {
+  const lines = server
+    .stderr()
+    .split("\n")
+    .filter((line) => line.includes("a spare waits"));
+  return lines.flatMap((line) => /"sessionId":"([^"]+)"/.exec(line)?.[1] ?? []);
+}
+
+/** The spare of the server, once it has come up. */
 async function parked(server: Server) {
-  await expect.poll(() => server.stderr()).toContain("a spare waits");
-  const [spare] = spares();
-  if (!spare) throw new Error("there is none");
-  return spare;
+  const waiting = () => spares().filter(({ sessionId }) => cameUp(server).includes(sessionId));
+  await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
+  return waiting()[0]!;
 }
 
 async function start(server: Server, prompt: string, args: object = {}) {
-  return (await server.call("claude_code", { prompt, cwd: world.folder(), ...args })).sessionId;
+  const { sessionId } = await server.call("claude_code", { prompt, cwd: world.folder(), ...args });
+  begun.add(sessionId);
+  return sessionId;
 }
 
-/** A server that has had a session with these options, and the spare that it has kept since. */
-async function warm(args: object = {}, more: { args?: string[]; env?: Record<string, string> } = {}) {
-  const server = await world.server({ ...more, args: [...WITH_SPARES, ...(more.args ?? [])] });
-  const first = await start(server, ok, args);
-  await server.end(first);
-  return { server, first, spare: await parked(server) };
+/** A server that has had a session with these options, for which it keeps a spare. */
+async function warm(args: object = {}, flags: string[] = []) {
+  const server = await world.server({ args: ["--spares", "1", ...flags] });
+  await server.end(await start(server, ok, args));
+  return server;
 }
 
 /** The process that the session has. */
@@ -52,71 +64,51 @@ function pidOf(id: string): number | undefined {
   return claudes().find(({ sessionId }) => sessionId === id)?.pid;
 }
 
+/** In this order: each leaves a spare for the next. */
 describe("--spares", () => {
+  let server: Server;
+  /** Has begun in a spare. */
+  let first: string;
+  beforeAll(async () => {
+    server = await warm(BASH, ["--trust-dir", dirname(world.folder())]);
+  });
+  // Sessions with a live process take the room that a spare needs.
+  afterEach(async () => {
+    const done = claudes().filter(({ sessionId }) => begun.has(sessionId) && sessionId !== first);
+    for (const { sessionId } of done) await server.call("claude_code_session", { action: "close", sessionId });
+  });
+
   it("has the next session begin in a process that was started before, in its own folder and mode", async () => {
-    const { server, spare } = await warm();
+    const spare = await parked(server);
     const cwd = world.folder();
-    const file = join(cwd, "made.txt");
-    const prompt = scriptTag([
-      { tools: [{ name: "Write", input: { file_path: file, content: "x" } }] },
-      { text: "ok" },
-    ]);
-    const sessionId = await start(server, prompt, {
-      cwd,
-      permissionMode: "acceptEdits",
-      advanced: { title: "A title" },
-    });
+    const prompt = scriptTag([write(join(cwd, "made.txt")), { text: "ok" }]);
+    const options = { cwd, permissionMode: "acceptEdits", advanced: { title: "A title" } };
+    const sessionId = await start(server, prompt, { ...BASH, ...options });
+    first = sessionId;
     expect(sessionId).toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
-    expect(existsSync(file)).toBe(true);
+    expect(existsSync(join(cwd, "made.txt"))).toBe(true);
     expect(pidOf(sessionId)).toBe(spare.pid);
     const [record] = (await server.call("claude_code_session", { action: "get", sessionId })).sessions;
     expect(record).toMatchObject({ reported: { permissionMode: "acceptEdits" } });
-    // It goes on, is asked, and outlives its process like any other.
-    const ask = scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked" } }] }, { text: "done" }]);
+    // It goes on, and is asked, like any other.
+    const ask = scriptTag([write(join(cwd, "asked")), { text: "done" }]);
     await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode: "default" });
     const { nextCursor } = await server.call("claude_code_reply", { sessionId, prompt: ask });
-    const asked = await server.news(sessionId, nextCursor);
-    const answer = {
-      sessionId,
-      action: "respond_permission",
-      requestId: asked.actions[0]?.requestId,
-      decision: "allow",
-    };
+    const { actions } = await server.news(sessionId, nextCursor);
+    const answer = { sessionId, action: "respond_permission", requestId: actions[0]?.requestId, decision: "allow" };
     const done = await server.call("claude_code_check", { ...answer, waitMs: 40_000, until: "end" });
     expect(done).toMatchObject({ result: { result: "done", sessionTotalTurns: 4 } });
     expect(existsSync(join(cwd, "asked"))).toBe(true);
-    await server.close();
-    const later = await world.server();
-    const again = await later.call("claude_code_reply", { sessionId, prompt: ok, waitMs: 40_000 });
-    expect(again).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("is for sessions with the same options only; each has a spare of the last", async () => {
-    const { server, spare } = await warm();
-    const other = await start(server, ok, { model: "sonnet" });
-    expect(other).not.toBe(spare.sessionId);
-    expect(await server.end(other)).toMatchObject({ result: { result: "ok" } });
-    await expect.poll(() => spares().filter(({ pid }) => pid !== spare.pid)).toHaveLength(1);
-    expect(spares().map(({ pid }) => pid)).not.toContain(spare.pid);
-  });
-
-  it("fits the next session also where the operator's rules name one thing twice", async () => {
-    const { server, spare } = await warm({}, { args: ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"] });
-    const sessionId = await start(server, ok);
-    expect(sessionId).toBe(spare.sessionId);
-    expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok" } });
-    expect(pidOf(sessionId)).toBe(spare.pid);
-  });
-
-  it("starts what it refuses in the ordinary way, under the same id", async () => {
+  it("starts what a spare refuses in the ordinary way, under the same id", async () => {
+    const spare = await parked(server);
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude"));
     // What a process reads while it starts, a spare can no longer take from a folder.
     writeFileSync(join(cwd, ".claude", "settings.json"), JSON.stringify({ env: { FROM_PROJECT: "yes" } }));
-    const { server, spare } = await warm(BASH, { args: ["--trust-dir", dirname(cwd)] });
-    const run = { tools: [{ name: "Bash", input: { command: "echo $FROM_PROJECT > env.txt" } }] };
-    const sessionId = await start(server, scriptTag([run, { text: "ok" }]), { cwd, ...BASH });
+    const sessionId = await start(server, scriptTag([echo("FROM_PROJECT"), { text: "ok" }]), { cwd, ...BASH });
     expect(sessionId).toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false, numTurns: 2 } });
     expect(readFileSync(join(cwd, "env.txt"), "utf8")).toBe("yes\n");
@@ -125,29 +117,29 @@ describe("--spares", () => {
     expect(later).toMatchObject({ result: { result: "ok", sessionTotalTurns: 3 } });
   });
 
-  it("is replaced by an ordinary start when it has died", async () => {
-    const { server, spare } = await warm();
+  it("replaces a spare that has died by an ordinary start", async () => {
+    const spare = await parked(server);
     process.kill(spare.pid, "SIGKILL");
     await expect.poll(() => spares()).toHaveLength(0);
-    const sessionId = await start(server, ok);
+    const sessionId = await start(server, ok, BASH);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("is replaced by an ordinary start when it does not answer, and the prompt is run once", async () => {
-    const { server, spare } = await warm();
+  it("replaces a spare that does not answer by an ordinary start, and the prompt is run once", async () => {
+    const spare = await parked(server);
     process.kill(spare.pid, "SIGSTOP");
     const before = world.model.requests.length;
-    const sessionId = await start(server, ok);
+    const sessionId = await start(server, ok, BASH);
     expect(sessionId).toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok", numTurns: 1 } });
     expect(pidOf(sessionId)).not.toBe(spare.pid);
     expect(world.model.requests.slice(before)).toHaveLength(1);
   });
 
-  it("can be given up while it is claimed", async () => {
-    const { server, spare } = await warm();
+  it("gives a spare up while it is claimed", async () => {
+    const spare = await parked(server);
     process.kill(spare.pid, "SIGSTOP");
-    const sessionId = await start(server, ok);
+    const sessionId = await start(server, ok, BASH);
     await server.call("claude_code_session", { action: "interrupt", sessionId });
     expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
     expect(claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
@@ -155,42 +147,60 @@ describe("--spares", () => {
     expect(next).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("ends with a session that is given up before it begins", async () => {
-    const { server, spare } = await warm();
+  it("ends a spare with its session when that is given up before it begins", async () => {
     // Its id is known beforehand: one of these comes when there is a turn, and no process for it yet.
-    const { sessionId } = spare;
+    const { pid, sessionId } = await parked(server);
     const interrupt = async () => server.call("claude_code_session", { action: "interrupt", sessionId });
-    const starting = start(server, ok).then(() => true);
+    const starting = start(server, ok, BASH).then(() => true);
     const tried = async () => interrupt().catch(() => undefined);
     while (!(await Promise.race([starting, tried().then(() => false)])));
     await interrupt();
     expect(await server.end(sessionId)).toMatchObject({ result: { errorSubtype: "interrupted" } });
-    await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
+    await expect.poll(() => claudes().map((each) => each.pid)).not.toContain(pid);
+    const next = await server.call("claude_code_reply", { sessionId, prompt: ok, waitMs: 40_000 });
+    expect(next).toMatchObject({ result: { result: "ok", isError: false } });
   });
 
-  it("is not used once your configuration has changed: no session runs with an old one", async () => {
-    const { server, spare } = await warm(BASH);
+  it("does not use one once your configuration has changed: no session runs with an old one", async () => {
+    const spare = await parked(server);
     const file = join(world.configFolder, "settings.json");
     writeFileSync(file, JSON.stringify({ env: { LATE: "yes" } }));
     const cwd = world.folder();
-    const run = { tools: [{ name: "Bash", input: { command: "echo $LATE > env.txt" } }] };
-    const sessionId = await start(server, scriptTag([run, { text: "ok" }]), { cwd, ...BASH });
+    const sessionId = await start(server, scriptTag([echo("LATE"), { text: "ok" }]), { cwd, ...BASH });
     expect(sessionId).not.toBe(spare.sessionId);
     expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok" } });
     expect(readFileSync(join(cwd, "env.txt"), "utf8")).toBe("yes\n");
     rmSync(file);
   });
 
-  it("ends with its server, however that ends, and leaves nothing behind", async () => {
-    const { server } = await warm();
+  it("is for sessions with the same options only; the spare that is kept is like the last of them", async () => {
+    const spare = await parked(server);
+    const other = await start(server, ok, { model: "sonnet" });
+    expect(other).not.toBe(spare.sessionId);
+    expect(await server.end(other)).toMatchObject({ result: { result: "ok" } });
+    await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
+    expect((await parked(server)).pid).not.toBe(spare.pid);
+  });
+
+  it("ends its spare with the server, however that ends; a session goes on elsewhere, and --spares 0 keeps none", async () => {
+    await parked(server);
     process.kill(server.pid, "SIGKILL");
     await server.gone;
     await expect.poll(() => world.processes()).toHaveLength(0);
+    const none = await world.server({ args: ["--spares", "0"] });
+    const again = await none.call("claude_code_reply", { sessionId: first, prompt: ok, waitMs: 40_000 });
+    expect(again).toMatchObject({ result: { result: "ok", isError: false } });
+    await none.end(await start(none, ok, BASH));
+    expect(spares()).toEqual([]);
+    await none.close();
   });
+});
 
+describe("a spare", () => {
   it("makes room for a session that waits for a place", async () => {
-    const { server, spare } = await warm({}, { args: ["--max-live", "4"] });
-    const gates = ["a", "b", "c", "d"].map((name) => `place ${name} ${String(Date.now())}`);
+    const server = await warm({}, ["--max-live", "4"]);
+    const spare = await parked(server);
+    const gates = ["a", "b", "c"].map((name) => `place ${name} of ${world.configFolder}`);
     const ids = await Promise.all(
       gates.map(async (gateBefore) => start(server, scriptTag([{ text: "ok", gateBefore }]), { model: "sonnet" })),
     );
@@ -198,16 +208,23 @@ describe("--spares", () => {
     expect(ids).not.toContain(spare.sessionId);
     for (const gate of gates) world.model.release(gate);
     for (const id of ids) expect(await server.end(id)).toMatchObject({ result: { result: "ok" } });
+    await server.close();
+  });
+
+  it("fits the next session also where the operator's rules name one thing twice", async () => {
+    const server = await warm({}, ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"]);
+    const spare = await parked(server);
+    const sessionId = await start(server, ok);
+    expect(sessionId).toBe(spare.sessionId);
+    expect(await server.end(sessionId)).toMatchObject({ result: { result: "ok" } });
+    expect(pidOf(sessionId)).toBe(spare.pid);
+    await server.close();
   });
 
   it("ends when nobody has taken it for as long as a process may idle", async () => {
-    const { spare } = await warm({}, { args: ["--idle-process-ms", "3000"] });
-    await expect.poll(() => claudes().map(({ pid }) => pid)).not.toContain(spare.pid);
-  });
-
-  it("is none when --spares is 0", async () => {
-    const server = await world.server({ args: ["--spares", "0"] });
-    for (const _ of [1, 2]) await server.end(await start(server, ok));
-    expect(spares()).toEqual([]);
+    const server = await warm({}, ["--idle-process-ms", "3000"]);
+    await expect.poll(() => spares()).toHaveLength(1);
+    await expect.poll(() => spares()).toEqual([]);
+    await server.close();
   });
 });

@@ -1,23 +1,30 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "../support/connection.ts";
-import { useWorld } from "../support/world.ts";
+import type { ClientKind } from "../support/connection.ts";
+import type { Server } from "../support/stdio-server.ts";
+import { useWorld, type World } from "../support/world.ts";
 
-const world = useWorld();
+/** Has the real Claude Code: the story is told by it once. */
+const real = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 const write = (file: string) => [
   { text: "I write.", tools: [{ name: "Write", input: { file_path: file, content: "hello" } }] },
   { text: "That is all." },
 ];
 
-describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
+describe.each<[ClientKind, World]>([
+  ["modern", real],
+  ["legacy", world],
+  ["v1", world],
+])("the main job, with the %s client", (client, its) => {
   it("starts, is asked, approves, has the file; goes on in the same process; is denied the next file", async () => {
-    const server = await world.server({ client });
-    const cwd = world.folder();
+    const server = await its.server({ client });
+    const cwd = its.folder();
     const file = join(cwd, "a.txt");
 
     const started = await server.call("claude_code", { prompt: `Write it. ${scriptTag(write(file))}`, cwd });
@@ -100,9 +107,13 @@ describe.each(CLIENT_KINDS)("the main job, with the %s client", (client) => {
   });
 });
 
+let server: Server;
+beforeAll(async () => {
+  server = await world.server();
+});
+
 describe("waiting with `claude_code_check`", () => {
   it("wakes on the permission, not before; a poll at 0 ms returns at once", async () => {
-    const server = await world.server();
     const cwd = world.folder();
     const gate = `asked-${cwd}`;
     const script = [{ gateBefore: gate, tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "ok" }];
@@ -118,7 +129,6 @@ describe("waiting with `claude_code_check`", () => {
   });
 
   it("ends at `waitMs` while the turn goes on, whatever it waits for: `until`", async () => {
-    const server = await world.server();
     const cwd = world.folder();
     const gate = `slow-${cwd}`;
     const { sessionId } = await server.call("claude_code", {
@@ -132,7 +142,6 @@ describe("waiting with `claude_code_check`", () => {
   });
 
   it("is ended by cancelling the call, and the turn goes on", async () => {
-    const server = await world.server();
     const cwd = world.folder();
     const gate = `gone-${cwd}`;
     const { sessionId } = await server.call("claude_code", {
@@ -155,7 +164,6 @@ describe("waiting with `claude_code_check`", () => {
 
 describe("several sessions", () => {
   it("at once do not mix", async () => {
-    const server = await world.server();
     const folders = [world.folder(), world.folder()];
     const started = await Promise.all(
       folders.map(async (cwd) => server.call("claude_code", { prompt: scriptTag(write(join(cwd, "own.txt"))), cwd })),

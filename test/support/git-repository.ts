@@ -33,7 +33,7 @@ export function repository(folder: string, text: string): void {
 
 /** A session whose folder is a repository that each test makes anew, and turns against who looks at it. */
 export async function hostileRepository() {
-  const world = await createWorld();
+  const world = await createWorld({ agent: "stand-in" });
   const server = await world.server();
   const [cwd, elsewhere, place] = [world.folder(), world.folder(), world.folder()];
   const marker = join(place, "was-run");

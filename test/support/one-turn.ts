@@ -22,3 +22,21 @@ export async function told(server: Pick<Server, "call">, sessionId: string): Pro
 export function requestsOf(world: World, sessionId: string, subagents = false): RequestRecord[] {
   return world.model.requests.filter((each) => each.sessionId === sessionId && each.subagent === subagents);
 }
+
+/** What the events told of this kind are. */
+export function ofKind({ events }: Pick<Answer, "events">, kind: string): unknown[] {
+  return events.flatMap(({ data }) => (kind in data ? [data[kind]] : []));
+}
+
+/** Waits until the log of a session has an event of this kind. */
+export async function hear(server: Pick<Server, "call">, sessionId: string, kind: string): Promise<unknown[]> {
+  let cursor = 1;
+  for (;;) {
+    const next = { action: "poll", sessionId, cursor, until: "event", waitMs: 45_000 };
+    const answer = await server.call("claude_code_check", next);
+    const found = ofKind(answer, kind);
+    if (found.length > 0) return found;
+    if (answer.events.length === 0) throw new Error(`no ${kind} came`);
+    cursor = answer.nextCursor;
+  }
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect } from "vitest";
+
+import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "./stdio-server.ts";
+import type { World } from "./world.ts";
+
+/** The ways in which a server ends in the middle of a session's work, and that none of them leaves anything behind. */
+
+/** A session whose Bash runs for ever, seen running. */
+export async function withRunningShell(world: World, server: Server): Promise<{ sessionId: string; cwd: string }> {
+  const cwd = world.folder();
+  const command = `touch started && exec node -e 'setInterval(() => {}, 1000)' ${cwd}`;
+  const script = [{ text: "I run it.", tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
+  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] });
+  while (
+    !world.processes().some((process) => process.command.includes(`setInterval`) && process.command.includes(cwd))
+  ) {
+    await sleep(20);
+  }
+  return { sessionId, cwd };
+}
+
+/** The children of a process that run the reaper program. */
+function reapersOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${String(pid)}/task/${String(pid)}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .map(Number);
+  return children.filter((child) => commandOf(child).includes("reaper-process.js"));
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${String(pid)}/cmdline`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+type Killing = (server: Server) => Promise<void> | void;
+
+const KILLINGS = {
+  SIGKILL: ({ pid }) => void process.kill(pid, "SIGKILL"),
+  SIGTERM: ({ pid }) => void process.kill(pid, "SIGTERM"),
+  SIGINT: ({ pid }) => void process.kill(pid, "SIGINT"),
+  // The client closes our stdin and waits.
+  "stdin end": async (server) => server.close(),
+  "a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more": async ({ pid }) => {
+    process.kill(pid, "SIGINT");
+    await sleep(100);
+    process.kill(pid, "SIGTERM");
+    await sleep(400);
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // It had ended by then.
+    }
+  },
+} satisfies Record<string, Killing>;
+
+export type KillingName = keyof typeof KILLINGS;
+export const KILLING_NAMES = Object.keys(KILLINGS) as KillingName[];
+
+/** What ends the sessions of a dead server: flags that leave it setpriv beside the reaper, or the reaper alone. */
+export const MEANS = { "setpriv and the reaper": [], "the reaper alone": ["--reaper", "always"] };
+export type MeansName = keyof typeof MEANS;
+
+/** Ends a server of the world, which has no other, while a Bash runs: 10 s later nothing runs any more. */
+export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
+  const server = await world.server({ args: MEANS[means] });
+  await withRunningShell(world, server);
+  const reapers = reapersOf(server.pid);
+  expect(reapers).toHaveLength(1);
+  await KILLINGS[name](server);
+  await server.gone;
+  await world.quiet(10_000);
+  const deadline = Date.now() + 2000;
+  while (reapers.some((pid) => commandOf(pid) !== "") && Date.now() < deadline) await sleep(50);
+  expect(reapers.filter((pid) => commandOf(pid) !== "")).toEqual([]);
+}
