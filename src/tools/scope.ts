@@ -1,6 +1,6 @@
 import { SCOPES, type Caller, type Scope } from "../domain/principal.ts";
 import type { Actor } from "../engine/actions/action.ts";
-import type { ToolDeps } from "./define.ts";
+import type { Engine } from "../engine/api.ts";
 
 /**
  * Which scope a call needs: looking is `read`, what starts, changes or ends something is `run`, what decides a request of
@@ -29,7 +29,7 @@ export function mayUse({ scopes }: Pick<Caller, "scopes">, { scope }: Scoped): b
 }
 
 /** A caller as actions have it. */
-export function actorOf(caller: Caller, { engine }: Pick<ToolDeps, "engine">): Actor {
+export function actorOf(caller: Caller, { engine }: { readonly engine: Engine }): Actor {
   return { engine, caller, by: "caller" };
 }
 

@@ -44,7 +44,7 @@ type Send = (id: string, method: string, params: object) => Promise<unknown>;
 
 const EXTENSION = "io.modelcontextprotocol/tasks";
 export const DECLARED = { elicitation: { form: {} }, extensions: { [EXTENSION]: {} } };
-const META = {
+export const META = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "by hand", version: "1" },
 };

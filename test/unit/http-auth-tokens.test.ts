@@ -150,6 +150,7 @@ it("a scope that a token does not have is a 403 which names it", async () => {
       'Bearer error="insufficient_scope", error_description="This needs the scope approve, which the token does not have. Use one that has it.", scope="approve"',
     body: {
       error: "insufficient_scope",
+      code: "PERMISSION_DENIED",
       message: "This needs the scope approve, which the token does not have. Use one that has it.",
     },
   });

@@ -14,17 +14,17 @@ import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
 
 const NAME = "claude_code_check";
-const { answers, decision, denyMessage, interrupt, requestId, sessionId, updatedInput, updatedPermissions } =
-  answer.fields;
+const { answers, decision, denyMessage, interrupt, requestId, updatedInput, updatedPermissions } = answer.fields;
+const SessionId = answer.fields.sessionId;
 const Cursor = z.int().min(0);
 const SESSIONS_MOST = 50;
 
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
-  sessionId: sessionId.exactOptional().describe("Default: none"),
+  sessionId: SessionId.exactOptional().describe("Default: none"),
   cursor: Cursor.exactOptional().describe("nextCursor of the last answer. Default: 1"),
   sessions: z
-    .array(z.strictObject({ sessionId, cursor: Cursor.exactOptional() }))
+    .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
     .min(1)
     .max(SESSIONS_MOST)
     .exactOptional(),

@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, it } from "vitest";
+
+import { createConsoleApi } from "../../src/console/api.ts";
+import type { Scope } from "../../src/domain/principal.ts";
+import { ACTIONS } from "../../src/engine/actions/actions.ts";
+import { signIn, type Signed } from "../support/console-client.ts";
+import { page, tool } from "../support/actions/drives.ts";
+import { NOTHING, ofPage, ofTool, PROMPT, WAYS, type Target, type Way } from "../support/actions/ways.ts";
+import { calling, writing } from "../support/fake-user.ts";
+import type { HttpServer } from "../support/http-server.ts";
+import { namedUsers } from "../support/named-users.ts";
+import { overHttp } from "../support/tasks-client.ts";
+import { tools } from "../support/tools/run.ts";
+import { WITH_SECRET } from "../support/webhook-receiver.ts";
+import { useWorld } from "../support/world.ts";
+
+/** Every action on sessions: what it needs, by which ways it can be done, and that all of them ask for the same. */
+
+/** What each action needs: one that is added is missing here until somebody has decided. */
+const NEEDS: Readonly<Record<string, Scope>> = {
+  start: "run",
+  create: "run",
+  reply: "run",
+  fork: "run",
+  adopt: "run",
+  list: "read",
+  get: "read",
+  events: "read",
+  diff: "read",
+  interrupt: "run",
+  interrupt_prompt: "run",
+  cancel: "run",
+  close: "run",
+  delete: "run",
+  rename: "run",
+  release_queue: "run",
+  drop_queue: "run",
+  set_model: "run",
+  set_permission_mode: "run",
+  stop_task: "run",
+  task_output: "read",
+  usage: "read",
+  rewind: "run",
+  answer: "approve",
+  revoke: "approve",
+  more_time: "approve",
+};
+
+const users = namedUsers({
+  all: { scopes: ["read", "run", "approve"] },
+  read: { scopes: ["run", "approve"] },
+  run: { scopes: ["read", "approve"] },
+  approve: { scopes: ["read", "run"] },
+});
+const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t", promptId: "p" };
+
+const world = useWorld({ agent: "stand-in" });
+let server: HttpServer;
+let ann: Signed;
+beforeAll(async () => {
+  const env = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", ...WITH_SECRET };
+  server = await world.http({
+    args: [
+      ...users.args,
+      "--toolsets",
+      "all",
+      "--approvals",
+      "caller,console,webhook",
+      "--notify-url",
+      "http://127.0.0.1:9/",
+    ],
+    env,
+  });
+  ann = await signIn(server, users.tokens.all);
+});
+
+async function targetFor({ on }: Way): Promise<Target> {
+  const cwd = world.folder();
+  if (on === "asking") {
+    const sessionId = await ann.start(calling([writing(`${cwd}/a`)]), cwd);
+    return { ...NOWHERE, sessionId, cwd, requestId: (await ann.asked(sessionId)).requestId };
+  }
+  if (on === "task") {
+    const { task } = await overHttp(server, users.tokens.all).begin("claude_code", { prompt: PROMPT, cwd });
+    return { ...NOWHERE, cwd, taskId: task.taskId };
+  }
+  const sessionId = await ann.start(PROMPT, cwd);
+  await ann.end(sessionId);
+  const { events } = await ann.get<{ events: { type: string; data: { promptId?: string } }[] }>(
+    `sessions/${sessionId}/events?from=1`,
+  );
+  const { promptId = "" } = events.find(({ type }) => type === "prompt.queued")?.data ?? {};
+  return { ...NOWHERE, sessionId, cwd, promptId };
+}
+
+describe("the actions", () => {
+  it("need what is settled here, each", () => {
+    expect(Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope]))).toEqual(NEEDS);
+    expect([...new Set(WAYS.map(({ action }) => action))].toSorted()).toEqual(Object.keys(NEEDS).toSorted());
+  });
+
+  it("are tried here by every tool and every command of the page", () => {
+    const listed = [...tools.values()].flatMap(({ name, scope }) =>
+      typeof scope === "string" ? [name] : Object.keys(scope).map((action) => `${name} ${action}`),
+    );
+    const options = { version: "", approvals: [], cwdOf: () => "/", allowsBypass: () => false, signsIn: true };
+    const { routes } = createConsoleApi(() => ({}) as never, options);
+    const commands = routes.filter(({ method }) => method === "POST").map(({ path }) => `POST ${path}`);
+    const tried = new Set(WAYS.map(({ way }) => way));
+    const offered = [...listed.filter((name) => !name.startsWith("claude_code_configure")), ...commands];
+    expect(offered.filter((way) => !tried.has(way))).toEqual([]);
+  });
+
+  it.each(WAYS)("$action by $way is refused to one who has every other scope", async ({ action, drive }) => {
+    const needed = NEEDS[action] as "read" | "run" | "approve";
+    expect(await drive(NOWHERE)(server, users.tokens[needed])).toBe("PERMISSION_DENIED");
+  });
+
+  it.each(WAYS)("$action by $way is done for one who has it", async (way) => {
+    const target = await targetFor(way);
+    expect(await way.drive(target)(server, users.tokens.all)).toBe(way.comesTo ?? "ok");
+  });
+});
+
+describe("what a caller gives", () => {
+  const LONGEST = 2_097_152;
+  const session = () => targetFor(WAYS[0] as Way);
+
+  it("is bounded alike: a prompt has as many characters at the console as over MCP, and no more", async () => {
+    const { cwd } = await session();
+    const all = users.tokens.all;
+    for (const [length, code] of [
+      [LONGEST, "ok"],
+      [LONGEST + 1, "INVALID_ARGUMENT"],
+    ] as const) {
+      const prompt = "x".repeat(length);
+      expect(await page("POST", "/sessions", { prompt, cwd })(server, all)).toBe(code);
+      expect(await tool("claude_code", { prompt, cwd })(server, all)).toBe(code);
+    }
+  });
+
+  it.each([
+    ["a rule", "revoke", { rule: "r".repeat(1_001) }],
+    ["a title", "rename", { title: "t".repeat(201) }],
+    ["half a character", "rename", { title: "\uD800" }],
+  ])("is refused alike: %s", async (_, action, more) => {
+    const { sessionId } = await session();
+    expect(await ofTool(action, more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
+    expect(await ofPage(action, () => more).drive({ ...NOWHERE, sessionId })(server, users.tokens.all)).toBe(NOTHING);
+  });
+
+  it.each([
+    ["a folder", { cwd: "/".repeat(4_097) }],
+    ["a folder with a NUL", { cwd: "/\0" }],
+    ["a model", { model: "m".repeat(201) }],
+  ])("is refused alike at a start: %s", async (_, more) => {
+    const { cwd } = await session();
+    const args = { prompt: PROMPT, cwd, ...more };
+    expect(await tool("claude_code", args)(server, users.tokens.all)).toBe(NOTHING);
+    expect(await page("POST", "/sessions", args)(server, users.tokens.all)).toBe(NOTHING);
+  });
+});

@@ -1,0 +1,187 @@
+import { randomUUID } from "node:crypto";
+
+import { http, mcp, page, tool, type Drive } from "./drives.ts";
+
+/** Every way by which an action on sessions can be done, on every surface. */
+
+/** What an action is done to. */
+export interface Target {
+  readonly sessionId: string;
+  readonly cwd: string;
+  readonly requestId: string;
+  readonly taskId: string;
+  readonly promptId: string;
+}
+
+export interface Way {
+  readonly action: string;
+  /** The tool with its action, the route, or the method. */
+  readonly way: string;
+  readonly drive: (target: Target) => Drive;
+  /** The session in which it can be done: one that has had a turn, unless it says otherwise. */
+  readonly on?: "asking" | "task";
+  /** What comes of it for one who may; "ok" unless there is nothing that it could be done to. */
+  readonly comesTo?: string;
+}
+
+export const PROMPT = "Say what is true.";
+
+/** An action of claude_code_session. */
+export const ofTool = (action: string, more: object = {}, comesTo = "ok"): Way => ({
+  action,
+  way: `claude_code_session ${action}`,
+  drive: ({ sessionId }) => tool("claude_code_session", { action, sessionId, ...more }),
+  comesTo,
+});
+
+type BodyOf = (target: Target) => object;
+
+/** A command of the page. */
+export const ofPage = (action: string, body: BodyOf = () => ({}), comesTo = "ok"): Way => {
+  const path = action.replaceAll("_", "-");
+  return {
+    action,
+    way: `POST /sessions/:id/${path}`,
+    drive: (target) => page("POST", `/sessions/${target.sessionId}/${path}`, body(target)),
+    comesTo,
+  };
+};
+
+export const NOTHING = "INVALID_ARGUMENT";
+
+export const WAYS: readonly Way[] = [
+  { action: "start", way: "claude_code", drive: ({ cwd }) => tool("claude_code", { prompt: PROMPT, cwd }) },
+  { action: "start", way: "claude_code_query", drive: ({ cwd }) => tool("claude_code_query", { prompt: PROMPT, cwd }) },
+  {
+    action: "start",
+    way: "claude_direct_query",
+    drive: ({ cwd }) => tool("claude_direct_query", { prompt: PROMPT, cwd }),
+  },
+  { action: "start", way: "POST /sessions", drive: ({ cwd }) => page("POST", "/sessions", { prompt: PROMPT, cwd }) },
+  { action: "create", way: "claude_session_create", drive: ({ cwd }) => tool("claude_session_create", { cwd }) },
+  {
+    action: "reply",
+    way: "claude_code_reply",
+    drive: ({ sessionId }) => tool("claude_code_reply", { sessionId, prompt: PROMPT }),
+  },
+  {
+    action: "reply",
+    way: "claude_chat_query",
+    drive: ({ sessionId }) => tool("claude_chat_query", { sessionId, prompt: PROMPT }),
+  },
+  ofPage("reply", () => ({ prompt: PROMPT })),
+  {
+    action: "fork",
+    way: "claude_code_reply",
+    drive: ({ sessionId }) => tool("claude_code_reply", { sessionId, prompt: PROMPT, forkSession: true }),
+  },
+  {
+    action: "adopt",
+    way: "claude_code_reply",
+    drive: () => tool("claude_code_reply", { sessionId: randomUUID(), prompt: PROMPT }),
+    // Claude Code knows no such session.
+    comesTo: "SESSION_NOT_FOUND",
+  },
+  { action: "list", way: "claude_code_session list", drive: () => tool("claude_code_session", { action: "list" }) },
+  { action: "list", way: "GET /sessions", drive: () => page("GET", "/sessions") },
+  ofTool("get"),
+  { action: "get", way: "GET /sessions/:id", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}`) },
+  {
+    action: "get",
+    way: "session://",
+    drive: ({ sessionId }) => mcp("resources/read", { uri: `session://${sessionId}` }),
+  },
+  {
+    action: "events",
+    way: "claude_code_check poll",
+    drive: ({ sessionId }) => tool("claude_code_check", { action: "poll", sessionId, waitMs: 0 }),
+  },
+  { action: "events", way: "GET events", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}/events`) },
+  { action: "events", way: "GET event", drive: ({ sessionId }) => page("GET", `/sessions/${sessionId}/events/1`) },
+  {
+    action: "events",
+    way: "session://events",
+    drive: ({ sessionId }) => mcp("resources/read", { uri: `session://${sessionId}/events` }),
+  },
+  { action: "events", way: "tasks/get", on: "task", drive: ({ taskId }) => mcp("tasks/get", { taskId }) },
+  ofTool("diff"),
+  ofTool("interrupt"),
+  {
+    action: "interrupt",
+    way: "claude_chat_interrupt",
+    drive: ({ sessionId }) => tool("claude_chat_interrupt", { sessionId }),
+  },
+  ofPage("interrupt"),
+  {
+    action: "interrupt_prompt",
+    way: "tasks/cancel",
+    on: "task",
+    drive: ({ taskId }) => mcp("tasks/cancel", { taskId }),
+  },
+  ofTool("cancel"),
+  ofPage("cancel", () => ({ reason: "no more" })),
+  ofTool("close"),
+  {
+    action: "close",
+    way: "claude_session_close",
+    drive: ({ sessionId }) => tool("claude_session_close", { sessionId }),
+  },
+  ofTool("delete"),
+  ofPage("delete"),
+  ofTool("rename", { title: "t" }),
+  ofPage("rename", () => ({ title: "t" })),
+  ofTool("release_queue"),
+  ofPage("release_queue"),
+  ofTool("drop_queue"),
+  ofPage("drop_queue"),
+  ofTool("set_model", { model: "opus" }),
+  {
+    action: "set_model",
+    way: "claude_chat_model",
+    drive: ({ sessionId }) => tool("claude_chat_model", { sessionId, model: "opus" }),
+  },
+  ofTool("set_permission_mode", { permissionMode: "plan" }),
+  {
+    action: "set_permission_mode",
+    way: "claude_chat_mode",
+    drive: ({ sessionId }) => tool("claude_chat_mode", { sessionId, permissionMode: "plan" }),
+  },
+  ofTool("stop_task", { taskId: "none" }, NOTHING),
+  ofTool("task_output", { taskId: "none" }, NOTHING),
+  ofTool("usage"),
+  ofTool("rewind", { dryRun: true }),
+  ofPage("rewind", ({ promptId }) => ({ promptId, dryRun: true })),
+  {
+    action: "answer",
+    way: "claude_code_check respond_permission",
+    on: "asking",
+    drive: ({ requestId, sessionId }) =>
+      tool("claude_code_check", { action: "respond_permission", sessionId, requestId, decision: "deny", waitMs: 0 }),
+  },
+  {
+    action: "answer",
+    way: "claude_code_check answer_question",
+    on: "asking",
+    drive: ({ requestId, sessionId }) =>
+      tool("claude_code_check", { action: "answer_question", sessionId, requestId, answers: {}, waitMs: 0 }),
+    // It is no question.
+    comesTo: NOTHING,
+  },
+  {
+    action: "answer",
+    way: "POST /sessions/:id/requests/:request",
+    on: "asking",
+    drive: ({ requestId, sessionId }) =>
+      page("POST", `/sessions/${sessionId}/requests/${requestId}`, { decision: "deny" }),
+  },
+  {
+    action: "answer",
+    way: "POST /requests/:session/:request",
+    on: "asking",
+    drive: ({ requestId, sessionId }) => http("POST", `/requests/${sessionId}/${requestId}`, { decision: "deny" }),
+  },
+  { action: "answer", way: "tasks/update", on: "task", drive: ({ taskId }) => mcp("tasks/update", { taskId }) },
+  ofTool("revoke", {}, NOTHING),
+  ofPage("revoke", () => ({}), NOTHING),
+  { ...ofPage("more_time", ({ requestId }) => ({ requestId })), on: "asking" },
+];
