@@ -38,10 +38,10 @@ export default defineConfig({
         test: {
           name: "browser",
           include: ["test/browser/**/*.test.ts"],
-          globalSetup: ["scripts/install-chromium.mjs"],
+          globalSetup: ["scripts/start-chromium.mjs"],
           testTimeout: 120_000,
-          // A Chromium for each file.
-          hookTimeout: 120_000,
+          hookTimeout: 60_000,
+          isolate: false,
         },
       },
       {

@@ -1,11 +1,21 @@
 // Finds the Chromium that the browser tests run in, and installs it on Debian where there is none and it may.
-// vitest calls setup() before the project "browser". By hand: node scripts/install-chromium.mjs prints its path.
+// scripts/start-chromium.mjs starts it for them. By hand: node scripts/install-chromium.mjs prints its path.
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { install } from "./debian.mjs";
 
-const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge"];
+/** The headless shell first: it has no interface of its own, and opens a window with a third of the work. */
+const NAMES = [
+  "chromium-headless-shell",
+  "chrome-headless-shell",
+  "chromium",
+  "chromium-browser",
+  "google-chrome",
+  "google-chrome-stable",
+  "chrome",
+  "microsoft-edge",
+];
 
 /** Where browsers are that are not in the PATH. */
 const PLACES = {
@@ -21,12 +31,7 @@ const PLACES = {
   }),
 };
 
-const PACKAGES = ["chromium", "fonts-dejavu-core"];
-
-/** Before the tests: they get the path as inject("chromium"). */
-export function setup({ provide }) {
-  provide("chromium", chromium());
-}
+const PACKAGES = ["chromium-headless-shell", "fonts-dejavu-core"];
 
 /** The path of an executable; throws an Error that says what to do. */
 export function chromium() {
@@ -57,7 +62,7 @@ function isExecutable(path) {
 }
 
 function installed() {
-  const seconds = install({ packages: PACKAGES, size: "400 MB", what: "Chromium", whatToDo: WHAT_TO_DO });
+  const seconds = install({ packages: PACKAGES, size: "100 MB", what: "Chromium", whatToDo: WHAT_TO_DO });
   const path = found();
   if (path === undefined) throw new Error(`apt-get has installed Chromium, but it is not in the PATH. ${WHAT_TO_DO}`);
   console.error(`Chromium was installed in ${String(seconds)} s: ${path}`);

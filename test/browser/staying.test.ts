@@ -91,7 +91,7 @@ it("whoever reads the end of a session is there in a window of any size, and who
     await page.setViewportSize(size);
     await expect.poll(async () => isBetween(await topOfWord(page, word), 30, 260)).toBe(true);
   }
-  await window.shot("staying-line", false);
+  await window.picture("staying-line", false);
   // A keyboard comes up while one writes.
   await page.setViewportSize(PHONE);
   await page.getByLabel("Prompt").focus();
@@ -193,4 +193,19 @@ it("a wait for a place is told where it lasts, in the list and in the session, a
   expect(await toldOf.count()).toBe(started.at - waited.at > 2_000 ? 1 : 0);
   await window.go(`#/sessions/${second}`);
   await toldOf.waitFor();
+});
+
+it("250 sessions that change while the server stands still are all in a list that was open before", async () => {
+  const { page } = await desk.open();
+  await page.getByRole("link", { name: "Job number 2." }).waitFor();
+  desk.http.signal("SIGSTOP");
+  try {
+    await desk.change(async (node) => {
+      for (let each = 1; each <= 250; each++)
+        await addSession(node, id(1_000 + each), { at: Date.now(), events: [prompt(`Late number ${String(each)}.`)] });
+    });
+  } finally {
+    desk.http.signal("SIGCONT");
+  }
+  await expect.poll(async () => page.getByRole("link", { name: /^Late number/ }).count()).toBe(250);
 });

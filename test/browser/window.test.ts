@@ -1,13 +1,22 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 
 import { openDesk, type Desk } from "../support/browser/desk.ts";
-import { openWindow } from "../support/browser/window.ts";
+import { openWindow, type OpenWindow } from "../support/browser/window.ts";
 
 /** That the other tests here would see it: what goes wrong in a window is noticed, whatever it is. */
 
 let desk: Desk;
+let window: OpenWindow;
 beforeAll(async () => {
   desk = await openDesk();
+  // Not by the desk, which would complain of what is wrong in it.
+  window = await openWindow(desk.browser, desk.http, {});
+});
+beforeEach(async () => {
+  await window.page.reload();
+  await window.page.getByRole("heading", { level: 1 }).waitFor();
+  // Those of the test before it.
+  window.troubles.length = 0;
 });
 afterAll(async () => desk.close());
 
@@ -30,17 +39,14 @@ it.each([
   ["a question of the browser", 'setTimeout(() => alert("hello"))', /^dialog: hello/],
   ["a file that is not there", 'void fetch("api/none").catch(() => 0)', /status of 404/],
 ])("%s is noticed", async (_, code, trouble) => {
-  const { context, page, troubles } = await openWindow(desk.browser, desk.http, {});
+  const { page, troubles } = window;
   expect(troubles).toEqual([]);
   await page.evaluate(code).catch(() => undefined);
   await expect.poll(() => troubles.join("\n")).toMatch(trouble);
-  await context.close();
 });
 
 it("what axe would find is found, and what is wider than the window", async () => {
-  const window = await openWindow(desk.browser, desk.http, {});
-  const { context, page } = window;
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  const { page } = window;
   expect([await window.violations(), await window.overhang()]).toEqual([[], 0]);
   await page.evaluate(`{
     const button = document.createElement("button");
@@ -49,5 +55,4 @@ it("what axe would find is found, and what is wider than the window", async () =
   }`);
   expect((await window.violations()).join("\n")).toContain("button-name");
   expect(await window.overhang()).toBeGreaterThan(1_000);
-  await context.close();
 });

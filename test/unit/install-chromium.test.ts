@@ -49,7 +49,7 @@ function find(env: Record<string, string> = {}) {
 const apt = (installs: boolean) =>
   has(
     "apt-get",
-    `echo "$DEBIAN_FRONTEND $*" >>${root}/asked${installs ? `; case "$*" in *chromium*) cp ${bin}/env ${bin}/chromium;; esac` : ""}`,
+    `echo "$DEBIAN_FRONTEND $*" >>${root}/asked${installs ? `; case "$*" in *chromium*) cp ${bin}/env ${bin}/chromium-headless-shell;; esac` : ""}`,
   );
 const asked = () => readFileSync(join(root, "asked"), "utf8").trim().split("\n");
 
@@ -62,6 +62,8 @@ describe("where there is a browser", () => {
     expect(find({ CHROMIUM_PATH: chrome })).toMatchObject({ status: 0, stdout: chrome });
     apt(true);
     expect(find()).toMatchObject({ status: 0, stdout: chromium });
+    const shell = has("chromium-headless-shell", "");
+    expect(find()).toMatchObject({ status: 0, stdout: shell });
     expect(existsSync(join(root, "asked"))).toBe(false);
   });
 
@@ -81,11 +83,13 @@ describe("where there is none", () => {
     passing();
     apt(true);
     const { status, stderr, stdout } = find();
-    expect([status, stdout]).toEqual([0, join(bin, "chromium")]);
-    expect(stderr).toMatch(/^No Chromium here: installing .*\nChromium was installed in \d+ s: .*chromium\n$/);
+    expect([status, stdout]).toEqual([0, join(bin, "chromium-headless-shell")]);
+    expect(stderr).toMatch(
+      /^No Chromium here: installing .*\nChromium was installed in \d+ s: .*chromium-headless-shell\n$/,
+    );
     expect(asked().filter((line) => line.startsWith("noninteractive"))).toEqual([
       "noninteractive -qq update",
-      "noninteractive -qq install -y --no-install-recommends chromium fonts-dejavu-core",
+      "noninteractive -qq install -y --no-install-recommends chromium-headless-shell fonts-dejavu-core",
     ]);
   });
 

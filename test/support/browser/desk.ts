@@ -7,10 +7,10 @@ import type { SessionBackend } from "../../../src/engine/ports.ts";
 import type { HttpServer } from "../http-server.ts";
 import { signIn, type Signed } from "../console-client.ts";
 import { seed } from "../sessions-command.ts";
-import { createWorld, type World } from "../world.ts";
+import { createWorld, type AgentKind, type World } from "../world.ts";
 import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
 
-/** Where a person sits in these tests: a world with the built server over HTTP, and a Chromium in front of it. */
+/** Where a person sits in these tests: a world with the built server over HTTP, and the Chromium of all tests in front of it. */
 export interface Desk {
   readonly world: World;
   readonly browser: Browser;
@@ -20,6 +20,8 @@ export interface Desk {
   readonly api: Signed;
   /** A window of a browser that nobody else uses, signed in unless `token` is "". */
   open(options?: WindowOptions): Promise<OpenWindow>;
+  /** Changes the store beside the server, as another server on it does. */
+  change(work: (node: SessionBackend) => Promise<void>): Promise<void>;
   /** Starts the server anew, at the same port and on the same store; resolves when it is there. */
   comeBack(): Promise<void>;
   /** Closes all windows; throws what went wrong in them. A test that has failed leaves pictures behind. */
@@ -29,28 +31,30 @@ export interface Desk {
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** The path of the browser: scripts/install-chromium.mjs. */
+    /** The address of the browser: scripts/start-chromium.mjs. */
     chromium: string;
   }
 }
 
 interface DeskOptions {
+  /** Which Claude Code its sessions have: the stand-in, unless the test is about what the real one does. */
+  readonly agent?: AgentKind;
   readonly args?: string[];
   /** What is in the store before there is a server. */
   readonly seeded?: (node: SessionBackend) => Promise<void>;
 }
 
 /** With the approvals that a server over HTTP has unless told otherwise. */
-export async function openDesk({ args = [], seeded }: DeskOptions = {}): Promise<Desk> {
+export async function openDesk({ agent = "stand-in", args = [], seeded }: DeskOptions = {}): Promise<Desk> {
   mkdirSync(PICTURES, { recursive: true });
-  const world = await createWorld();
+  const world = await createWorld({ agent });
   const store = join(world.folder(), "store.db");
   if (seeded) await seed(store, seeded);
   const start = async (address: string) =>
     world.http({ args: ["--store", store, "--caller-approves", "edits", ...args, "--http", address] });
   let http = await start("127.0.0.1:0");
   let api = await signIn(http, http.token);
-  const browser = await chromium.launch({ executablePath: inject("chromium") });
+  const browser = await chromium.connect(inject("chromium"));
   const windows: OpenWindow[] = [];
   return {
     world,
@@ -66,6 +70,7 @@ export async function openDesk({ args = [], seeded }: DeskOptions = {}): Promise
       windows.push(window);
       return window;
     },
+    change: async (work) => void (await seed(store, work)),
     async comeBack() {
       http = await start(new URL(http.origin).host);
       api = await signIn(http, http.token);

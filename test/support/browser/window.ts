@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Pa
 
 import type { HttpServer } from "../http-server.ts";
 
-/** Pictures for people; git ignores them. */
+/** Pictures for people, of tests that fail and, with PICTURES=1, of what the others look at; git ignores them. */
 export const PICTURES = "test-output/console";
 
 /** A window of the console, as a person has it, and all that goes wrong in it. */
@@ -12,7 +12,7 @@ export interface OpenWindow {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Errors of the page, of its console and of its policy, requests to others, dialogs: none is expected. */
-  readonly troubles: readonly string[];
+  readonly troubles: string[];
   /** From now on the server may refuse, or be gone: what the browser itself says of that is no trouble. */
   allowFailures(of: RegExp): void;
   /** Goes to a view by its address. */
@@ -23,6 +23,8 @@ export interface OpenWindow {
   overhang(): Promise<number>;
   /** Of all of the page, or of what is in view of it. */
   shot(name: string, isWhole?: boolean): Promise<void>;
+  /** The same, for who wants to look: with PICTURES=1. */
+  picture(name: string, isWhole?: boolean): Promise<void>;
 }
 
 export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
@@ -30,6 +32,8 @@ export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | 
   readonly token?: string;
   /** Behind #. */
   readonly hash?: string;
+  /** The page's time goes on as ever, and can be moved by `page.clock`. */
+  readonly hasClock?: boolean;
 }
 
 export const DESKTOP = { width: 1280, height: 900 };
@@ -38,7 +42,7 @@ export const PHONE = { width: 360, height: 740 };
 export async function openWindow(
   browser: Browser,
   http: HttpServer,
-  { hash = "", token = http.token, ...options }: WindowOptions,
+  { hasClock = false, hash = "", token = http.token, ...options }: WindowOptions,
 ): Promise<OpenWindow> {
   const context = await browser.newContext({
     viewport: DESKTOP,
@@ -49,9 +53,11 @@ export async function openWindow(
     ...options,
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  // Far above what is ever waited for: a slow machine is no failure.
+  page.setDefaultTimeout(60_000);
   const allowed: RegExp[] = [UNKNOWN_YET];
   const troubles = watch(page, http.origin, allowed);
+  if (hasClock) await page.clock.install();
   await page.addInitScript(TELL_OF_VIOLATIONS);
   await page.goto(`${http.origin}/console/`);
   if (token !== "") {
@@ -68,7 +74,7 @@ export async function openWindow(
       await page.evaluate(`location.hash = ${JSON.stringify(to)}`);
     },
     async violations() {
-      await page.evaluate(axe.source);
+      if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(axe.source);
       const found = await page.evaluate<Violation[]>(RUN_AXE);
       return found.flatMap(({ id, nodes }) => nodes.map(({ target, why }) => `${id}: ${target.join(" ")} ${why}`));
     },
@@ -76,6 +82,9 @@ export async function openWindow(
       page.evaluate<number>("document.documentElement.scrollWidth - document.documentElement.clientWidth"),
     async shot(name, isWhole = true) {
       await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: isWhole });
+    },
+    async picture(name, isWhole) {
+      if (process.env["PICTURES"] === "1") await window.shot(name, isWhole);
     },
   };
   if (hash !== "") await window.go(hash);
