@@ -160,8 +160,7 @@ function fromText(setting: Setting, text: string): unknown {
     case "number":
       return /^-?\d{1,15}$/.test(text) ? Number(text) : text;
     case "boolean":
-      if (text === "true" || text === "1") return true;
-      return text === "false" || text === "0" ? false : text;
+      return fromSwitch(text);
     case "path":
     case "store":
       return isPath(setting, text) ? absolute(text, process.cwd()) : text;
@@ -174,6 +173,11 @@ function fromText(setting: Setting, text: string): unknown {
     case "text":
       return text;
   }
+}
+
+function fromSwitch(text: string): boolean | string {
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" ? false : text;
 }
 
 /** What is none stays as it was written. */

@@ -1,5 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
-import type { Clock, SessionBackend, SessionCounts, SessionRecord } from "../engine/ports.ts";
+import type { Clock, SessionBackend, SessionCounts, SessionRecord, StoreMaintenance } from "../engine/ports.ts";
 import { newestFirst } from "./newest-first.ts";
 
 const CLOSED_KEPT_MS = 3_600_000;
@@ -61,22 +61,26 @@ export function withEphemeral(
       send: async (id, ...command) => of(id).inbox.send(id, ...command),
       receive: (lease, signal) => of(lease.sessionId).inbox.receive(lease, signal),
     },
-    maintenance: {
-      // Also size: of what stays.
-      ...behind.maintenance,
-      count: async () => added(await behind.maintenance.count(), await memory.maintenance.count()),
-      purge: async (query) => {
-        const kept = await behind.maintenance.purge(query);
-        const limit = query.limit - kept;
-        // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
-        const before = Math.max(query.before, clock.now() - CLOSED_KEPT_MS);
-        const statuses = query.statuses.filter(isEnd);
-        return kept + (await memory.maintenance.purge({ ...query, before, statuses, limit }));
-      },
-    },
+    maintenance: ofBoth(behind.maintenance, memory.maintenance, clock),
     close: async () => {
       await memory.close();
       await behind.close();
+    },
+  };
+}
+
+function ofBoth(behind: StoreMaintenance, memory: StoreMaintenance, clock: Pick<Clock, "now">): StoreMaintenance {
+  return {
+    // Also size: of what stays.
+    ...behind,
+    count: async () => added(await behind.count(), await memory.count()),
+    purge: async (query) => {
+      const kept = await behind.purge(query);
+      const limit = query.limit - kept;
+      // Nothing can go on with a closed one, and memory is dearer than a file: its result can be read for an hour.
+      const before = Math.max(query.before, clock.now() - CLOSED_KEPT_MS);
+      const ended = await memory.purge({ ...query, before, statuses: query.statuses.filter(isEnd), limit });
+      return kept + ended;
     },
   };
 }

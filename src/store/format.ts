@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import type { SessionEvent } from "../domain/event.ts";
-import type { JsonObject } from "../domain/json.ts";
+import { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
 
@@ -57,21 +57,28 @@ export interface Format<T> {
 export function formatOf<K extends keyof Parts>(part: K, versions = VERSIONS): Format<Parts[K]> {
   const present = versions.length;
   const oldestReader = versions.findLastIndex(({ breaks }) => breaks) + 1;
-  const header = oldestReader > 0 ? { v: present, needs: oldestReader } : { v: present };
-  const parse: (text: string) => JsonObject = JSON.parse;
+  const header = `{"v":${String(present)},${oldestReader > 0 ? `"needs":${String(oldestReader)},` : ""}`;
   // What was written here had this type, and the versions bring the rest to it; the tests of all stored rows hold them to it.
+  const parse: (text: string) => Parts[K] = JSON.parse;
   const typed = z.custom<Parts[K]>();
   return {
-    write: (value) => JSON.stringify({ ...header, ...value }),
-    read: (text) => {
-      const { needs = 0, v = 0, ...value } = parse(text);
-      if (typeof v !== "number" || typeof needs !== "number")
-        throw new SyntaxError(`a version of ${part} is no number`);
-      if (needs > present) throw new NewerFormatError(newer(part, needs, present));
-      const since = versions.slice(v);
-      return typed.parse(since.reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value));
-    },
+    // None of them is empty. Put before the text, and taken off it again: copying each object costs as much as its JSON.
+    write: (value) => header + JSON.stringify(value).slice(1),
+    read: (text) =>
+      text.startsWith(header)
+        ? parse(`{${text.slice(header.length)}`)
+        : typed.parse(upgraded(part, JsonObject.parse(JSON.parse(text)), versions)),
   };
+}
+
+function upgraded(
+  part: keyof Parts,
+  { needs = 0, v = 0, ...value }: JsonObject,
+  versions: readonly Version[],
+): JsonObject {
+  if (typeof v !== "number" || typeof needs !== "number") throw new SyntaxError(`a version of ${part} is no number`);
+  if (needs > versions.length) throw new NewerFormatError(newer(part, needs, versions.length));
+  return versions.slice(v).reduce((old, { [part]: upgrade }) => upgrade?.(old) ?? old, value);
 }
 
 function newer(part: string, needed: number, present: number): string {

@@ -150,7 +150,9 @@ export class MemorySession {
     const start = Math.max(from, 1) - 1;
     const end = types ? this.#log.length : start + limit;
     const page = this.#log.slice(start, end);
-    const events = page.map(({ at, text }, n): StoredEvent => ({ ...EVENT.read(text), id: start + n + 1, at }));
+    const events = page.map(({ at, text }, n): StoredEvent =>
+      Object.assign(EVENT.read(text), { id: start + n + 1, at }),
+    );
     return types ? events.filter(({ type }) => types.includes(type)).slice(0, limit) : events;
   }
 

@@ -106,14 +106,14 @@ describe("the shape of what is stored", () => {
 
 describe("a format", () => {
   const state = { ...initialState(0), lastOutcome: "lost" as const };
-  const labelled: Version = { state: (old) => ({ labels: [], ...old }) };
+  const labelled: Version = { state: (old) => ({ trialLabels: [], ...old }) };
   const counted: Version = {
-    state: ({ labels, ...old }) => ({ ...old, count: z.array(z.unknown()).parse(labels).length }),
+    state: ({ trialLabels, ...old }) => ({ ...old, count: z.array(z.unknown()).parse(trialLabels).length }),
   };
   const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
 
   it("takes what has no version, and each older one, through all that came after it", () => {
-    const text = JSON.stringify({ ...state, labels: ["a", "b"] });
+    const text = JSON.stringify({ ...state, trialLabels: ["a", "b"] });
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
     expect(formatOf("event", [...VERSIONS, labelled]).read(`{"type":"x"}`)).toEqual({ type: "x" });
@@ -121,10 +121,10 @@ describe("a format", () => {
 
   it("gives a state of an older server back as it was, and changes nothing that was kept", () => {
     const newer = upTo(labelled);
-    const kept = newer.read(JSON.stringify({ ...state, labels: ["a"] }));
+    const kept = newer.read(JSON.stringify({ ...state, trialLabels: ["a"] }));
     // The server before reads it, and writes it back under its own version.
     const back = STATE.read(newer.write(kept));
-    expect(newer.read(STATE.write(back))).toEqual({ ...state, labels: ["a"] });
+    expect(newer.read(STATE.write(back))).toEqual({ ...state, trialLabels: ["a"] });
   });
 
   it("refuses what only newer servers can work with, and says what to do", () => {

@@ -175,7 +175,7 @@ export interface StoreMaintenance {
 
 /**
  * Where sessions live. One instance is one node. All engines pass the suite in test/support/store/suite.ts; reasons in
- * docs/decisions.md. All six can be spread, and no method needs a `this`: what wraps a store names what it changes and
+ * docs/decisions.md. It and its five ports can be spread, and no method needs a `this`: what wraps a store names what it changes and
  * forwards nothing by hand, as in `{ ...store, log: { ...store.log, append } }`.
  */
 export interface SessionBackend {
