@@ -82,7 +82,7 @@ process.exit(summary.isGood || values["unit-only"] ? 0 : 1);
 async function writeTable() {
   const file = join(root, "test/mutations.md");
   const options = await prettier.resolveConfig(file);
-  writeFileSync(file, await prettier.format(tableOf(judged, { count, seed }), { ...options, filepath: file }));
+  writeFileSync(file, await prettier.format(tableOf(judged, { count, read, seed }), { ...options, filepath: file }));
 }
 
 /** Every fault that nothing has found yet, by tests of this kind. */

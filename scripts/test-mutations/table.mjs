@@ -20,10 +20,10 @@ export function summaryOf(judged) {
   return { isGood, text: [...lines, ...left].join("\n") };
 }
 
-export function tableOf(judged, { count, seed }) {
+export function tableOf(judged, { count, read, seed }) {
   const drawn = judged.filter(isDrawn);
   const rows = judged.map(({ becomes, by, file, line, operator, verdict = "not tried", was, ...fault }) => {
-    const result = by ? `${by.file.replace(/^test\//, "")}: ${by.name}` : (reasonFor({ becomes, file, was }) ?? "");
+    const result = by ? `${by.file.replace(/^test\//, "")}: ${by.name}` : (reasonFor({ file, line }, read) ?? "");
     return `| ${[operator, `${file}:${line}`, code(was), code(becomes), verdict, cell(result), fault.seconds ?? ""].join(" | ")} |`;
   });
   return `# Faults that the tests were tried with

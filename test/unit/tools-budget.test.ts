@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check.ts";
 import { readRequest } from "../../src/tools/check/request.ts";
 import type { EventType, ResponseMode, ShownEvent } from "../../src/tools/present/event.ts";
-import { cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
+import { beginningWithin, cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
 import { amount } from "../support/amount.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 
@@ -234,5 +234,17 @@ describe("what is cut", () => {
     const answer = assemble({ ...plain, result }, 2_048);
     expect(answer.result).toEqual({ sessionId: "s1", result: "short", isError: false });
     expect(answer.truncatedFields).toEqual(["result"]);
+  });
+});
+
+describe("the room of a character", () => {
+  const borders = [
+    0x00, 0x1f, 0x20, 0x22, 0x5c, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000,
+  ];
+  it.each([...borders, 0x08, 0x0b, 0x10ffff])("is what JSON needs for code point %i, and no byte less", (code) => {
+    const character = String.fromCodePoint(code);
+    const bytes = jsonBytes(character) - 2;
+    expect(beginningWithin(character, bytes)).toBe(character);
+    expect(beginningWithin(character, bytes - 1)).toBe("");
   });
 });

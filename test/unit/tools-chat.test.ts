@@ -17,6 +17,16 @@ describe("activeSessions of claude_session_close", () => {
   });
 });
 
+describe("the answer of claude_session_create", () => {
+  it("warns of what was left out, and of nothing else", async () => {
+    const engine = new FakeEngine();
+    const create = async () => runTool(tools.get("claude_session_create")!, { cwd: "/x" }, callOf(), depsOf(engine));
+    expect((await create()).structured).not.toHaveProperty("warnings");
+    engine.create = async () => Promise.resolve({ sessionId: engine.add("s9").id, withheld: ["a rule: left out."] });
+    expect((await create()).structured).toMatchObject({ sessionId: "s9", warnings: ["a rule: left out."] });
+  });
+});
+
 describe("advice", () => {
   const nowhere = "There is no session s9. List the sessions with claude_code_session (action: list), or start one.";
   const busy = "The session is busy. Wait for its end with claude_code_check (until: end), or send it later.";

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { AppError } from "../../src/domain/error.ts";
 import { FakeEngine } from "../support/tools/fake-engine.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 import { answerOf, listed, type Listed, run, runOpen } from "../support/tools/run.ts";
@@ -190,4 +191,12 @@ describe("claude_code_session, the sensitive tier", () => {
     const { sessions } = await listed(privateEngine(), { includeSensitive: false });
     expect(sessions[0]).not.toHaveProperty("cwd");
   });
+});
+
+it("an interrupt that the session refuses is told as refused", async () => {
+  const engine = new FakeEngine();
+  engine.add("s1").run();
+  engine.interrupt = async () => Promise.reject(new AppError("SESSION_BUSY", "The session moves to another server."));
+  const reply = await run(engine, "_session", { action: "interrupt", sessionId: "s1" });
+  expect(reply).toMatchObject({ isError: true, text: expect.stringContaining("SESSION_BUSY") });
 });

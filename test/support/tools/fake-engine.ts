@@ -56,7 +56,8 @@ export class FakeEngine implements Engine {
   }
 
   create(_: Caller, options: SessionOptions) {
-    return Promise.resolve({ sessionId: this.add(`s${String(this.sessions.size + 1)}`, options).id, withheld: [] });
+    const { id } = this.add(`s${String(this.sessions.size + 1)}`, options);
+    return Promise.resolve({ sessionId: id, withheld: [] as string[] });
   }
 
   open(_: Caller, request: OpenRequest) {
