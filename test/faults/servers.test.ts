@@ -5,6 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
+import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 import { allow, back, writing } from "../support/faults/driving.ts";
 import { isFull, report } from "../support/faults/figures.ts";
@@ -193,4 +194,18 @@ describe("a client that vanishes", () => {
     },
     runs * 60_000,
   );
+});
+
+it("the reply of claude_chat_query is answered even if its session cannot be closed behind it: the owner is frozen", async () => {
+  const args = ["--toolsets", "chat"];
+  const [owner, caller] = [await world.server({ args }), await world.server({ args })];
+  const sessionId = String((await stream(owner, "claude_session_create", { cwd: world.folder() })).data["sessionId"]);
+  const stop = ({ data }: { data: unknown }) => {
+    if (String(data).endsWith("completed")) process.kill(owner.pid, "SIGSTOP");
+  };
+  const query = { sessionId, prompt: scriptTag([{ text: "The reply." }]), closeAfter: true };
+  const { data } = await stream(caller, "claude_chat_query", query, { onLog: stop }).finally(() =>
+    process.kill(owner.pid, "SIGCONT"),
+  );
+  expect(data).toMatchObject({ finalText: "The reply." });
 });

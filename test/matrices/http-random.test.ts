@@ -9,4 +9,4 @@ const world = useWorld({ agent: "stand-in" });
 
 it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, tell nothing of others`, async () => {
   await expectNoFaults(world, CALLS);
-}, 300_000);
+}, 900_000);

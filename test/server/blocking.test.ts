@@ -150,17 +150,6 @@ it.each([
   });
 });
 
-it("the reply is answered even if the session cannot be closed behind it", async () => {
-  const owner = await world.server({ args: ["--toolsets", "chat"] });
-  const sessionId = await opened(owner, { cwd: world.folder() });
-  const stop = ({ data }: { data: unknown }) => {
-    if (String(data).endsWith("completed")) process.kill(owner.pid, "SIGSTOP");
-  };
-  const args = { sessionId, prompt: say("The reply."), closeAfter: true };
-  const { data } = await stream(caller, CHAT, args, { onLog: stop }).finally(() => process.kill(owner.pid, "SIGCONT"));
-  expect(data).toMatchObject({ finalText: "The reply." });
-});
-
 it("the process of a query ends with it when it is cancelled", async () => {
   const controller = new AbortController();
   let hear: (id: string) => void = () => undefined;

@@ -95,10 +95,17 @@ describe("a query that does not come to its own end", () => {
     expect(ended).toMatchObject({ status: "idle", result: { isError: true } });
     expect(ended.result?.errorSubtype).toMatch(/interrupted|shutdown/);
   });
+});
+
+describe("a query whose caller can answer nothing", () => {
+  let server: Server;
+  let auditLog: string;
+  beforeAll(async () => {
+    auditLog = join(world.folder(), "audit.jsonl");
+    server = await world.server({ args: ["--toolsets", "query,chat", "--audit-log", auditLog] });
+  });
 
   it("is told of as a failure, in a notification, the result, the audit log and on stderr: the API refuses", async () => {
-    const auditLog = join(world.folder(), "audit.jsonl");
-    server = await world.server({ args: ["--toolsets", "query", "--audit-log", auditLog] });
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const { data, logs } = await stream(server, QUERY, { prompt: scriptTag([{ error }]), cwd: world.folder() });
     const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
@@ -133,7 +140,6 @@ describe("a query that does not come to its own end", () => {
   });
 
   it("and a chat turn keeps what was done, says whether to try again, and is no INTERNAL", async () => {
-    server = await world.server({ args: ["--toolsets", "chat"] });
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);
@@ -159,7 +165,6 @@ describe("a query that does not come to its own end", () => {
   });
 
   it("says what it is at as progress where a client takes no log notifications", async () => {
-    server = await world.server({ args: ["--toolsets", "query"] });
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const script = [
       { text: "I look around.", tools: [read] },

@@ -133,6 +133,7 @@ export const SCENARIOS: Readonly<Record<string, (stage: Stage) => Promise<unknow
   "an API error that no retry helps": async (stage) => {
     await stage.start([{ error: { status: 400, message: "No." }, times: 20 }]);
     await stage.reply([{ error: { status: 403, message: "Forbidden." }, times: 20 }]);
+    await stage.reply([{ error: { status: 401, message: "This key opens nothing." }, times: 20 }]);
     await stage.reply([{ text: "On." }]);
   },
   "an API error that a retry helps, and one that none does": async (stage) => {

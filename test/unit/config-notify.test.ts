@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+
+import { loadConfig } from "../../src/config/load.ts";
+
+/** Settings of the webhook that cannot be used; `test/server/webhook.test.ts` shows what becomes of the message. */
+
+const URL_OF = "https://example.com/hook";
+
+it.each<[string[], string]>([
+  [["--notify-url", "http://example.com/hook"], "--notify-url must be an https URL (http only on loopback)."],
+  [["--notify-url", "https://me:word@example.com"], "--notify-url must not hold a user or a password"],
+  [["--approvals", "webhook"], "--approvals names webhook: say with --notify-url which."],
+  [["--approvals", "webhook:5000,caller", "--notify-url", URL_OF], "--approvals names webhook, whose"],
+  [["--notify-secret-file", "/nowhere"], "--notify-secret-file means nothing without --notify-url"],
+  [["--notify-url", URL_OF, "--notify-events", "turn.begun"], "--notify-events is"],
+])("%j is refused", (argv, beginning) => {
+  let said = "";
+  try {
+    loadConfig({ argv, env: {}, readFile: () => "{}" });
+  } catch (error) {
+    said = String(error);
+  }
+  const refusal = `ConfigError: ${beginning}`;
+  expect(said.slice(0, refusal.length)).toBe(refusal);
+});
