@@ -43,7 +43,14 @@ const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
-const MODULES = ["approvers/approvers", "config/query", "config/schema", "domain/options", "tools/reference/table", "tools/resources/errors"];
+const MODULES = [
+  "approvers/approvers",
+  "config/query",
+  "config/schema",
+  "domain/options",
+  "tools/reference/table",
+  "tools/resources/errors",
+];
 const source = await fromSource(
   [...MODULES, "tools/toolsets", "http/metrics/instruments"].map((module) => `src/${module}`),
 );
