@@ -103,7 +103,14 @@ describe("the actions", () => {
     const listed = [...tools.values()].flatMap(({ name, scope }) =>
       typeof scope === "string" ? [name] : Object.keys(scope).map((action) => `${name} ${action}`),
     );
-    const options = { version: "", approvals: [], approvers: {}, cwdOf: () => "/", allowsBypass: () => false, signsIn: true };
+    const options = {
+      version: "",
+      approvals: [],
+      approvers: {},
+      cwdOf: () => "/",
+      allowsBypass: () => false,
+      signsIn: true,
+    };
     const { routes } = createConsoleApi(() => ({}) as never, options);
     const commands = routes.filter(({ method }) => method === "POST").map(({ path }) => `POST ${path}`);
     const tried = new Set(WAYS.map(({ way }) => way));

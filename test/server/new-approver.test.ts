@@ -40,10 +40,10 @@ function decide(drop: string, requestId: string, decision: object): void {
 }
 
 /** A turn that writes a file, which is asked for. */
-async function begin({ call }: Awaited<ReturnType<HttpServer["connect"]>>) {
+async function begin(client: Awaited<ReturnType<HttpServer["connect"]>>) {
   const cwd = world.folder();
   const file = join(cwd, "made");
-  const { sessionId } = await call("claude_code", { prompt: calling([writing(file)]), cwd });
+  const { sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
   return { file, sessionId };
 }
 

@@ -36,6 +36,6 @@ export const fileDrop: Approver = {
     if (dropFolder === undefined || !isNamed) return undefined;
     const { FileDrop } = await import("./file-drop.ts");
     const port = new FileDrop(dropFolder, mask, log);
-    return { port, close: async () => port.close() };
+    return { port, close: async () => Promise.resolve(port.close()) };
   },
 };
