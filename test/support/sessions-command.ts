@@ -49,13 +49,16 @@ export const id = (n: number): string => `${n.toString(16).padStart(8, "0")}-000
 /** A node on a store that no server has made. */
 export async function seed(file: string, work: (node: SessionBackend) => Promise<void>): Promise<string[]> {
   const silent = (): void => undefined;
-  const node = openStore({ kind: "sqlite", file }, {
-    nodeId: "seed",
-    process: { pid: process.pid, startedAt: "never" },
-    isRunning: async () => Promise.resolve(true),
-    clock: { now: () => Date.now(), tick: () => performance.now() },
-    log: { debug: silent, info: silent, warn: silent, error: silent },
-  });
+  const node = openStore(
+    { kind: "sqlite", file },
+    {
+      nodeId: "seed",
+      process: { pid: process.pid, startedAt: "never" },
+      isRunning: async () => Promise.resolve(true),
+      clock: { now: () => Date.now(), tick: () => performance.now() },
+      log: { debug: silent, info: silent, warn: silent, error: silent },
+    },
+  );
   await node.leases.heartbeat(60_000);
   await work(node);
   await node.close();

@@ -221,13 +221,16 @@ describe("where the store is", () => {
 
   it("is the memory when asked for", async () => {
     const silent = (): void => undefined;
-    const store = openStore({ kind: "memory" }, {
-      nodeId: "n",
-      process: { pid: 1, startedAt: "" },
-      isRunning: async () => Promise.resolve(true),
-      clock: { now: () => 1, tick: () => 1 },
-      log: { debug: silent, info: silent, warn: silent, error: silent },
-    });
+    const store = openStore(
+      { kind: "memory" },
+      {
+        nodeId: "n",
+        process: { pid: 1, startedAt: "" },
+        isRunning: async () => Promise.resolve(true),
+        clock: { now: () => 1, tick: () => 1 },
+        log: { debug: silent, info: silent, warn: silent, error: silent },
+      },
+    );
     expect(await store.rows.create(session())).toMatchObject({ created: true });
   });
 });

@@ -37,14 +37,17 @@ export class StoreFile {
   connect = (nodeId: string, over: Partial<StoreOptions> = {}, file = this.file): SessionBackend => {
     const silent = (): void => undefined;
     const warn = (message: string): void => void this.warnings.push(message);
-    const node = openStore({ kind: "sqlite", file }, {
-      nodeId,
-      process: { pid: process.pid, startedAt: "now" },
-      isRunning: async () => Promise.resolve(true),
-      clock: { now: () => this.now + this.setBy, tick: () => this.now },
-      log: { debug: silent, info: silent, warn, error: silent },
-      ...over,
-    });
+    const node = openStore(
+      { kind: "sqlite", file },
+      {
+        nodeId,
+        process: { pid: process.pid, startedAt: "now" },
+        isRunning: async () => Promise.resolve(true),
+        clock: { now: () => this.now + this.setBy, tick: () => this.now },
+        log: { debug: silent, info: silent, warn, error: silent },
+        ...over,
+      },
+    );
     this.#nodes.push(node);
     return node;
   };
