@@ -6,7 +6,14 @@ import * as lifecycle from "./lifecycle.ts";
 import * as process from "./process.ts";
 import * as reading from "./reading.ts";
 
+const KINDS: readonly Readonly<Record<string, AnySessionAction>>[] = [
+  begin,
+  reading,
+  diff,
+  lifecycle,
+  process,
+  approving,
+];
+
 /** All that a caller can do to sessions. Whatever a surface offers of it has its name, its scope and its limits from here. */
-export const ACTIONS: readonly AnySessionAction[] = [begin, reading, diff, lifecycle, process, approving].flatMap(
-  (each): readonly AnySessionAction[] => Object.values(each),
-);
+export const ACTIONS: readonly AnySessionAction[] = KINDS.flatMap((kind) => Object.values(kind));
