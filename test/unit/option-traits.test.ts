@@ -1,10 +1,12 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
 import { checkFenced } from "../../src/claude/fence/options.ts";
 import { toSdkOptions } from "../../src/claude/options.ts";
-import { recipeOf } from "../../src/claude/spares/recipe.ts";
+import { type Claim, recipeOf } from "../../src/claude/spares/recipe.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { type OptionsWith, TRAITS, traitsOf } from "../../src/domain/options/traits.ts";
+import type { Scope } from "../../src/domain/principal.ts";
 import { withinBound } from "../../src/engine/bounds/options.ts";
 import { checkGiven } from "../../src/engine/gate.ts";
 import { EVERY_OPTION } from "../support/every-option.ts";
@@ -29,6 +31,14 @@ const APPROVING = {
   skills: ["pdf"],
   mcpServers: { x: { type: "http", url: "https://x.org", tools: [ALWAYS_ALLOWED] } },
 } satisfies Record<OptionsWith<"approves", "by value">, unknown>;
+
+const WHERE_SHOWN = {
+  public: { public: true, sensitive: "whole", named: false },
+  sensitive: { public: false, sensitive: "whole", named: false },
+  "by value": { public: false, sensitive: "part", named: false },
+  "by name": { public: false, sensitive: "not", named: true },
+  never: { public: false, sensitive: "not", named: false },
+};
 
 /** As a session would have it; no type knows a new one. */
 function only(name: string): Partial<SessionOptions> {
@@ -56,59 +66,92 @@ describe.each(NAMES)("the option %s", (name) => {
   const { access, approves, sandbox, shown, spare } = traitsOf(name);
 
   it("is open to any caller, or to the operator only", () => {
-    const give = () => checkGiven(OPEN_GATE, { principal: "ann", scopes: ["read", "run", "approve"] }, only(name));
-    if (access === "any caller") expect(give).not.toThrow();
-    else if (access === "by value") expect(give).toThrow(`${name}.`);
-    else expect(give).toThrow(`${name}: is for the operator of this server, since ${access.operatorOnly}.`);
-    expect(() => checkGiven(OPEN_GATE, { principal: "ann", scopes: ["admin"] }, only(name))).not.toThrow();
+    const give = (scopes: Scope[]) => refusalOf(() => checkGiven(OPEN_GATE, { principal: "ann", scopes }, only(name)));
+    const because =
+      typeof access === "object" && `${name}: is for the operator of this server, since ${access.operatorOnly}.`;
+    expect(give(["read", "run", "approve"])).toMatch(beginning(access === "any caller" ? "" : because || `${name}.`));
+    expect(give(["admin"])).toBe("");
   });
 
   it("is taken with --sandbox required, or refused", () => {
-    const take = () => checkFenced(only(name));
-    if (sandbox === "allowed") expect(take).not.toThrow();
-    else if (sandbox === "by value") expect(take).toThrow(`${name}.`);
-    else expect(take).toThrow(`${name}: is not taken by this server, since ${sandbox.refused}.`);
+    const because = typeof sandbox === "object" && `${name}: is not taken by this server, since ${sandbox.refused}.`;
+    const expected = beginning(sandbox === "allowed" ? "" : because || `${name}.`);
+    expect(refusalOf(() => checkFenced(only(name)))).toMatch(expected);
   });
 
   it("stays as it is for a caller who may approve nothing, unless it approves something", () => {
     const approving: Readonly<Record<string, unknown>> = APPROVING;
     const given = approves === "by value" ? { [name]: approving[name] } : only(name);
-    const { options, withheld } = withinBound(given, "none");
-    if (approves === "nothing") expect({ options, withheld }).toEqual({ options: given, withheld: [] });
-    else expect(withheld).toEqual([expect.stringContaining(`${name}`)]);
-    if (approves === "by value") expect(options).not.toEqual(given);
-    if (approves === "everything") expect(options).toEqual({});
+    const withheld = [expect.stringContaining(name) as string];
+    const expected = {
+      nothing: { options: given, withheld: [] },
+      "by value": { options: expect.not.objectContaining(given) as unknown, withheld },
+      everything: { options: {}, withheld },
+    };
+    expect(withinBound(given, "none")).toEqual(expected[approves]);
     expect(withinBound(given, "all")).toEqual({ options: given, withheld: [] });
   });
 
   it("is shown in the tiers that the table names, and in no other", async () => {
     const engine = new FakeEngine();
-    engine.add("s1", { cwd: "/elsewhere", ...only(name) });
+    engine.add("s1", { cwd: "/elsewhere", ...only(name) }).title = "renamed";
     const args = { action: "get", sessionId: "s1" };
-    const sessionOf = (reply: { structured: object }) => (reply.structured as Listed).sessions[0] ?? {};
-    const tierless = sessionOf(await run(engine, "_session", args));
+    const { requested, ...rest } = sessionOf(await run(engine, "_session", args));
     const sensitive = sessionOf(await runOpen(engine, { ...args, includeSensitive: true }));
-    const { requested, ...rest } = tierless;
-    if (shown === "public") expect(requested).toHaveProperty(name, VALUES[name]);
-    else expect({ ...rest, ...(requested as object) }).not.toHaveProperty(name);
-    if (shown === "sensitive") expect(sensitive).toHaveProperty(name, VALUES[name]);
-    if (shown === "by value") expect(sensitive[name]).not.toEqual(VALUES[name]);
-    if (shown === "by name") expect(sensitive["leftOut"]).toEqual([name]);
-    if (shown === "by name" || shown === "never") expect(sensitive).not.toHaveProperty(name);
-    if (shown === "never") expect(JSON.stringify(sensitive)).not.toContain(name);
+    const { leftOut = [] } = sensitive;
+    expect({
+      public: name in rest || isDeepStrictEqual(requested?.[name], VALUES[name]),
+      sensitive: howShown(sensitive, name),
+      named: leftOut.includes(name),
+    }).toEqual(WHERE_SHOWN[shown]);
   });
 
   it("is part of a spare's key, set by the claim, or keeps the session from having a spare", async () => {
     const base = toSdkOptions({ cwd: "/repo" });
-    const whose = { principal: "ann", wrapper: [] };
-    const plain = await recipeOf(whose, base);
     // What is for Claude Code keeps its name in the options of the SDK.
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
-    const split = await recipeOf(whose, given);
-    if (spare === "unfit") expect(split).toBeUndefined();
-    else expect(split?.recipe.key === plain?.recipe.key).toBe(spare !== "key");
-    if (spare === "claim") expect(split?.claim).toHaveProperty(name, VALUES[name]);
-    else if (spare !== "unfit") expect(split?.claim).toEqual(plain?.claim);
+    const whose = { principal: "ann", wrapper: [] };
+    const [plain, split] = [await recipeOf(whose, base), await recipeOf(whose, given)];
+    const outcomes = {
+      unfit: split === undefined,
+      key:
+        split !== undefined && split.recipe.key !== plain?.recipe.key && isDeepStrictEqual(split.claim, plain?.claim),
+      claim:
+        split?.recipe.key === plain?.recipe.key && isDeepStrictEqual(split?.claim[name as keyof Claim], VALUES[name]),
+      nothing: isDeepStrictEqual(split, plain),
+    };
+    const seen = Object.entries(outcomes).flatMap(([outcome, isSo]) => (isSo ? [outcome] : []));
+    expect(seen).toEqual([spare ?? "nothing"]);
   });
 });
+
+/** What it is refused with; "" where it is not. */
+function refusalOf(act: () => void): string {
+  try {
+    act();
+    return "";
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** "" is the whole of it. */
+function beginning(text: string): RegExp {
+  return text === "" ? /^$/ : new RegExp(`^${text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)}`);
+}
+
+interface Shown extends Record<string, unknown> {
+  readonly requested?: Readonly<Record<string, unknown>>;
+  readonly leftOut?: readonly string[];
+}
+
+function sessionOf({ structured }: { readonly structured: object }): Shown {
+  const [session = {}] = (structured as Listed).sessions;
+  return session;
+}
+
+function howShown(session: Shown, name: string): "whole" | "part" | "not" {
+  if (!(name in session)) return "not";
+  return isDeepStrictEqual(session[name], VALUES[name]) ? "whole" : "part";
+}
