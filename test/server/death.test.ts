@@ -34,9 +34,12 @@ describe("what Bash has left behind when its turn ends", () => {
     await server.call("claude_code_session", { action: "stop_task", sessionId, taskId: one?.id });
     const others = ALL_KINDS.filter((kind) => kind !== "env -i setsid");
     await expect.poll(() => new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(others));
-    const after = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-    expect(after.background).toHaveLength(others.length);
-    const refused = { action: "task_output", sessionId, taskId: after.background[0]?.id };
+    const running = async () =>
+      (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
+    // The server looks at processes now and then.
+    await expect.poll(running).toHaveLength(others.length);
+    const [other] = await running();
+    const refused = { action: "task_output", sessionId, taskId: other?.id };
     expect((await server.refusal("claude_code_session", refused)).code).toBe("INVALID_ARGUMENT");
     await server.call("claude_code_session", { action: "close", sessionId });
     expect(await daemons.leftAfter(10_000)).toEqual([]);

@@ -120,7 +120,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     });
     const goesOn = "This session is being continued from a previous conversation";
     expect(plain).toHaveLength(4);
-    expect(plain.filter(({ told }) => told.includes(goesOn))).toEqual([]);
+    expect(plain.filter((each) => each.told.includes(goesOn))).toEqual([]);
     const last = scout.at(-1);
     expect(last?.told).toContain(goesOn);
     expect(last?.told).toContain("I saw the harbour.");
@@ -191,7 +191,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(digest.told).toContain('You are a background observer paired with the agent "scout".');
     expect(digest.told).toContain("All is dark.");
     expect(digest.told).toContain("Think of the lighthouse.");
-    expect(askedBy("warden", on).filter(({ told }) => told.includes('the agent "plain"'))).toEqual([]);
+    expect(askedBy("warden", on).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
     expect([askedBy("scout", off).length, askedBy("warden", off).length]).toEqual([1, 0]);
   });
 
