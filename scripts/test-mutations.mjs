@@ -37,7 +37,7 @@ if (values.help) {
 --only PATH  only in files whose path has this in it
 --again      tries those again that nothing has found
 --unit-only  unit tests alone: what they do not find is left open
---list       says what would be tried, and tries nothing
+--list       says what would be tried, and tries nothing; with --write it writes what is known
 --write      writes the table to test/mutations.md`);
   process.exit(0);
 }
@@ -50,13 +50,14 @@ const read = (file) => readFileSync(join(root, file), "utf8");
 const byHand = faultsByHand(read).filter(({ file }) => file.includes(only));
 const faults = [...byHand, ...drawFaults(root, { count, only, seed })];
 
-if (values.list) {
-  for (const fault of faults) console.log(spell(fault));
-  process.exit(0);
-}
 mkdirSync(output, { recursive: true });
 const kept = join(output, "mutations.json");
 const results = new Map(existsSync(kept) ? Object.entries(JSON.parse(readFileSync(kept, "utf8"))) : []);
+if (values.list) {
+  for (const fault of faults) console.log(spell(fault));
+  if (values.write) await writeTable();
+  process.exit(0);
+}
 if (values.again) for (const [id, { verdict }] of results) if (verdict !== "found") results.delete(id);
 
 let reach = new Reach(root);
@@ -73,16 +74,22 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-const judged = faults.map((fault) => ({ ...fault, ...results.get(idOf(fault)) }));
 if (values.write) await writeTable();
-const summary = summaryOf(judged);
+const summary = summaryOf(judgedFaults());
 console.log(`\n${summary.text}`);
 process.exit(summary.isGood || values["unit-only"] ? 0 : 1);
+
+function judgedFaults() {
+  return faults.map((fault) => ({ ...fault, ...results.get(idOf(fault)) }));
+}
 
 async function writeTable() {
   const file = join(root, "test/mutations.md");
   const options = await prettier.resolveConfig(file);
-  writeFileSync(file, await prettier.format(tableOf(judged, { count, read, seed }), { ...options, filepath: file }));
+  writeFileSync(
+    file,
+    await prettier.format(tableOf(judgedFaults(), { count, read, seed }), { ...options, filepath: file }),
+  );
 }
 
 /** Every fault that nothing has found yet, by tests of this kind. */
