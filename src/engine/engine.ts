@@ -65,10 +65,7 @@ class Node implements Engine {
     if (options.announces) this.#ownership.announce();
     this.#stopHousekeeping = isNested(options.gate)
       ? async () => Promise.resolve()
-      : keepHouse(
-          { ...options, maintenance: options.backend.maintenance, recoverAbandoned, endAbandoned },
-          options.retention,
-        );
+      : keepHouse({ ...options, recoverAbandoned, endAbandoned }, options.retention);
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {

@@ -1,5 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
-import type { Clock, Logger, StoreMaintenance } from "./ports.ts";
+import type { Clock, Logger, SessionBackend, StoreMaintenance } from "./ports.ts";
 
 /** What is kept, and how often it is looked after. */
 export interface Retention {
@@ -22,7 +22,7 @@ const HOLD_MS = 3_600_000;
 const SET_BY_MS = 86_400_000;
 
 interface House {
-  readonly maintenance: StoreMaintenance;
+  readonly backend: Pick<SessionBackend, "maintenance">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes over what dead servers have left running. */
@@ -83,7 +83,11 @@ export class Ages {
   }
 }
 
-async function tidy({ maintenance, clock, log }: House, retention: Retention, areAgesTrue: boolean): Promise<void> {
+async function tidy(
+  { backend: { maintenance }, clock, log }: House,
+  retention: Retention,
+  areAgesTrue: boolean,
+): Promise<void> {
   const { maxAgeMs, maxBytes } = retention;
   const query = { before: clock.now() - maxAgeMs, step: STEP, until: () => Promise.resolve(false) };
   const aged = areAgesTrue ? await purge(maintenance, query) : 0;

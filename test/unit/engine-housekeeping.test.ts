@@ -37,7 +37,7 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const nothing = { recoverAbandoned: async () => Promise.resolve(), endAbandoned: async () => Promise.resolve(0) };
   stop = keepHouse(
-    { maintenance: { purge, size, count: async () => Promise.resolve({}) }, clock, log, ...nothing },
+    { backend: { maintenance: { purge, size, count: async () => Promise.resolve({}) } }, clock, log, ...nothing },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
   );
 }
