@@ -50,9 +50,9 @@ export default defineConfig({
         test: {
           name: "matrices",
           include: ["test/matrices/**/*.test.ts"],
-          globalSetup: ["scripts/install-chromium.mjs"],
           testTimeout: 120_000,
-          hookTimeout: 120_000,
+          hookTimeout: 60_000,
+          isolate: false,
         },
       },
       {
