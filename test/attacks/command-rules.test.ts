@@ -32,7 +32,7 @@ function notRefused(sessionId: string): string[] {
   const results = world.transcript(sessionId).match(/"type":"tool_result".{0,400}/g) ?? [];
   expect(results.length).toBeGreaterThan(SPELLINGS.length);
   return results.filter(
-    (result) => !/rules? for commands|control characters|requires approval|ermission to use Bash/i.test(result),
+    (result) => !/\bcommand rules?\b|control characters|requires approval|ermission to use Bash/i.test(result),
   );
 }
 

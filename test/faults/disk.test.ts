@@ -13,7 +13,6 @@ import { useWorld } from "../support/world.ts";
 import { report } from "../support/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
-const world = useWorld();
 const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
 
 /** A disk of 32 MB; only root may have one. */
@@ -30,6 +29,8 @@ afterAll(() => {
   if (isMounted) execFileSync("umount", [disk]);
   rmSync(disk, { recursive: true, force: true });
 });
+// Ended before the disk is taken away: hooks run in the reverse order.
+const world = useWorld();
 
 /** Takes what room there is, again and again: the store's own log gives some back when it is wound up. */
 function fill(): void {
