@@ -7,8 +7,6 @@ import { KeyHelp } from "./frame/key-help.tsx";
 import { StartNotices } from "./frame/start-notices.tsx";
 import { CurrentView } from "./frame/current-view.tsx";
 import { useWindowTitle } from "./frame/window-title.ts";
-import { arrive } from "./state/arrive.ts";
-import { onLinkToken } from "./state/link-token.ts";
 import { listen } from "./state/live.ts";
 import { isStranger, me } from "./state/me.ts";
 import { SignInView } from "./views/sign-in.tsx";
@@ -19,7 +17,6 @@ export function App() {
   const isKnown = who !== undefined;
   // By who it is: whoever signs in anew gets a stream of his own.
   useEffect(() => (who ? listen() : undefined), [who]);
-  useEffect(() => onLinkToken((token) => void arrive(token)), []);
   useWindowTitle();
   return (
     <>

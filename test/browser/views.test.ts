@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 
 import { cards, entry, press } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
@@ -181,4 +181,22 @@ it("an address with a token signs in, and keeps the token neither in the address
     "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, document.cookie])",
   );
   expect(kept).not.toContain(desk.http.token);
+});
+
+it("an address with a token signs in also while the page still asks who it is for", async () => {
+  const { page } = await desk.open({ token: "" });
+  const held: Route[] = [];
+  await page.route("**/console/api/me", async (route) => {
+    if (held.length > 0) await route.continue();
+    else held.push(route);
+  });
+  await page.reload();
+  await expect.poll(() => held.length).toBe(1);
+  await page.goto(`${desk.http.origin}/console/#token=${desk.http.token}`);
+  await page.getByRole("navigation").waitFor();
+  const late = page.waitForResponse((response) => response.url().endsWith("/api/me") && response.status() === 401);
+  await held[0]?.continue();
+  await late;
+  await page.getByRole("link", { name: "Numbers" }).click();
+  await page.getByRole("heading", { name: "Numbers", exact: true }).first().waitFor();
 });

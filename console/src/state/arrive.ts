@@ -8,15 +8,21 @@ import { forget, isStranger, learnMe, signIn } from "./me.ts";
 /** Why the page could not find out who looks at it, or could not sign him in. */
 export const arrivalProblem = signal<unknown>(undefined);
 
+/** Counts arrivals: an answer to an earlier one says nothing about a later one. */
+let latest = 0;
+
 /** Signs in with a token that came with the address, or else as whoever this browser was. Waits for a server that is gone. */
 export async function arrive(token: string | undefined): Promise<void> {
   const patience = new Patience();
+  latest += 1;
+  const arrival = latest;
   arrivalProblem.value = undefined;
   for (;;) {
     try {
       await (token === undefined ? learnMe() : arriveWith(token));
       return;
     } catch (error) {
+      if (arrival !== latest) return;
       if (!passes(error)) {
         // That nobody is signed in yet is no trouble, a link that does not work is.
         if (!isUnknown(error) || token !== undefined) arrivalProblem.value = error;

@@ -15,13 +15,11 @@ export function takeLinkToken(): string | undefined {
 }
 
 /** Told when such an address is opened where the page is already. */
-export function onLinkToken(listener: (token: string) => void): () => void {
-  const onHash = () => {
+export function onLinkToken(listener: (token: string) => void): void {
+  addEventListener("hashchange", () => {
     const found = take();
     if (found !== undefined) listener(found);
-  };
-  addEventListener("hashchange", onHash);
-  return () => removeEventListener("hashchange", onHash);
+  });
 }
 
 function take(): string | undefined {
