@@ -26,7 +26,7 @@ const BY_HAND = [
   },
   {
     name: "scope not checked",
-    file: "src/tools/scope.ts",
+    file: "src/engine/actions/scope.ts",
     was: "if (scopes.includes(needed)) return;",
     becomes: "if (scopes.includes(needed) || scopes.length > 0) return;",
   },
