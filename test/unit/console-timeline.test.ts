@@ -3,6 +3,7 @@ import { callTitle } from "../../console/src/timeline/call/title.ts";
 import { Fold } from "../../console/src/timeline/fold/fold.ts";
 import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
 import type { ShownEvent } from "../../src/console/wire.ts";
+import { processorMs } from "../support/processor-time.ts";
 
 type Loose = Readonly<Record<string, unknown>>;
 type Draft = { readonly type: string; readonly data: Loose; readonly cut?: true };
@@ -266,15 +267,14 @@ describe("what has happened in a session", () => {
     expect(items.map(({ cutIn }) => cutIn)).toEqual([[1, 2], []]);
   });
 
-  it("is made of ten thousand events in a moment", () => {
+  it("is made of ten thousand events in a moment", async () => {
     const made = new Fold();
     const drafts = Array.from({ length: 5_000 }, (_, at) => [
       calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
       gives(`u${String(at)}`, "ok"),
     ]).flat();
-    const began = performance.now();
-    for (const event of numbered(drafts)) made.take(event);
-    expect(performance.now() - began).toBeLessThan(3_000);
+    const takeAll = () => numbered(drafts).forEach((event) => made.take(event));
+    expect(await processorMs(takeAll)).toBeLessThan(3_000);
     expect(made.items.length).toBeGreaterThan(1_000);
   });
 });
