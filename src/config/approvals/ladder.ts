@@ -20,7 +20,7 @@ const NAMES = APPROVERS.map(({ name }) => name);
 export const RUNG_WORD = new RegExp(`^(${NAMES.join("|")})(?::(\\d{1,12}))?$`);
 
 /** What RUNG_WORD allows, in words. */
-export const RUNG_WORDS = `rungs, each as name or name:ms, of ${NAMES.join(", ")}`;
+export const RUNG_WORDS = `names, each as name or name:ms, of ${NAMES.join(", ")}`;
 
 /** `callersMs` is --permission-timeout-ms. Throws ConfigError. */
 export function ladderOf(words: readonly string[], callersMs = 0): Ladder {
