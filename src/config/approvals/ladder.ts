@@ -31,7 +31,7 @@ export function ladderOf(words: readonly string[], callersMs = 0): Ladder {
     const approver = APPROVERS.find((each) => each.name === name);
     if (!approver) throw new ConfigError(`--approvals: ${JSON.stringify(word)} is none of the ${RUNG_WORDS}.`);
     const rung = approver.name;
-    if (rungs.includes(rung)) throw new ConfigError(`--approvals names ${rung} twice. Name each rung once.`);
+    if (rungs.includes(rung)) throw new ConfigError(`--approvals names ${rung} twice. Name each once.`);
     rungs.push(rung);
     if (digits !== undefined) rungMs[rung] = timeOf(approver, Number(digits));
   }
