@@ -46,6 +46,29 @@ export default defineConfig({
       },
       {
         extends: true,
+        // What is about Claude Code itself: every option and its effect, what it protects, sessions of its own on the disk.
+        test: {
+          name: "claude",
+          include: ["test/claude/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
+        // The page beyond its main story, which `browser` shows: every view, hostile text, windows of any size.
+        test: {
+          name: "page",
+          include: ["test/page/**/*.test.ts"],
+          globalSetup: ["scripts/start-chromium.mjs"],
+          testTimeout: 120_000,
+          hookTimeout: 60_000,
+          isolate: false,
+        },
+      },
+      {
+        extends: true,
         // Every combination of client, transport and era; of each promise, `server` and `browser` show one.
         test: {
           name: "matrices",

@@ -3,13 +3,13 @@
 // named, with the command that mends it, and the exit code is 1; as it is when a parameter is shown by no test.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { format, resolveConfig } from "prettier";
 import { build } from "rolldown";
 import { shownByTests } from "./shown-by.mjs";
 
-/** Every parameter of every tool must be shown by a test in test/server: see scripts/shown-by.mjs. */
+/** Every parameter of every tool must be shown by a test in test/server or test/claude: see scripts/shown-by.mjs. */
 const TOOLS = {
   "docs/tools.md": ["claude_code", "claude_code_reply", "claude_code_check", "claude_code_session"],
   "docs/toolsets.md": [
@@ -190,7 +190,7 @@ function schemaTable(tool, schema) {
   const rows = rowsOf(schema).map((row) => {
     const files = [...(shown.get(tool).get(row.name) ?? [])];
     if (files.length === 0) unshown.push(`${tool}: ${row.name}`);
-    return [code(row.name), row.type, wordsOf(row), files.map((file) => file.replace(".test.ts", "")).join(", ")];
+    return [code(row.name), row.type, wordsOf(row), files.map((file) => basename(file, ".test.ts")).join(", ")];
   });
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
@@ -236,7 +236,7 @@ const stale = [...files].filter(([file, text]) => text !== readFileSync(join(roo
 if (!check) for (const [file, text] of stale) writeFileSync(join(root, file), text);
 if (unshown.length > 0) {
   console.error(
-    `No test in test/server shows ${unshown.join(", ")}: name it in the title of one that does, in backticks`,
+    `No test in test/server or test/claude shows ${unshown.join(", ")}: name it in the title of one that does, in backticks`,
   );
   process.exitCode = 1;
 }

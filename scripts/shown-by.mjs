@@ -1,7 +1,7 @@
 // Which test shows which parameter of which tool, read off the titles: a title names both in backticks, the tool in its
 // own or in a `describe` around it. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows maxTurns.
 // Titles are found by pattern, which prettier's layout makes safe; one that is missed makes the check fail, not pass.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const DESCRIBE = /^( *)describe\b/;
@@ -10,15 +10,25 @@ const OFF = /\b(?:describe|it|test)\.(?:skip|todo)\b/;
 const TITLE = /(?:^\s*|\()"((?:[^"\\]|\\.)*)"(?=,|$)/;
 const NAMED = /`([A-Za-z_]\w*)`/g;
 
+/** Where tests call tools through the built server. */
+const TESTED = ["test/claude", "test/server"];
+
 /** For each tool a map from names to the files whose tests show them. A name that is no parameter does no harm. */
 export function shownByTests(root, tools) {
   const shown = new Map(tools.map((tool) => [tool, new Map()]));
-  for (const file of readdirSync(join(root, "test/server")).filter((name) => name.endsWith(".test.ts"))) {
-    for (const names of titlesIn(readFileSync(join(root, "test/server", file), "utf8"))) {
+  for (const file of TESTED.flatMap((folder) => testsIn(root, folder))) {
+    for (const names of titlesIn(readFileSync(join(root, file), "utf8"))) {
       for (const tool of tools.filter((each) => names.includes(each))) note(shown.get(tool), names, file);
     }
   }
   return shown;
+}
+
+function testsIn(root, folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder))
+    .filter((name) => name.endsWith(".test.ts"))
+    .map((name) => `${folder}/${name}`);
 }
 
 function note(parameters, names, file) {

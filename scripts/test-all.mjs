@@ -1,6 +1,6 @@
 /**
- * Runs what `npm test` leaves out: matrices, attacks, faults, conformance and load. With --full in their large numbers, and
- * whether the tests see faults that are put into src; the nightly workflow does that.
+ * Runs what `npm test` leaves out: options of Claude Code, the page, matrices, attacks, faults, conformance and load. With
+ * --full in their large numbers, and whether the tests see faults that are put into src; the nightly workflow does that.
  */
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -12,13 +12,16 @@ const { positionals, values } = parseArgs({
 if (values.help) {
   console.log(`Usage: npm run test:all [-- --full] [FILE ...]
 
-Matrices (of clients, transports and eras), attacks, faults, conformance and load, through the built server.
+Each option of Claude Code, the page in every view, matrices (of clients, transports and eras), attacks, faults, conformance and load, through the built server.
 
 --full  all runs of the faults (200 kills of the server, 100 of Claude Code), ten minutes of load by 200 clients,
         the unit tests once more with ten times as many random cases, and the mutation check (unless FILES are named)`);
   process.exit(0);
 }
-const projects = ["matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => ["--project", name]);
+const projects = ["claude", "page", "matrices", "attacks", "faults", "conformance", "load"].flatMap((name) => [
+  "--project",
+  name,
+]);
 if (values.full) projects.push("--project", "unit");
 const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
 const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {

@@ -20,7 +20,7 @@ const times = Number(values.times);
 if (values.help || !(Number.isInteger(times) && times > 0)) {
   console.log(`Usage: npm run test:repeat [-- --times N --busy FILE ...]
 
-By default each file of test/unit and test/server that waits for something.
+By default each file of test/unit, test/server and test/claude that waits for something.
 
 --times N  how often each file runs (50)
 --busy     beside a busy loop on each core`);
@@ -34,7 +34,7 @@ const output = join(root, "test-output/repeat");
 rmSync(output, { recursive: true, force: true });
 mkdirSync(output, { recursive: true });
 
-const files = positionals.length > 0 ? positionals : ["test/unit", "test/server"].flatMap(waitingIn);
+const files = positionals.length > 0 ? positionals : ["test/unit", "test/server", "test/claude"].flatMap(waitingIn);
 const loops = values.busy ? startLoops() : [];
 process.once("exit", () => loops.forEach((loop) => loop.kill("SIGKILL")));
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));

@@ -8,8 +8,8 @@ import { expect, it } from "vitest";
 function shownBy(text: string): string[] {
   const root = mkdtempSync(join(tmpdir(), "shown-by-"));
   try {
-    mkdirSync(join(root, "test/server"), { recursive: true });
-    writeFileSync(join(root, "test/server/a.test.ts"), text);
+    mkdirSync(join(root, "test/claude"), { recursive: true });
+    writeFileSync(join(root, "test/claude/a.test.ts"), text);
     const code = `
       import { shownByTests } from "./scripts/shown-by.mjs";
       const shown = shownByTests(${JSON.stringify(root)}, ["claude_code", "claude_code_check"]);
