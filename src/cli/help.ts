@@ -6,47 +6,47 @@ import { didYouMean } from "../domain/suggest.ts";
 /** The help text, read off the tables of commands and settings, in at most 100 columns. */
 
 const COMMANDS = {
-  serve: "Speaks MCP on stdin and stdout. The default when no command is given.",
-  console: "Shows the sessions in a browser: watch, start, reply, approve. For as long as it runs.",
-  sessions: "Lists, shows, counts, exports and deletes kept sessions, with or without a running server.",
-  demo: "Runs a session of Claude Code against a scripted model inside this program: no account, no cost.",
-  token: "Makes a token for a client of a server over HTTP, and prints it once. It is stored nowhere.",
-  help: "Prints this text, or that of one command.",
-  version: "Prints the version.",
+  serve: "Serve MCP on stdin and stdout. The default command.",
+  console: "Serve the web console while this command runs: watch, start, reply, approve.",
+  sessions: "List, show, count, export and delete stored sessions, with or without a running server.",
+  demo: "Run a Claude Code session against a built-in scripted model: no account, no cost.",
+  token: "Create a token for a client of an HTTP server and print it once. It is not stored.",
+  help: "Print this text, or that of one command.",
+  version: "Print the version.",
 };
 const DEMO_FLAGS = {
-  "--live": "Takes the model of your own Claude Code login instead: that costs a little.",
-  "--json": "Writes JSON lines, for programs.",
-  "--keep": "Keeps the folder that the session worked in.",
+  "--live": "Use the model of your own Claude Code login instead, which costs a few cents.",
+  "--json": "Write JSON Lines, for programs.",
+  "--keep": "Keep the folder that the session worked in.",
 };
 const CONSOLE_FLAGS = {
-  "--port <n>": "The port of 127.0.0.1 to listen on. Default: 0, a free one.",
+  "--port <n>": "Port to listen on at 127.0.0.1. Default: 0, a free port.",
   "--store <path>":
-    "The file that sessions are kept in, as for serve. So are all other flags of serve but --http and --notify-*.",
+    "File in which sessions are kept, as for serve. All other flags of serve work too, except --http and --notify-*.",
 };
-const TOKEN_FLAGS = { "--json": "Writes JSON, for programs." };
+const TOKEN_FLAGS = { "--json": "Write JSON, for programs." };
 const SESSIONS_VERBS = {
-  list: "Lists sessions, newest first.",
-  "show ID": "Says what is known of one. The start of an id is enough, here and below.",
-  stats: "Counts, times, error rates and costs over all of them. Also: sessions --stats.",
-  "export ID": "Writes its whole log.",
-  "delete ID...": "Deletes sessions in which nothing runs, with their logs. It asks before it does.",
+  list: "List sessions, newest first.",
+  "show ID": "Show one session. A unique prefix of its id is enough, here and below.",
+  stats: "Show counts, durations, error rates and costs of all sessions. Also: sessions --stats.",
+  "export ID": "Write the whole log of a session.",
+  "delete ID...": "Delete sessions without a running turn, with their logs, after a confirmation.",
 };
 const SESSIONS_FLAGS = {
-  "list --status <status>": "Only of this status, such as running or idle. May be given several times.",
-  "list --cwd, stats --cwd <dir>": "Only those that work in this folder.",
-  "list --since <time>": "Only those changed since then: 12h, 7d, 2026-01-31.",
-  "stats --since <time>": "Only what has happened since then.",
-  "list --text <text>": "Only those with this text in the title, the folder or the first prompt.",
-  "list --limit <n>": "At most so many. Default: 50.",
-  "list, show, stats --json": "Writes JSON, for programs.",
-  "export --format <format>": "jsonl (one event a line, as stored; the default) or markdown (to read).",
-  "export --output <file>": "Writes to a new file and not to stdout.",
-  "export --force": "Overwrites the file.",
-  "delete --older-than <time>": "Instead of ids: all in which nothing has happened since then, such as 30d.",
-  "delete --yes": "Does not ask.",
-  "--store <path>": "The file that sessions are kept in, as for serve.",
-  "--config <path>": "A JSON file with settings, as for serve.",
+  "list --status <status>": "Only sessions with this status, such as running or idle. Repeatable.",
+  "list --cwd, stats --cwd <dir>": "Only sessions that work in this folder.",
+  "list --since <time>": "Only sessions changed since then: 12h, 7d, 2026-01-31.",
+  "stats --since <time>": "Only events since then.",
+  "list --text <text>": "Only sessions with this text in the title, the folder or the first prompt.",
+  "list --limit <n>": "Maximum number of sessions. Default: 50.",
+  "list, show, stats --json": "Write JSON, for programs.",
+  "export --format <format>": "jsonl (one event per line, as stored; the default) or markdown (to read).",
+  "export --output <file>": "Write to a new file instead of stdout.",
+  "export --force": "Overwrite the file.",
+  "delete --older-than <time>": "Instead of ids: all sessions without an event since then, such as 30d.",
+  "delete --yes": "Skip the confirmation.",
+  "--store <path>": "File in which sessions are kept, as for serve.",
+  "--config <path>": "JSON file with settings, as for serve.",
 };
 const NAMES = Object.keys(COMMANDS);
 
@@ -69,7 +69,7 @@ export function helpText(command?: string): string {
   }
   if (command === "token") {
     const head = `Usage: claude-agents-mcp token [--json]\n\n${COMMANDS.token}`;
-    return page(head, entries("Flags", TOKEN_FLAGS), "Where it goes: docs/http.md.");
+    return page(head, entries("Flags", TOKEN_FLAGS), "More: docs/http.md.");
   }
   if (command === "sessions") {
     const head = `Usage: claude-agents-mcp sessions <verb> [flags]\n\n${COMMANDS.sessions}`;
@@ -115,13 +115,16 @@ function flags(): string {
   const blocks = groups.map((group) =>
     [group, ...SETTINGS.filter((each) => each.group === group).map(flag)].join("\n"),
   );
-  return ["A flag wins over the variable in brackets, that over the file named by --config.", ...blocks].join("\n\n");
+  return [
+    "Flags take precedence over the variables in brackets, and those over the file named by --config.",
+    ...blocks,
+  ].join("\n\n");
 }
 
 function flag(setting: Setting): string {
   const { flag: name, placeholder, variable, fallback, reading, meaning } = setting;
   const left = reading === "boolean" ? `--${name}, --no-${name}` : `--${name} ${placeholder}`;
-  const again = reading === "directories" ? " May be given several times." : "";
+  const again = reading === "directories" ? " Repeatable." : "";
   return `${entry(left, meaning + again)}\n${indented(`[${variable}, default: ${fallback}]`)}`;
 }
 

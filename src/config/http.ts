@@ -11,41 +11,40 @@ export const httpFields = {
     flag: "http",
     variable: "CLAUDE_CODE_MCP_HTTP",
     group: "HTTP",
-    meaning: `Serves MCP over HTTP at /mcp on this host:port, in place of stdio. Alone: ${DEFAULT_LISTEN}. Port 0 takes a free one.`,
+    meaning: `Serve MCP over HTTP at /mcp on this host:port, in place of stdio. Without a value: ${DEFAULT_LISTEN}. Port 0 selects a free port.`,
   }),
   stdio: toggle({
     flag: "stdio",
     variable: "CLAUDE_CODE_MCP_STDIO",
     group: "HTTP",
     meaning:
-      "With --http: serves the client on stdin and stdout too, on the same engine. Its end does not end the server.",
+      "With --http, also serve the client on stdin and stdout, on the same engine. The server does not end with that client.",
   }),
   publicUrl: optionalText("http://<host:port>", undefined, {
     flag: "public-url",
     variable: "CLAUDE_CODE_MCP_PUBLIC_URL",
     group: "HTTP",
     meaning:
-      "Where clients reach this server, such as https://agents.example.com behind a proxy. Its host is an allowed one.",
+      "URL at which clients reach this server, such as https://agents.example.com behind a proxy. Its host is allowed in the Host header.",
   }),
   allowHosts: words("the host of --http and of --public-url; on loopback also localhost, 127.0.0.1, [::1]", {
     flag: "allow-host",
     variable: "CLAUDE_CODE_MCP_ALLOW_HOSTS",
     group: "HTTP",
-    meaning: "Further values of the Host header that are answered, without port.",
+    meaning: "Additional allowed values of the Host header, without the port.",
   }),
   allowOrigins: words("pages of the allowed hosts", {
     flag: "allow-origin",
     variable: "CLAUDE_CODE_MCP_ALLOW_ORIGINS",
     group: "HTTP",
-    meaning: "Further values of the Origin header that are answered, such as https://inspector.example.com.",
+    meaning: "Additional allowed values of the Origin header, such as https://inspector.example.com.",
   }),
   console: toggle(
     {
       flag: "console",
       variable: "CLAUDE_CODE_MCP_CONSOLE",
       group: "HTTP",
-      meaning:
-        "Whether the web console is served at /console/, for people who sign in with a token. See docs/console.md.",
+      meaning: "Serve the web console at /console/; users sign in with a token. See docs/console.md.",
     },
     true,
   ),
@@ -55,7 +54,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_AUTH",
       group: "HTTP",
       meaning:
-        "Whether a token is required. Without, everybody who reaches the port can do everything: on loopback only.",
+        "Require a token. With --no-auth, anyone who can reach the port can do everything, so it is allowed on loopback only.",
     },
     true,
   ),
@@ -63,47 +62,46 @@ export const httpFields = {
     flag: "token-file",
     variable: "CLAUDE_CODE_MCP_TOKEN_FILE",
     group: "HTTP",
-    meaning: "A file with your token, which has every scope but decide.",
+    meaning: "File with the operator's token, which has every scope except decide.",
   }),
   attended: toggle({
     flag: "attended",
     variable: "CLAUDE_CODE_MCP_ATTENDED",
     group: "HTTP",
     meaning:
-      "A person sits at every client that uses your own token: a form that comes back counts as theirs, else as the calling model's. Of named users their `attended` says it.",
+      "A person sits at every client that uses the operator's token: form answers count as theirs, otherwise as the calling model's. For named users, set `attended` in --principals.",
   }),
   decideTokenFile: path("none", {
     flag: "decide-token-file",
     variable: "CLAUDE_CODE_MCP_DECIDE_TOKEN_FILE",
     group: "HTTP",
     meaning:
-      "A file with another token of yours, with the scopes read, approve and decide: for a program that answers for you, such as the webhook's receiver, and for no calling model.",
+      "File with a second token of the operator, with the scopes read, approve and decide. For a program that answers on your behalf, such as a webhook receiver; never give it to a calling model.",
   }),
   oauthIssuer: optionalText("none", undefined, {
     flag: "oauth-issuer",
     variable: "CLAUDE_CODE_MCP_OAUTH_ISSUER",
     group: "HTTP",
     meaning:
-      "The URL of an OAuth authorization server whose access tokens (JWT) are taken; their scopes are read, run, approve, decide, admin.",
+      "URL of an OAuth authorization server whose access tokens (JWT) are accepted. Their scopes are read, run, approve, decide and admin.",
   }),
   oauthAudience: optionalText("<public-url>/mcp", undefined, {
     flag: "oauth-audience",
     variable: "CLAUDE_CODE_MCP_OAUTH_AUDIENCE",
     group: "HTTP",
-    meaning: "The audience that such a token must have.",
+    meaning: "Required audience of these access tokens.",
   }),
   oauthJwks: optionalText("named by the issuer's metadata", undefined, {
     flag: "oauth-jwks",
     variable: "CLAUDE_CODE_MCP_OAUTH_JWKS",
     group: "HTTP",
-    meaning: "The URL of the keys that such tokens are signed with.",
+    meaning: "URL of the key set (JWKS) that signs these access tokens.",
   }),
   principals: json(Principals, {
     flag: "principals",
     variable: "CLAUDE_CODE_MCP_PRINCIPALS",
     group: "HTTP",
-    meaning:
-      "Named users of the server: the digest of their token, their scopes, and what their sessions may use. See docs/http.md.",
+    meaning: "Named users of the server: token digest, scopes, and what their sessions may use. See docs/http.md.",
   }),
   rateLimit: count(
     { least: 1, most: 1_000_000, fallback: 600 },
@@ -112,7 +110,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_RATE_LIMIT",
       group: "HTTP",
       meaning:
-        "Requests that a principal may make in a minute; of requests without a valid token a tenth of it, for each address.",
+        "Maximum requests per minute of each principal. Each address may make a tenth of that without a valid token.",
     },
   ),
   maxStreams: count(
@@ -121,7 +119,7 @@ export const httpFields = {
       flag: "max-streams",
       variable: "CLAUDE_CODE_MCP_MAX_STREAMS",
       group: "HTTP",
-      meaning: "Requests of a principal that may be open at a time: calls that wait, and streams.",
+      meaning: "Maximum open requests of each principal: waiting calls and streams.",
     },
   ),
   maxConnections: optionalCount(
@@ -132,7 +130,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_MAX_CONNECTIONS",
       group: "HTTP",
       meaning:
-        "Connections that may be open at a time. Half of them may be without a valid token, a quarter (at most 64) from one address; the oldest of those give way, and none stays longer than 10 s.",
+        "Maximum open connections. At most half may lack a valid token, at most a quarter (64 or fewer) may come from one address; the oldest of those are closed first, and all of them after 10 s.",
     },
   ),
   maxBodyBytes: count(
@@ -141,7 +139,7 @@ export const httpFields = {
       flag: "max-body-bytes",
       variable: "CLAUDE_CODE_MCP_MAX_BODY_BYTES",
       group: "HTTP",
-      meaning: "The largest body of a request.",
+      meaning: "Maximum size of a request body.",
     },
   ),
   receiveMs: milliseconds(
@@ -150,7 +148,7 @@ export const httpFields = {
       flag: "receive-ms",
       variable: "CLAUDE_CODE_MCP_RECEIVE_MS",
       group: "HTTP",
-      meaning: "A request whose body has not arrived by then is refused; its headers have a quarter of it.",
+      meaning: "Maximum time to receive a request body. Headers have a quarter of it.",
     },
   ),
   sendMs: milliseconds(
@@ -159,7 +157,7 @@ export const httpFields = {
       flag: "send-ms",
       variable: "CLAUDE_CODE_MCP_SEND_MS",
       group: "HTTP",
-      meaning: "A client that has not taken anything of its answer for so long while there is more is cut off.",
+      meaning: "Disconnect a client that has read nothing of a pending response for this long.",
     },
   ),
   idleClientMs: milliseconds(
@@ -169,7 +167,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_IDLE_CLIENT_MS",
       group: "HTTP",
       meaning:
-        "A protocol session of a 2025 client with no request open for so long is forgotten; the client begins another.",
+        "Forget a protocol session (2025 clients) after this long without an open request. The client then starts a new one.",
     },
   ),
   drainMs: milliseconds(
@@ -179,7 +177,7 @@ export const httpFields = {
       variable: "CLAUDE_CODE_MCP_DRAIN_MS",
       group: "HTTP",
       meaning:
-        "On SIGTERM turns may go on for so long while new ones are refused and readiness is false; then they are interrupted.",
+        "Time that running turns have to end after SIGTERM, while new ones are refused and /readyz fails. Turns that still run are then interrupted.",
     },
   ),
 };

@@ -12,7 +12,7 @@ export const queryFields = {
       flag: "query-enable",
       variable: "CLAUDE_CODE_ENABLE",
       group: "Query",
-      meaning: "Whether claude_code_query is there when its toolset is listed.",
+      meaning: "Offer claude_code_query when its toolset is listed.",
     },
     true,
   ),
@@ -33,7 +33,7 @@ export const queryFields = {
     variable: "CLAUDE_CODE_DEFAULT_PERMISSION_MODE",
     group: "Query",
     meaning:
-      "Default of permissionMode. It opens no gate: bypassPermissions becomes dontAsk unless --allow-bypass allows it, and the answer says so.",
+      "Default of permissionMode. bypassPermissions becomes dontAsk unless --allow-bypass is set; the answer then says so.",
   }),
   queryMaxTurns: optionalCount({ least: 1, most: 100_000 }, "no limit", {
     flag: "query-max-turns",
@@ -47,7 +47,7 @@ export const queryFields = {
       flag: "query-max-messages",
       variable: "CLAUDE_CODE_MAX_MESSAGES",
       group: "Query",
-      meaning: "Default of maxMessages: how many messages an answer holds, the last ones.",
+      meaning: "Default of maxMessages: the number of messages in an answer, counted from the last.",
     },
   ),
   queryIncludeSystemMessages: toggle(
@@ -71,7 +71,7 @@ export const queryFields = {
       flag: "query-max-execution-ms",
       variable: "CLAUDE_CODE_MAX_EXECUTION_TIME",
       group: "Query",
-      meaning: "A query that has run for this long is ended; its answer has what there was, and the session goes on.",
+      meaning: "Maximum duration of a query. Its answer then contains the messages so far, and the session continues.",
     },
   ),
   queryMaxBytes: count(
@@ -80,7 +80,7 @@ export const queryFields = {
       flag: "query-max-bytes",
       variable: "CLAUDE_CODE_MCP_QUERY_MAX_BYTES",
       group: "Query",
-      meaning: "The size of an answer of claude_code_query, in bytes of JSON.",
+      meaning: "Maximum size of an answer of claude_code_query, in bytes of JSON.",
     },
   ),
 };

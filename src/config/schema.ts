@@ -30,7 +30,7 @@ const sessionFields = {
     flag: "max-wait-ms",
     variable: "CLAUDE_CODE_MCP_MAX_WAIT_MS",
     group: "Time",
-    meaning: "The longest that a waiting tool call may block. What is given here holds for every client.",
+    meaning: "Maximum time that a tool call may block, for every client.",
   }),
   turnMaxMs: milliseconds(
     { least: 1_000, most: LONGEST_MS, fallback: 14_400_000 },
@@ -39,7 +39,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_RUNNING_SESSION_MAX_MS",
       group: "Time",
       meaning:
-        "A turn that has run for this long is ended with reason time_limit; time spent waiting for a decision is not counted.",
+        "Maximum duration of a turn, which then ends with reason time_limit. Time spent waiting for an approval does not count.",
     },
   ),
   inactivityMs: milliseconds(
@@ -49,7 +49,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
       group: "Time",
       meaning:
-        "A turn without a sign of life from Claude Code for this long is ended with reason inactivity; time spent waiting for a decision is not counted. A running tool gives a sign every 30 s, a text only when it is whole.",
+        "End a turn with reason inactivity after this long without a message from Claude Code. Running tools send one every 30 s, text counts when it is complete, and time spent waiting for an approval does not count.",
     },
   ),
   idleProcessMs: milliseconds(
@@ -58,7 +58,8 @@ const sessionFields = {
       flag: "idle-process-ms",
       variable: "CLAUDE_CODE_MCP_SESSION_TTL_MS",
       group: "Time",
-      meaning: "The process of an idle session is closed after this; the session stays and can be replied to.",
+      meaning:
+        "Close the process of a session that has been idle for this long. The session itself stays and accepts replies.",
     },
   ),
   permissionTimeoutMs: milliseconds(
@@ -68,7 +69,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
       group: "Permissions",
       meaning:
-        "How long a request is with the calling model once it was shown to it, and with the console, which has at least 600000; --approvals console:<ms> sets the console's own. When all of --approvals have had their time, it is denied.",
+        "Time that the calling model has to answer a request after it has seen it. The console has at least 600000 (set with --approvals console:<ms>); after the last approver the request is denied.",
     },
   ),
   permissionMaxMs: milliseconds(
@@ -77,14 +78,14 @@ const sessionFields = {
       flag: "permission-max-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
       group: "Permissions",
-      meaning: "A request that nobody has seen is denied after this.",
+      meaning: "Deny a request that no approver has seen after this long.",
     },
   ),
   allowBypass: toggle({
     flag: "allow-bypass",
     variable: "CLAUDE_CODE_MCP_ALLOW_BYPASS",
     group: "Permissions",
-    meaning: "Callers may use permission mode bypassPermissions, in which tools run without asking.",
+    meaning: "Allow callers to use permission mode bypassPermissions, in which tools run without approval.",
   }),
   ...approvalFields,
   ...fenceFields,
@@ -93,14 +94,14 @@ const sessionFields = {
     variable: "CLAUDE_CODE_MCP_ALLOW_DISK_RESUME",
     group: "Permissions",
     meaning:
-      "Sessions that Claude Code has on disk and no server of this store has seen can be replied to; with CLAUDE_CODE_MCP_RESUME_SECRET set in the environment a resumeToken is required.",
+      "Allow replies to sessions that exist only in Claude Code's transcripts on disk. If CLAUDE_CODE_MCP_RESUME_SECRET is set in the environment, a resumeToken is required.",
   }),
   allowSensitiveSessionDetails: toggle({
     flag: "allow-sensitive-session-details",
     variable: "CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS",
     group: "Permissions",
     meaning:
-      "Callers may see the folders, prompts, titles and options of sessions (includeSensitive), and filter by them.",
+      "Allow callers to see the folders, prompts, titles and options of sessions (includeSensitive), and to filter by them.",
   }),
   allowDirs: directories(
     "none (anywhere)",
@@ -109,7 +110,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_ALLOW_DIRS",
       group: "Directories",
       meaning:
-        'Sessions may use only folders inside these (cwd, additionalDirectories, attachments, debugFile, sessions from disk), judged by real path. Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
+        'Restrict sessions to these folders and those inside them, judged by real path (cwd, additionalDirectories, attachments, debugFile, sessions from disk). Over HTTP, users other than the operator need a list: this one, or allowDirs in principals ("any" allows every folder).',
     },
     true,
   ),
@@ -118,27 +119,27 @@ const sessionFields = {
     variable: "CLAUDE_CODE_MCP_TRUST_DIRS",
     group: "Directories",
     meaning:
-      "In these and all directories below them, project settings, hooks and .mcp.json may run, and allow rules of .claude/settings.json count; beside those that Claude Code's own trust record names.",
+      "Trust these folders and those inside them: run project settings, hooks and .mcp.json, and apply allow rules of .claude/settings.json. Folders that Claude Code itself has recorded as trusted are trusted too.",
   }),
   claudePath: path("the Agent SDK's", {
     flag: "claude-path",
     variable: "CLAUDE_CODE_MCP_CLAUDE_PATH",
     group: "Claude Code",
-    meaning: "The Claude Code executable.",
+    meaning: "Path of the Claude Code executable.",
   }),
   maxLive: optionalCount({ least: 1, most: 10_000 }, "what half of the memory holds, at 110 MB each; at least 4", {
     flag: "max-live",
     variable: "CLAUDE_CODE_MCP_MAX_LIVE",
     group: "Claude Code",
     meaning:
-      "So many Claude Code processes run at a time, over all servers of a store. The one that has been idle longest is closed for the next; where none is idle, a session waits.",
+      "Maximum number of Claude Code processes, across all servers that share a store. When none is free, the one that has been idle longest is closed; when none is idle, new sessions queue.",
   }),
   maxBackground: optionalCount({ least: 0, most: 10_000 }, "half of --max-live", {
     flag: "max-background",
     variable: "CLAUDE_CODE_MCP_MAX_BACKGROUND",
     group: "Claude Code",
     meaning:
-      "So many of these processes may be kept by background work alone while sessions wait for a place; beyond it the one that has been quiet for longest is closed, and its session says so.",
+      "Maximum number of these processes that background work alone may keep while sessions queue. Beyond it, the one that has been quiet longest is closed, and its session reports that.",
   }),
   spares: count(
     { least: 0, most: 100, fallback: 1 },
@@ -147,7 +148,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_SPARES",
       group: "Claude Code",
       meaning:
-        "So many Claude Codes are kept started, from the end of the first turn on, for the next new session with the same options (its folder, mode and title aside). They start your MCP servers too, and end when half of the places are taken, or after --idle-process-ms.",
+        "Number of pre-started Claude Code processes kept for new sessions with the same options (cwd, permission mode and title may differ), from the end of the first turn on. They also start your MCP servers; they are stopped when half of --max-live is in use or after --idle-process-ms.",
     },
   ),
   maxDepth: count(
@@ -157,7 +158,7 @@ const sessionFields = {
       variable: "CLAUDE_CODE_MCP_MAX_DEPTH",
       group: "Claude Code",
       meaning:
-        "How deep servers may nest: inside a session at this depth a server only reads. 0: this server starts no sessions.",
+        "Maximum nesting depth: a server inside a session at this depth only reads. With 0, this server starts no sessions.",
     },
   ),
   reaper: choice(["auto", "always"], "auto", {
@@ -165,20 +166,20 @@ const sessionFields = {
     variable: "CLAUDE_CODE_MCP_REAPER",
     group: "Claude Code",
     meaning:
-      "What ends Claude Code when the server dies: auto is the kernel (setpriv, where it exists) and a small reaper process for all that Claude Code has started; always is the reaper process alone.",
+      "How Claude Code is ended if the server dies. auto uses the kernel (setpriv, where available) and a small reaper process; always uses the reaper process alone.",
   }),
   processIsolation: choice(["none", "pid-namespace"], "none", {
     flag: "process-isolation",
     variable: "CLAUDE_CODE_MCP_PROCESS_ISOLATION",
     group: "Claude Code",
     meaning:
-      "With pid-namespace each Claude Code gets a pid namespace of its own (Linux; root, or bubblewrap): the kernel ends whatever is left in it, and its commands see and signal no process outside. The server does not start where that cannot be had.",
+      "With pid-namespace, each Claude Code gets its own pid namespace (Linux, as root or with bubblewrap): no process survives it, and its commands cannot see or signal processes outside. The server does not start if that is unavailable.",
   }),
   store: storeLocation("a file in your state folder", {
     flag: "store",
     variable: "CLAUDE_CODE_MCP_STORE",
     group: "Store",
-    meaning: "The file that sessions are kept in; memory: keeps them for the life of the server only.",
+    meaning: "File in which sessions are kept; memory: keeps them only while the server runs.",
   }),
   retentionDays: count(
     { least: 1, most: 36_500, fallback: 30 },
@@ -186,7 +187,7 @@ const sessionFields = {
       flag: "retention-days",
       variable: "CLAUDE_CODE_MCP_RETENTION_DAYS",
       group: "Store",
-      meaning: "Sessions in which nothing has happened for so long are deleted from the store.",
+      meaning: "Delete sessions from the store after this many days without an event.",
     },
   ),
   retentionMegabytes: count(
@@ -195,7 +196,7 @@ const sessionFields = {
       flag: "retention-megabytes",
       variable: "CLAUDE_CODE_MCP_RETENTION_MEGABYTES",
       group: "Store",
-      meaning: "When the store is larger, the sessions that have been idle longest are deleted.",
+      meaning: "Maximum size of the store. Beyond it, the sessions that have been idle longest are deleted.",
     },
   ),
   cleanupIntervalMs: milliseconds(
@@ -204,7 +205,7 @@ const sessionFields = {
       flag: "cleanup-interval-ms",
       variable: "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS",
       group: "Store",
-      meaning: "How often old sessions, and what dead servers left, are looked for.",
+      meaning: "Interval between searches for expired sessions and for processes left by dead servers.",
     },
   ),
   ...queryFields,
@@ -216,34 +217,34 @@ const serverFields = {
     flag: "toolsets",
     variable: "CLAUDE_CODE_MCP_TOOLSETS",
     group: "Server",
-    meaning: "Which tools are listed.",
+    meaning: "Toolsets to list.",
   }),
   tasks: choice(["auto", "off"], "auto", {
     flag: "tasks",
     variable: "CLAUDE_CODE_MCP_TASKS",
     group: "Server",
     meaning:
-      "Clients that know the Tasks extension of the protocol get what claude_code and claude_code_reply begin as a task. With off nobody does.",
+      "Return the turns started by claude_code and claude_code_reply as tasks, to clients that support the Tasks extension of MCP.",
   }),
   dynamicDescription: toggle({
     flag: "dynamic-description",
     variable: "CLAUDE_CODE_MCP_DYNAMIC_DESCRIPTION",
     group: "Server",
     meaning:
-      "The description of claude_code names the tools that Claude Code last reported, and clients are told when that changes; each change costs a caller its prompt cache.",
+      "List the tools that Claude Code last reported in the description of claude_code, and notify clients of changes. Each change invalidates the caller's prompt cache.",
   }),
   auditLog: path("none", {
     flag: "audit-log",
     variable: "CLAUDE_CODE_MCP_AUDIT_LOG",
     group: "Server",
     meaning:
-      "A file to which who started, prompted, answered, cancelled or switched what, and who was refused, is appended as JSON lines, without what was said.",
+      "Append an audit log (JSON Lines) to this file: caller, action, session and outcome of every request, including refused ones. Prompts and answers are not recorded.",
   }),
   logLevel: choice(["debug", "info", "warn", "error", "silent"], "info", {
     flag: "log-level",
     variable: "CLAUDE_CODE_MCP_LOG_LEVEL",
     group: "Server",
-    meaning: "The least level that is logged, as JSON lines on stderr.",
+    meaning: "Minimum level of log lines, written as JSON to stderr.",
   }),
 };
 
@@ -265,7 +266,7 @@ export const CONFIG_FILE: Setting = {
   placeholder: "<path>",
   allowed: "a path",
   fallback: "none",
-  meaning: "A JSON file with settings.",
+  meaning: "JSON file with settings.",
 };
 
 /** All settings, in the order of the table. */

@@ -18,20 +18,19 @@ export const notifyFields = {
     flag: "notify-url",
     variable: "CLAUDE_CODE_MCP_NOTIFY_URL",
     group: "Notifications",
-    meaning: `Told by signed POST requests what is asked and what has ended: https, or http on loopback. Needs a secret: --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment. See docs/approvals.md.`,
+    meaning: `Webhook URL: https, or http on loopback. Receives a signed POST for each permission request and each finished turn; needs --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment. See docs/approvals.md.`,
   }),
   notifySecretFile: path("none", {
     flag: "notify-secret-file",
     variable: "CLAUDE_CODE_MCP_NOTIFY_SECRET_FILE",
     group: "Notifications",
-    meaning:
-      "A file that only you can read, with what these requests are signed with: whsec_ and 24 to 64 bytes in base64.",
+    meaning: "File with the signing secret, readable only by you: whsec_ and 24 to 64 bytes in base64.",
   }),
   notifyEvents: choices([...NOTICES, "all"], "all", {
     flag: "notify-events",
     variable: "CLAUDE_CODE_MCP_NOTIFY_EVENTS",
     group: "Notifications",
-    meaning: "What is told. A request whose turn it is to be answered by the webhook is sent in any case.",
+    meaning: "Events to send. Requests that the webhook is asked to answer are always sent.",
   }),
   notifyAttempts: count(
     { least: 1, most: 20, fallback: 5 },
@@ -39,7 +38,7 @@ export const notifyFields = {
       flag: "notify-attempts",
       variable: "CLAUDE_CODE_MCP_NOTIFY_ATTEMPTS",
       group: "Notifications",
-      meaning: "How often one is sent before it is given up.",
+      meaning: "Maximum delivery attempts.",
     },
   ),
   notifyRetryMs: milliseconds(
@@ -48,7 +47,7 @@ export const notifyFields = {
       flag: "notify-retry-ms",
       variable: "CLAUDE_CODE_MCP_NOTIFY_RETRY_MS",
       group: "Notifications",
-      meaning: "The wait before the second attempt, give or take a quarter; each further one is four times as long.",
+      meaning: "Delay before the second attempt (± 25 %). Each further delay is four times as long.",
     },
   ),
   notifyTimeoutMs: milliseconds(
@@ -57,7 +56,7 @@ export const notifyFields = {
       flag: "notify-timeout-ms",
       variable: "CLAUDE_CODE_MCP_NOTIFY_TIMEOUT_MS",
       group: "Notifications",
-      meaning: "An attempt that has not been answered by then has failed.",
+      meaning: "Time after which an attempt without a response has failed.",
     },
   ),
 };

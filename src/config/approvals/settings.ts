@@ -14,34 +14,33 @@ export const approvalFields = {
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",
     group: "Permissions",
-    meaning: `Who is asked what Claude Code asks, in this order: ${whoTheyAre()}. Each has its time, then the next is asked; after the last it is denied. console:0 may answer at any time, and is asked itself only about prompts that were given there. See docs/approvals.md.`,
+    meaning: `Approvers, in the order in which they are asked: ${whoTheyAre()}. Each has its time, then the next is asked; after the last, the request is denied. console:0 may answer at any time and is only asked about prompts given in the console. See docs/approvals.md.`,
   }),
   callerApproves: optionalChoice(BOUNDS, "all; with --http edits", {
     flag: "caller-approves",
     variable: "CLAUDE_CODE_MCP_CALLER_APPROVES",
     group: "Permissions",
     meaning:
-      "The most that the calling model may approve, by answers, options and modes: nothing, reads or edits inside the session's folders, or all. What goes beyond is asked of others.",
+      "What the calling model may approve at most, through answers, options and modes: nothing, reads or edits inside the session's folders, or everything. Requests beyond that go to other approvers.",
   }),
   allowRules: rules("allow", {
     flag: "allow-rules",
     variable: "CLAUDE_CODE_MCP_ALLOW_RULES",
     group: "Permissions",
-    meaning:
-      "What runs without anybody being asked, in Claude Code's rule syntax. A rule that asks or denies beats it.",
+    meaning: "Tool uses that run without approval, in Claude Code's rule syntax. Ask and deny rules take precedence.",
   }),
   askRules: rules("ask", {
     flag: "ask-rules",
     variable: "CLAUDE_CODE_MCP_ASK_RULES",
     group: "Permissions",
     meaning:
-      "What somebody is asked about, whatever else allows it, in Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs unasked in mode default.",
+      "Tool uses that always need approval, in Claude Code's rule syntax. Read,Bash,Agent,Skill covers what Claude Code runs without approval in mode default.",
   }),
   denyRules: rules("deny", {
     flag: "deny-rules",
     variable: "CLAUDE_CODE_MCP_DENY_RULES",
     group: "Permissions",
-    meaning: "What never runs, whoever allows it and in any permission mode, in Claude Code's rule syntax.",
+    meaning: "Tool uses that are never allowed, in any permission mode, in Claude Code's rule syntax.",
   }),
 };
 
