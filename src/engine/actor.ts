@@ -6,7 +6,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { Admission } from "./admission.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy } from "./bounds/policy.ts";
 import { Hands } from "./hands.ts";
 import { cannotBeWritten, messageOf } from "./trouble.ts";
 import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";

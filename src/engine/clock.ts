@@ -59,4 +59,20 @@ export class AwakeClock implements Clock {
   }
 }
 
+/** Does the work now, and again so long after each time; the returned function ends that, and waits for a round that is under way. */
+export function inRounds(clock: Pick<Clock, "after">, everyMs: number, work: () => Promise<void>): () => Promise<void> {
+  let cancel: () => void = () => undefined;
+  let stopped = false;
+  const round = async () => {
+    await work();
+    if (!stopped) cancel = clock.after(everyMs, () => void (running = round()));
+  };
+  let running = round();
+  return async () => {
+    stopped = true;
+    cancel();
+    await running;
+  };
+}
+
 export const systemClock: Clock = new AwakeClock({ now: () => Date.now(), monotonic: () => performance.now() });

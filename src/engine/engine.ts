@@ -22,9 +22,9 @@ import { controlCommand } from "./verbs/controlling.ts";
 import { checkIdentity, checkPrompt, mayPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
 import { keepHouse, type Retention } from "./housekeeping.ts";
-import { isAbandoned, Ownership, type OwnershipOptions } from "./ownership.ts";
+import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
-import { waitLooking } from "./verbs/waiting.ts";
+import { asTakenOver, Recovery } from "./recovery.ts";
 
 export interface EngineOptions extends Omit<OwnershipOptions, "admission"> {
   readonly places: Places;
@@ -47,8 +47,13 @@ class Node implements Engine {
   readonly #options: EngineOptions;
   readonly #admission: Admission;
   readonly #ownership: Ownership;
-  readonly #stopHousekeeping: () => Promise<void>;
+  readonly #recovery: Recovery;
+  /** Ends what this node does without being asked. */
+  readonly #stopRounds: readonly (() => Promise<void>)[];
+  /** As it is recorded. */
   readonly looking: Looking;
+  /** Once it is recovered. */
+  readonly #recovered: Looking;
   readonly #reader: Engine;
   #stopping = false;
 
@@ -57,15 +62,17 @@ class Node implements Engine {
     const mayRun = async (record: SessionRecord) => mayPrompt(options, this.#ownership, record);
     const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
     this.#admission = new Admission({ ...options, spares: options.runtime.spares, rest });
-    this.#ownership = new Ownership({ ...options, admission: this.#admission }, mayRun);
+    const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
+    this.#ownership = new Ownership({ ...options, admission: this.#admission }, takenOver);
+    this.#recovery = new Recovery({ ...options, ownership: this.#ownership });
     this.looking = lookingOf(options, this.#ownership);
+    this.#recovered = lookingOf(options, this.#ownership, async (record) => this.#recovery.recovered(record));
     this.#reader = readerOf(this, this.looking);
-    const recoverAbandoned = async () => this.#ownership.recoverAbandoned();
-    const endAbandoned = async () => options.runtime.endAbandoned();
     if (options.announces) this.#ownership.announce();
-    this.#stopHousekeeping = isNested(options.gate)
-      ? async () => Promise.resolve()
-      : keepHouse({ ...options, recoverAbandoned, endAbandoned }, options.retention);
+    const { retention } = options;
+    this.#stopRounds = isNested(options.gate)
+      ? []
+      : [this.#recovery.watch(retention.everyMs), keepHouse(options, retention)];
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {
@@ -235,13 +242,11 @@ class Node implements Engine {
   }
 
   async get(principal: Principal, sessionId: string): Promise<SessionRecord> {
-    const record = await this.looking.get(principal, sessionId);
-    return isAbandoned(record) ? this.#ownership.recover(record) : record;
+    return this.#recovered.get(principal, sessionId);
   }
 
   async list(query: SessionQuery): Promise<SessionRecord[]> {
-    const records = await this.#options.backend.rows.list(query);
-    return Promise.all(records.map(async (record) => (isAbandoned(record) ? this.#ownership.recover(record) : record)));
+    return this.#recovered.list(query);
   }
 
   async read(principal: Principal, sessionId: string, from: number, limit: number) {
@@ -253,11 +258,7 @@ class Node implements Engine {
   }
 
   async wait(principal: Principal, request: WaitRequest): Promise<{ woke: string | undefined }> {
-    const look = async () => {
-      for (const { sessionId } of request.sessions) await this.get(principal, sessionId);
-    };
-    await look();
-    return { woke: await waitLooking(this.#options, look, request) };
+    return this.#recovered.wait(principal, request);
   }
 
   async enforceGate(): Promise<number> {
@@ -267,7 +268,7 @@ class Node implements Engine {
   async stop(graceMs: number): Promise<void> {
     this.#stopping = true;
     await this.#ownership.quiet(graceMs);
-    await this.#stopHousekeeping();
+    await Promise.all(this.#stopRounds.map(async (stop) => stop()));
     await this.#ownership.drain();
   }
 

@@ -1,4 +1,5 @@
 import type { SessionStatus } from "../domain/session.ts";
+import { inRounds } from "./clock.ts";
 import type { Clock, Logger, SessionBackend, StoreMaintenance } from "./ports.ts";
 
 /** What is kept, and how often it is looked after. */
@@ -25,42 +26,17 @@ interface House {
   readonly backend: Pick<SessionBackend, "maintenance">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Takes over what dead servers have left running. */
-  readonly recoverAbandoned: () => Promise<void>;
-  /** Ends processes of dead servers that no session is recorded to have; resolves with how many. */
-  readonly endAbandoned: () => Promise<number>;
 }
 
 /** Begins to look after the store; the returned function ends that, and waits for a round that is under way. Failures are logged, and tried again next time. */
 export function keepHouse(house: House, retention: Retention): () => Promise<void> {
   const { clock, log } = house;
   const ages = new Ages(clock);
-  let cancel: () => void = () => undefined;
-  let stopped = false;
-  const round = async () => {
-    await house.recoverAbandoned().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
-    await endAbandoned(house).catch((error: unknown) =>
-      log.warn("sweep of processes failed", { error: String(error) }),
-    );
+  return inRounds(clock, retention.everyMs, async () => {
     await tidy(house, retention, ages.areTrue()).catch((error: unknown) =>
       log.warn("clean-up failed", { error: String(error) }),
     );
-    if (!stopped)
-      cancel = clock.after(retention.everyMs, () => {
-        running = round();
-      });
-  };
-  let running = round();
-  return async () => {
-    stopped = true;
-    cancel();
-    await running;
-  };
-}
-
-async function endAbandoned(house: House): Promise<void> {
-  const processes = await house.endAbandoned();
-  if (processes > 0) house.log.warn("ended what a server that died had left running", { processes });
+  });
 }
 
 /** Whether what the clock says of ages can be believed: it is compared with the one that nobody sets. */

@@ -4,7 +4,7 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { tighterPolicy } from "../security/tighter-policy.ts";
 import type { Gate } from "./gate.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy } from "./bounds/policy.ts";
 import type { SessionRecord } from "./ports.ts";
 
 /** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */

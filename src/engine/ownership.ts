@@ -4,12 +4,11 @@ import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
 import type { RestRequest } from "../domain/control.ts";
 import type { SupervisionOptions } from "../domain/options/traits.ts";
-import { isAtWork } from "../domain/session.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
 import { objectionTo } from "./bounds/objection.ts";
 import type { Gate } from "./gate.ts";
 import { gateUnder, limitsUnder, policyFor, type Limits } from "./operator.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy } from "./bounds/policy.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
 /** A node that has not renewed its lease for so long loses its sessions, ms. */
@@ -23,8 +22,6 @@ const COMMAND_MS = 15_000;
 const SEND_MS = 3_000;
 /** How often it is looked whether the last turn has ended, while a server stops. */
 const QUIET_LOOK_MS = 100;
-/** Sessions that a sweep takes over at a time. */
-const SWEEP = 50;
 
 export interface OwnershipOptions extends ActorContext {
   readonly limits: Limits;
@@ -36,7 +33,7 @@ export interface OwnershipOptions extends ActorContext {
 /** Which sessions this node owns, and the way to those that others do. */
 export class Ownership {
   readonly #options: OwnershipOptions;
-  readonly #mayRun: (record: SessionRecord) => Promise<boolean>;
+  readonly #asTakenOver: (record: SessionRecord) => Promise<SessionRecord>;
   readonly #actors = new Map<string, SessionActor>();
   readonly #claims = new Map<string, Promise<SessionActor | undefined>>();
   /** Sessions that this node was at work on when their store went away, and why. */
@@ -45,10 +42,14 @@ export class Ownership {
   #cancelHeartbeat: (() => void) | undefined;
   #draining = false;
 
-  /** `mayRun` says whether this server would take a prompt of the session. */
-  constructor(options: OwnershipOptions, mayRun: (record: SessionRecord) => Promise<boolean>) {
+  /** `asTakenOver` says how this server goes on with a session that nobody owns. */
+  constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<SessionRecord>) {
     this.#options = options;
-    this.#mayRun = mayRun;
+    this.#asTakenOver = asTakenOver;
+  }
+
+  owns(sessionId: string): boolean {
+    return this.#actors.has(sessionId);
   }
 
   /** Throws why the log of a session that this node owns cannot be written at present. */
@@ -76,7 +77,7 @@ export class Ownership {
   /** To the owner: this node's actor, another node's inbox, or this node after it has claimed a session nobody owns. */
   async command(command: Command, record: SessionRecord): Promise<CommandReply> {
     if (this.#draining) throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
-    const actor = this.#actors.get(record.id) ?? (await this.#claim(record));
+    const actor = this.#actors.get(record.id) ?? (await this.claim(record));
     const answered = actor && (await actor.command(command));
     // An actor that has just retired leaves the session to whoever asks next.
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
@@ -98,13 +99,6 @@ export class Ownership {
     await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
   }
 
-  /** Nothing is shown as running that is not: the session of a dead owner is taken over before anybody reads it. */
-  async recover(record: SessionRecord): Promise<SessionRecord> {
-    const actor = await this.#claim(record);
-    await actor?.settled();
-    return (await this.#options.backend.rows.get(record.id)) ?? record;
-  }
-
   /** Its owner closes its process if nothing runs in it. Whether it did is seen in the store. */
   async rest(record: SessionRecord, why: RestRequest["why"] | undefined): Promise<void> {
     const { id: sessionId, principal } = record;
@@ -120,13 +114,6 @@ export class Ownership {
     const named = records.filter((record) => record !== undefined).filter(mayNot);
     await Promise.all(named.map(async (record) => this.rest(record, why)));
     return named.length;
-  }
-
-  /** What dead servers have left running is ended without anybody having to ask for it. */
-  async recoverAbandoned(): Promise<void> {
-    for (const record of await this.#options.backend.leases.abandoned(SWEEP)) {
-      if (!this.#draining && !this.#actors.has(record.id)) await this.recover(record);
-    }
   }
 
   announce(): void {
@@ -152,7 +139,7 @@ export class Ownership {
       // The owner may have died, or given the session up, before it read the command.
       const record = await this.#options.backend.rows.get(sessionId);
       if (!record) throw sessionNotFound(sessionId);
-      const actor = await this.#claim(record);
+      const actor = await this.claim(record);
       if (actor) return actor.command(command);
       if (this.#options.clock.tick() >= deadline) {
         throw new AppError("TIMEOUT", "The server that owns the session did not answer. Try again.", { sessionId });
@@ -170,8 +157,8 @@ export class Ownership {
     }
   }
 
-  /** Two commands at once make one claim. */
-  async #claim(record: SessionRecord): Promise<SessionActor | undefined> {
+  /** Undefined where another server owns it, or this one is on its way out. Two claims at once make one. */
+  async claim(record: SessionRecord): Promise<SessionActor | undefined> {
     const running = this.#claims.get(record.id);
     if (running) return running;
     const claim = this.#tryClaim(record).finally(() => this.#claims.delete(record.id));
@@ -191,9 +178,7 @@ export class Ownership {
     const current = lease && (await backend.rows.get(record.id));
     if (!lease || !current) return undefined;
     if (lease.tookOver) log.warn("took over a session of a server that died", { sessionId: record.id });
-    // A lost turn is not run on where its prompt would be refused.
-    const isRefused = current.spec.onLost === "resume" && isAtWork(current.state) && !(await this.#mayRun(current));
-    return this.#own(lease, isRefused ? { ...current, spec: { ...current.spec, onLost: "report" } } : current);
+    return this.#own(lease, await this.#asTakenOver(current));
   }
 
   #own(lease: Lease, record: SessionRecord): SessionActor {
@@ -244,9 +229,4 @@ export class Ownership {
       });
     });
   }
-}
-
-/** Recorded as at work by an owner that is dead, or that gave it up without saying so. */
-export function isAbandoned({ owner, state }: SessionRecord): boolean {
-  return owner?.alive !== true && isAtWork(state);
 }

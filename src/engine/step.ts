@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy } from "./bounds/policy.ts";
 import { onCommand } from "./step/commands.ts";
 import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";

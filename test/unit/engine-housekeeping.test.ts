@@ -35,9 +35,8 @@ afterEach(async () => stop?.());
 function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
   const { purge, size } = sessions;
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const nothing = { recoverAbandoned: async () => Promise.resolve(), endAbandoned: async () => Promise.resolve(0) };
   stop = keepHouse(
-    { backend: { maintenance: { purge, size, count: async () => Promise.resolve({}) } }, clock, log, ...nothing },
+    { backend: { maintenance: { purge, size, count: async () => Promise.resolve({}) } }, clock, log },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
   );
 }

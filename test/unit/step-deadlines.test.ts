@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Policy } from "../../src/engine/policy.ts";
+import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { askOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 

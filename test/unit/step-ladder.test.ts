@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Risk } from "../../src/domain/approvals/risk.ts";
 import { ladderOf } from "../../src/config/approvals/ladder.ts";
 import type { Ask } from "../../src/domain/permission.ts";
-import type { Policy } from "../../src/engine/policy.ts";
+import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { askOf, SECOND, T0, Walk } from "../support/step/walk.ts";
 

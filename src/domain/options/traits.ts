@@ -160,7 +160,7 @@ export type OptionsWith<Trait extends keyof OptionTraits, Value> = {
 /** What Claude Code is given (claude/options.ts). */
 export type ClaudeOptions = Pick<SessionOptions, OptionsWith<"usedBy", "claude" | "both">>;
 
-/** What bounds a session from outside of Claude Code (engine/policy.ts). */
+/** What bounds a session from outside of Claude Code (engine/bounds/policy.ts). */
 export type SupervisionOptions = Pick<SessionOptions, OptionsWith<"usedBy", "supervision" | "both">>;
 
 export function traitsOf(name: string): OptionTraits {

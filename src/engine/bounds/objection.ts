@@ -1,7 +1,7 @@
 import type { Command } from "../../domain/command.ts";
 import { AppError, type Refusal } from "../../domain/error.ts";
 import { checkDecision, checkMode, type Gate } from "../gate.ts";
-import type { Policy } from "../policy.ts";
+import type { Policy } from "./policy.ts";
 import { checkModeWithin } from "./bound.ts";
 import { decisionWithin } from "./updates.ts";
 

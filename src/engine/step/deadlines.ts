@@ -1,6 +1,6 @@
 import type { OpenAsk } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
-import type { Policy } from "../policy.ts";
+import type { Policy } from "../bounds/policy.ts";
 import { denyAsk } from "./asks/asks.ts";
 import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";

@@ -3,13 +3,14 @@ import type { ControlRequest } from "../../domain/control.ts";
 import type { Caller } from "../../domain/principal.ts";
 import type { Engine } from "../api.ts";
 import { refuseNested, startsClaude, type Gate } from "../gate.ts";
-import { isAbandoned, type Ownership } from "../ownership.ts";
-import type { Clock, Logger, SessionBackend } from "../ports.ts";
+import type { Ownership } from "../ownership.ts";
+import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
+import { isAbandoned } from "../recovery.ts";
 import { waitLooking } from "./waiting.ts";
 
 /** The engine for those on whose account nothing may be started: they look, and leave what they see as it is. */
 
-/** The verbs that read, without what they repair for others. */
+/** The verbs that read. */
 export type Looking = Pick<Engine, "get" | "list" | "wait">;
 
 interface Means {
@@ -18,8 +19,15 @@ interface Means {
   readonly log: Pick<Logger, "debug">;
 }
 
-/** `ownership` knows why a session cannot be read: it throws where the log cannot be written, or where the store is lost. */
-export function lookingOf(means: Means, ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">): Looking {
+/**
+ * `ownership` knows why a session cannot be read: it throws where the log cannot be written, or where the store is lost.
+ * `shown` is what a session is shown as: as it was recorded, or once it is recovered.
+ */
+export function lookingOf(
+  means: Means,
+  ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
+  shown: (record: SessionRecord) => Promise<SessionRecord> = async (record) => Promise.resolve(record),
+): Looking {
   const { backend } = means;
   const get: Looking["get"] = async (principal, sessionId) => {
     const record = await backend.rows.get(sessionId);
@@ -27,11 +35,11 @@ export function lookingOf(means: Means, ownership: Pick<Ownership, "refuseLost" 
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
     ownership.refuseTrouble(sessionId);
-    return record;
+    return shown(record);
   };
   return {
     get,
-    list: async (query) => backend.rows.list(query),
+    list: async (query) => Promise.all((await backend.rows.list(query)).map(shown)),
     wait: async (principal, request) => {
       const look = async () => {
         for (const { sessionId } of request.sessions) await get(principal, sessionId);

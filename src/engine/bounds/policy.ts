@@ -1,6 +1,6 @@
-import type { Bound } from "../domain/approvals/risk.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
-import type { Rules } from "./rules/judge.ts";
+import type { Bound } from "../../domain/approvals/risk.ts";
+import type { Rung } from "../../domain/approvals/rung.ts";
+import type { Rules } from "../rules/judge.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {

@@ -1,0 +1,90 @@
+import { isAtWork } from "../domain/session.ts";
+import { inRounds } from "./clock.ts";
+import type { Ownership } from "./ownership.ts";
+import type { AgentRuntime, Clock, Logger, SessionBackend, SessionRecord } from "./ports.ts";
+
+/**
+ * What a server that died has left: here and nowhere else is said which sessions are abandoned, watched for them, and seen to it
+ * that they are taken over. What taking over does to a session is a step like any other (`recovered`, step/process.ts).
+ */
+
+/** Sessions that one look takes over. */
+const LOOK = 50;
+
+/** Recorded as at work by an owner that is dead, or that gave it up without saying so. */
+export function isAbandoned({ owner, state }: Pick<SessionRecord, "owner" | "state">): boolean {
+  return owner?.alive !== true && isAtWork(state);
+}
+
+/** A session as its next owner goes on with it: a lost turn is not run on where its prompt would be refused. */
+export async function asTakenOver(
+  record: SessionRecord,
+  mayRun: (record: SessionRecord) => Promise<boolean>,
+): Promise<SessionRecord> {
+  const { spec, state } = record;
+  if (spec.onLost !== "resume" || !isAtWork(state) || (await mayRun(record))) return record;
+  return { ...record, spec: { ...spec, onLost: "report" } };
+}
+
+interface Means {
+  readonly backend: Pick<SessionBackend, "leases" | "rows">;
+  readonly clock: Pick<Clock, "after">;
+  readonly log: Pick<Logger, "warn">;
+  readonly ownership: Pick<Ownership, "claim" | "owns">;
+  readonly runtime: Pick<AgentRuntime, "endAbandoned">;
+}
+
+export class Recovery {
+  readonly #means: Means;
+  /** One for each session, however many ask for it. */
+  readonly #takeOvers = new Map<string, Promise<SessionRecord>>();
+
+  constructor(means: Means) {
+    this.#means = means;
+  }
+
+  /**
+   * For whoever reads: the session in which nothing is recorded as running that is not. An abandoned one is taken over at once,
+   * and what that has recorded is waited for, so that its row and its log say the same.
+   */
+  async recovered(record: SessionRecord): Promise<SessionRecord> {
+    if (!isAbandoned(record)) return record;
+    const underWay = this.#takeOvers.get(record.id);
+    if (underWay) return underWay;
+    const takeOver = this.#takeOver(record).finally(() => this.#takeOvers.delete(record.id));
+    this.#takeOvers.set(record.id, takeOver);
+    return takeOver;
+  }
+
+  /** Looks for what dead servers have left, now and every so often; the returned function ends that. */
+  watch(everyMs: number): () => Promise<void> {
+    const { clock, log } = this.#means;
+    return inRounds(clock, everyMs, async () => {
+      await this.#endSessions().catch((error: unknown) => log.warn("sweep failed", { error: String(error) }));
+      await this.#endProcesses().catch((error: unknown) =>
+        log.warn("sweep of processes failed", { error: String(error) }),
+      );
+    });
+  }
+
+  async #takeOver(record: SessionRecord): Promise<SessionRecord> {
+    const { backend, ownership } = this.#means;
+    // It was read a while ago: somebody else may have been quicker.
+    const found = (await backend.rows.get(record.id)) ?? record;
+    // What this server runs, it runs, also when its lease has run out because the machine slept.
+    if (!isAbandoned(found) || ownership.owns(found.id)) return found;
+    const actor = await ownership.claim(found);
+    await actor?.settled();
+    return (await backend.rows.get(found.id)) ?? found;
+  }
+
+  async #endSessions(): Promise<void> {
+    for (const record of await this.#means.backend.leases.abandoned(LOOK)) await this.recovered(record);
+  }
+
+  /** Also those that no session is recorded to have. */
+  async #endProcesses(): Promise<void> {
+    const processes = await this.#means.runtime.endAbandoned();
+    if (processes > 0) this.#means.log.warn("ended what a server that died had left running", { processes });
+  }
+}

@@ -1,0 +1,216 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { initialState, statusOf } from "../../src/domain/session.ts";
+import type { WaitRequest } from "../../src/engine/api.ts";
+import type { SessionRecord } from "../../src/engine/ports.ts";
+import { walkTo } from "../support/step/cases.ts";
+import {
+  type Between,
+  Gate,
+  gatedAppend,
+  OPTIONS,
+  SWEEP_MS,
+  type TestNode,
+  twoNodes,
+  type World,
+} from "../support/step/two-nodes.ts";
+import { T0 } from "../support/step/walk.ts";
+
+const LEASE_MS = 30_000;
+const never = new AbortController().signal;
+
+let world: World;
+function start(between?: { a?: Between; b?: Between }): World {
+  world = twoNodes(between);
+  return world;
+}
+afterEach(() => world.close());
+
+describe("a session whose owner died", () => {
+  async function died(between?: Between): Promise<World & { id: string }> {
+    const { a, clock } = start(between && { b: between });
+    const id = await a.asked();
+    a.die();
+    clock.advance(LEASE_MS);
+    return { ...world, id };
+  }
+
+  it("is taken over with the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
+    const { a, b, id } = await died();
+    const before = (await b.backend.log.read(id, 1, 1000)).length;
+    expect((await b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
+    await b.engine.prompt("local", id, { text: "go on" });
+    const news = (await b.log(id)).slice(before);
+    expect(news.map(({ type }) => type).join(" ")).toMatch(
+      /^process\.exited permission\.answered turn\.ended prompt\.queued turn\.started/,
+    );
+    expect(news[2]).toMatchObject({ data: { outcome: "lost", isError: true } });
+    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: false, calls: ["push go on"] });
+    expect(a.runtime.of(id).gone).toBe(false);
+    expect(b.complaints).toContain("took over a session of a server that died");
+  });
+
+  it.each([
+    ["gets", async ({ engine }: TestNode, id: string) => engine.get("local", id)],
+    ["lists", async ({ engine }: TestNode) => (await engine.list({ principal: "local", limit: 1 }))[0]],
+  ])("is never shown as at work to anybody who %s it", async (_, look) => {
+    const { b, id } = await died();
+    const shown = (await look(b, id))!;
+    expect([statusOf(shown.state), shown.state.asks, shown.state.process]).toEqual(["error", [], { phase: "none" }]);
+  });
+
+  it("gets no new process before the one that the dead owner left has ended", async () => {
+    const { b, id } = await died();
+    let end: () => void = () => undefined;
+    b.runtime.mayEnd = new Promise((resolve) => (end = resolve));
+    const prompted = b.engine.prompt("local", id, { text: "go on" });
+    await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
+    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    await b.seen(id, "turn.ended");
+    expect(b.runtime.processes).toEqual([]);
+    end();
+    await prompted;
+    expect(b.runtime.of(id)).toMatchObject({ mark: `${id}:2`, calls: ["push go on"] });
+  });
+
+  it("is recovered too when its owner gave it up without a word", async () => {
+    const { a, b } = start();
+    const { log, state } = walkTo("asking");
+    const session = { id: "s", principal: "local", spec: OPTIONS, state: initialState(T0), at: T0 };
+    await a.backend.leases.heartbeat(LEASE_MS);
+    await a.backend.rows.create(session);
+    const lease = (await a.backend.leases.claim("s"))!;
+    await a.backend.log.append(lease, { events: log, at: T0, state });
+    await a.backend.leases.release(lease);
+    const shown = await b.engine.get("local", "s");
+    expect([statusOf(shown.state), shown.state.process]).toEqual(["error", { phase: "none" }]);
+  });
+
+  it("is left to others by a server that is itself on its way out", async () => {
+    const { a, clock } = start();
+    const gate = new Gate();
+    const c = world.connect("c", gatedAppend(gate));
+    const id = await a.asked();
+    a.die();
+    await c.asked();
+    await clock.pass(LEASE_MS);
+    gate.closed = true;
+    const drained = c.engine.drain();
+    await gate.arrived;
+    await c.engine.list({ principal: "local", limit: 9 });
+    await c.engine.get("local", id);
+    expect((await world.b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
+    gate.open();
+    await drained;
+  });
+
+  it("goes on with its turn when it was started so", async () => {
+    const { a, b, clock } = start();
+    const id = await a.open("begin", undefined, { onLost: "resume" });
+    await a.seen(id, "process.started");
+    a.die();
+    clock.advance(LEASE_MS);
+    await b.engine.get("local", id);
+    expect(b.runtime.of(id)).toMatchObject({ first: false, rerun: true });
+    expect(await b.story(id)).toContain("process.exited turn.ended turn.started");
+  });
+
+  it("is taken over once by commands that come at once", async () => {
+    let claims = 0;
+    const { b, id } = await died((backend) => ({
+      leases: {
+        claim: async (sessionId) => {
+          claims += 1;
+          return backend.leases.claim(sessionId);
+        },
+      },
+    }));
+    const prompt = { text: "go on", idempotencyKey: "k" };
+    await Promise.all([1, 2, 3].map(async () => b.engine.prompt("local", id, prompt)));
+    // One to end what the dead owner left, and one for the prompts, which find nothing at work.
+    expect(claims).toBeLessThanOrEqual(2);
+    expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
+    expect(b.runtime.of(id).calls).toEqual(["push go on"]);
+  });
+
+  it("is taken over once by readers that come at once, and all of them are shown what that has recorded", async () => {
+    let claims = 0;
+    const { b, id } = await died((backend) => ({
+      leases: {
+        claim: async (sessionId) => {
+          claims += 1;
+          return backend.leases.claim(sessionId);
+        },
+      },
+    }));
+    const listed = async () => b.engine.list({ principal: "local", limit: 1 });
+    const get = async () => [await b.engine.get("local", id)];
+    const shown = await Promise.all([get(), listed(), get(), listed()]);
+    expect(claims).toBe(1);
+    for (const [record] of shown) expect(record).toMatchObject({ state: { turn: null, process: { phase: "none" } } });
+    expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
+  });
+
+  it("is left alone by a server that another one was quicker than", async () => {
+    let stale: SessionRecord[] = [];
+    let claims = 0;
+    const { b, clock, id } = await died((backend) => ({
+      leases: {
+        abandoned: async () => Promise.resolve(stale),
+        claim: async (sessionId) => {
+          claims += 1;
+          return backend.leases.claim(sessionId);
+        },
+      },
+    }));
+    stale = [(await b.backend.rows.get(id))!];
+    const c = world.connect("c");
+    await c.engine.interrupt("local", id, "ann");
+    await clock.pass(SWEEP_MS);
+    expect(claims).toBe(0);
+    expect((await b.backend.rows.get(id))?.owner).toBeUndefined();
+  });
+
+  it("is no longer written by the old owner, whose process is killed as soon as it says something", async () => {
+    const { a, b, id } = await died();
+    await b.engine.interrupt("local", id, "ann");
+    const before = await b.log(id);
+    a.runtime.of(id).finish("I am still here.");
+    await a.runtime.of(id).called("kill");
+    expect(await b.log(id)).toEqual(before);
+  });
+
+  it("is reached at its new owner by the old one, too", async () => {
+    const { a, b, id } = await died();
+    await b.engine.prompt("local", id, { text: "go on" });
+    a.runtime.of(id).say({ type: "notice", kind: "warning", message: "still here" });
+    await a.runtime.of(id).called("kill");
+    await a.engine.interrupt("local", id, "ann");
+    expect(b.runtime.of(id).calls).toEqual(["push go on", "interrupt"]);
+  });
+
+  it("is taken over by whoever looks after the store, without anybody asking for it", async () => {
+    const { b, clock, id } = await died();
+    await clock.pass(SWEEP_MS);
+    expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
+    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
+  });
+
+  it("wakes who waits for its end when it is taken over", async () => {
+    const { b, id } = await died();
+    const request: WaitRequest = {
+      sessions: [{ sessionId: id, cursor: 1 }],
+      until: "end",
+      timeoutMs: 10_000,
+      signal: never,
+    };
+    const woke = b.engine.wait("local", request);
+    await b.engine.interrupt("local", id, "ann");
+    expect(await woke).toEqual({ woke: id });
+  });
+
+  it("has the status of a turn that was lost, and no cost of its own", async () => {
+    const { b, id } = await died();
+    await b.engine.interrupt("local", id, "ann");
+    expect(statusOf((await b.engine.get("local", id)).state)).toBe("error");
+  });
+});
