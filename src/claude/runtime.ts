@@ -1,9 +1,8 @@
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart } from "../engine/ports.ts";
+import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, StartPlan, StartRequest } from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
@@ -40,7 +39,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   };
   return {
     spares,
-    check: async (principal, options, policy) => check({ principal, options, policy }, config),
+    plan: async (request) => plan(request, config, spares),
+    checkFolders: async (...request) => checkFolders(request, config),
     attach: async (...request) => attach(request, config),
     async find(principal, sessionId, options) {
       const found = await findSession(sessionId, configFolder(plainEnvironment(principal, options, config)));
@@ -48,13 +48,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       if (found) await checkOrigin("sessionId", found.cwd, allowDirs);
       return found;
     },
-    openIn: async (principal, sessionId, options) =>
-      openIn(sessionId, configFolder(plainEnvironment(principal, options, config))),
     workTree: async (...request) => workTree(request, config),
-    async reserve(principal, options, policy) {
-      const recipe = spares.parked > 0 ? await recipeFor({ principal, options, policy }, config) : undefined;
-      return (recipe && spares.promise(recipe.key)) ?? randomUUID();
-    },
     start(request: AgentStart): AgentProcess {
       const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
       const launch = prepare(request, config, { spares, spawner });
@@ -73,11 +67,30 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
     },
     endLeftover: async (leftover) => endLeftover(leftover, server.store),
     endAbandoned: async () => endAbandoned(server.store, ABANDONED_MS),
-    identify: async (principal, options) => Promise.resolve(identify(plainEnvironment(principal, options, config))),
     drain: async () => {
       await Promise.all([spares.close(), ...[...running].map(async (agent) => agent.ended)]);
     },
   };
+}
+
+async function plan(request: StartRequest, config: ClaudeSettings, spares: Spares): Promise<StartPlan> {
+  const { goesOnWith, isNew = false, options, principal } = request;
+  const environment = plainEnvironment(principal, options, config);
+  await check(request, environment, config);
+  const open = goesOnWith === undefined ? undefined : await openIn(goesOnWith, configFolder(environment));
+  // Last of all: what is refused keeps none.
+  const recipe = isNew && spares.parked > 0 ? await recipeFor(request, config) : undefined;
+  return { identity: identify(environment), openIn: open, spareId: recipe && spares.promise(recipe.key) };
+}
+
+async function checkFolders(
+  [{ options, policy, principal }, folders]: Parameters<AgentRuntime["checkFolders"]>,
+  config: ClaudeSettings,
+): ReturnType<AgentRuntime["checkFolders"]> {
+  const closed = await closedTo(options, plainEnvironment(principal, options, config), config);
+  const asked = { cwd: options.cwd, additionalDirectories: [...folders] };
+  const { additionalDirectories = [] } = await checkAllPlaces(asked, placesOf(config, principal, policy).all, closed);
+  return additionalDirectories;
 }
 
 /** Images, from where every server whose policy the session has lets them come. */
@@ -116,13 +129,13 @@ function plainEnvironment(principal: Principal, { env = {} }: Pick<SessionOption
 }
 
 async function check(
-  { options, policy, principal }: Pick<AgentStart, "options" | "policy" | "principal">,
+  { options, policy, principal }: StartRequest,
+  environment: Record<string, string>,
   config: ClaudeSettings,
-): Promise<SessionOptions> {
+): Promise<void> {
   checkAdded(options.env);
-  const environment = plainEnvironment(principal, options, config);
   const closed = await closedTo(options, environment, config);
-  const checked = await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
+  await checkAllPlaces(options, placesOf(config, principal, policy).all, closed);
   if (config.fence) checkFenced(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
@@ -132,5 +145,4 @@ async function check(
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
   checkShell({ platform: process.platform, environment, exists: existsSync });
-  return checked;
 }

@@ -1,20 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import type { Bound } from "../domain/approvals/risk.ts";
 import type { Command, CommandReply, Delivered } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
-import { optionsOf } from "../domain/session.ts";
 import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
-import { adopted, createSession, forkOf, newSession, promptCommand, type Beginning } from "./verbs/beginnings.ts";
+import {
+  adopted,
+  createSession,
+  forkOf,
+  planned,
+  promptCommand,
+  type Beginning,
+  type PlannedSession,
+} from "./verbs/beginnings.ts";
 import { Admission, type Places, type Rest } from "./admission.ts";
 import { answerCommand } from "./verbs/answering.ts";
 import { boundOf } from "./bounds/bound.ts";
-import { withinBound, type Withheld } from "./bounds/options.ts";
+import { withinBound } from "./bounds/options.ts";
 import { checkGiven, checkOptions, isBarred, isNested, startsWork, type Gate } from "./gate.ts";
 import { checkRules, gateUnder } from "./operator.ts";
 import { lookingOf, nestedOf, readerOf, type Looking } from "./verbs/readers.ts";
@@ -82,75 +87,63 @@ class Node implements Engine {
   async checkMayConfigure() {}
 
   async create(caller: Caller, given: SessionOptions) {
-    const { options, withheld } = await this.#admit(caller, given);
-    const beginning = await newSession(this.#options, caller.principal, options);
-    const { record } = await createSession(this.#options, caller.principal, beginning, undefined);
+    checkGiven(this.#options.gate, caller, given);
+    const { session, withheld } = await this.#plan(caller, { spec: given, inherited: {} });
+    const { record } = await createSession(this.#options, caller.principal, session, undefined);
     return { sessionId: record.id, withheld };
   }
 
   async open(caller: Caller, { fromOperator, options: given, prompt }: OpenRequest) {
-    const { options, withheld } = await this.#admit(caller, given);
-    const spec = { ...options, ...fromOperator };
-    const beginning = await newSession(this.#options, caller.principal, spec);
-    return { ...(await this.#begin(caller.principal, beginning, prompt)), withheld };
+    checkGiven(this.#options.gate, caller, given);
+    const { session, withheld } = await this.#plan(caller, { spec: given, inherited: {} }, fromOperator);
+    return { ...(await this.#begin(caller.principal, session, prompt)), withheld };
   }
 
   async fork(caller: Caller, sessionId: string, request: PromptRequest) {
     const source = await this.get(caller.principal, sessionId);
-    await this.#checkStart(caller.principal, optionsOf(source.spec, source.state), source.policy);
-    await checkIdentity(this.#options, source);
+    const { session, withheld } = await this.#plan(caller, forkOf(source, request));
+    checkIdentity(source, session.identity);
     const { resumeAt: _, ...prompt } = request;
-    return this.#beginWithin(caller, forkOf(source, request), prompt);
+    return { ...(await this.#begin(caller.principal, session, prompt)), withheld };
   }
 
   async adopt(caller: Caller, request: AdoptRequest) {
     const { principal } = caller;
     checkGiven(this.#options.gate, caller, request.options);
     const beginning = await adopted(this.#options, principal, request);
-    await this.#checkStart(principal, beginning.spec, beginning.policy);
+    const { session, withheld } = await this.#plan(caller, beginning);
     const { resumeAt: _, ...prompt } = request.prompt;
-    return this.#beginWithin(caller, beginning, prompt);
+    return { ...(await this.#begin(principal, session, prompt)), withheld };
   }
 
-  /** The options as this caller may have them. */
-  async #admit(caller: Caller, options: SessionOptions): Promise<Withheld<SessionOptions>> {
-    checkGiven(this.#options.gate, caller, options);
-    await this.#checkStart(caller.principal, options);
-    return withinBound(options, this.#boundOf(caller, options));
-  }
-
-  #boundOf(
+  /** A session that its caller may have and that can be started: all that is to be asked before it is made. */
+  async #plan(
     caller: Caller,
-    { callerApproves }: Pick<SessionOptions, "callerApproves">,
-    gate = this.#options.gate,
-  ): Bound {
-    return boundOf(gate.callerApproves, caller, callerApproves);
-  }
-
-  async #checkStart(principal: Principal, options: SessionOptions, policy?: SessionPolicy): Promise<void> {
+    beginning: Beginning,
+    fromOperator: OpenRequest["fromOperator"] = {},
+  ): Promise<{ session: PlannedSession; withheld: readonly string[] }> {
+    const { policy, spec } = beginning;
+    const { principal } = caller;
     this.#refuseWhileStopping();
     checkRules({ policy });
-    checkOptions(gateUnder(this.#options, { principal, policy }), options);
-    await this.#options.runtime.check(principal, options, policy);
+    const gate = gateUnder(this.#options, { principal, policy });
+    checkOptions(gate, spec);
+    const { options, withheld } = withinBound(spec, boundOf(gate.callerApproves, caller, spec.callerApproves));
+    const within = { ...beginning, spec: { ...options, ...fromOperator } };
+    const session = await planned(this.#options, principal, within);
     await this.#ownership.beAlive();
+    return { session, withheld };
   }
 
-  async #beginWithin(caller: Caller, beginning: Beginning, prompt: PromptRequest) {
-    const { policy, spec: given } = beginning;
-    const gate = gateUnder(this.#options, { principal: caller.principal, policy });
-    const { options: spec, withheld } = withinBound(given, this.#boundOf(caller, given, gate));
-    return { ...(await this.#begin(caller.principal, { ...beginning, spec }, prompt)), withheld };
-  }
-
-  async #begin(principal: Principal, beginning: Beginning, prompt: PromptRequest) {
+  async #begin(principal: Principal, session: PlannedSession, prompt: PromptRequest) {
     // What is wrong with the prompt is told before there is a session.
-    const command = await promptCommand(this.#options, principal, beginning, prompt);
-    const { created, record } = await createSession(this.#options, principal, beginning, prompt.idempotencyKey);
+    const command = await promptCommand(this.#options, principal, session, prompt);
+    const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
     // Somebody else has made a session of Claude Code his own before.
     if (record.principal !== principal) throw sessionNotFound(record.id);
     // A retry gives the prompt only where the first try died before it could; whoever was second to find it gives his own.
-    if (created || record.state.lastEventId === 0 || record.id === beginning.id) {
-      await this.#command(command, record);
+    if (created || record.state.lastEventId === 0 || record.id === session.id) {
+      await this.#command(command, record, created);
     }
     return { sessionId: record.id, cursor: 1 };
   }
@@ -282,10 +275,11 @@ class Node implements Engine {
     return this.#command(command, await this.get(principal, sessionId));
   }
 
-  async #command(command: Command, record: SessionRecord): Promise<Done> {
+  /** `isPlanned` says that the start was judged just now, with the session itself. */
+  async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();
-      await checkPrompt(this.#options, this.#ownership, record);
+      if (!isPlanned) await checkPrompt(this.#options, this.#ownership, record);
     }
     const reply = await this.#ownership.command(command, record);
     if (reply.ok) return reply;

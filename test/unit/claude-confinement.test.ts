@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { checkAllPlaces } from "../../src/claude/check/folders.ts";
 import { childEnvironment } from "../../src/claude/environment.ts";
 import { prepare } from "../../src/claude/prepare.ts";
 import { recipeOf } from "../../src/claude/spares/recipe.ts";
@@ -39,7 +40,11 @@ const outside = (field: string) => ({
   code: "INVALID_ARGUMENT",
   message: expect.stringContaining(`${field}: `) as string,
 });
-const check = async (options: Partial<SessionOptions>) => runtime().check("ann", { cwd: place.allowed, ...options });
+const check = async (options: Partial<SessionOptions>) =>
+  runtime().plan({ principal: "ann", options: { cwd: place.allowed, ...options } });
+/** What a process is started with. */
+const named = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
+  checkAllPlaces({ cwd: place.allowed, ...options }, [{ allowDirs }], []);
 
 describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
   it("leads neither cwd nor additionalDirectories nor debugFile nor an attachment", async () => {
@@ -95,7 +100,7 @@ it("out of the allowed folder lead no dots behind a link: they go up from where 
   await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
   // Of these Claude Code is given the real path, whatever was meant.
   const additionalDirectories = [place.allowed];
-  await expect(check({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
+  await expect(named({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
 });
 
 describe("what is inside", () => {
@@ -105,7 +110,7 @@ describe("what is inside", () => {
     const way = join(place.allowed, "way");
     symlinkSync(real, way, "junction");
     const options = { cwd: way, additionalDirectories: ["more"], debugFile: "debug.log" };
-    const checked = await check(options);
+    const checked = await named(options);
     unlinkSync(way);
     symlinkSync(place.outside, way, "junction");
     expect(checked).toEqual({
@@ -120,7 +125,7 @@ describe("what is inside", () => {
     const way = join(root, "way");
     symlinkSync(place.outside, way, "junction");
     const options = { cwd: way, additionalDirectories: ["."] };
-    await expect(runtimeFor({}).check("ann", options)).resolves.toBe(options);
+    await expect(named(options, [])).resolves.toEqual(options);
   });
 
   it("is read as an attachment, and never by a link that leads out, even one that leads nowhere yet", async () => {
@@ -191,10 +196,12 @@ describe("a principal that the server does not know", () => {
     const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
     const options = { cwd: root };
     const id = "00000000-0000-4000-8000-000000000001";
-    await expect(free.check("bob", options)).rejects.toMatchObject(refused);
+    await expect(free.plan({ principal: "bob", options })).rejects.toMatchObject(refused);
+    const session = { principal: "bob", options, policy: undefined };
+    await expect(free.checkFolders(session, [root])).rejects.toMatchObject(refused);
     await expect(free.workTree("bob", options)).rejects.toMatchObject(refused);
     await expect(free.find("bob", id, {})).rejects.toMatchObject(refused);
-    await expect(free.openIn("bob", id, {})).rejects.toMatchObject(refused);
+    await expect(free.plan({ principal: "bob", options, goesOnWith: id })).rejects.toMatchObject(refused);
     const signals: object[] = [];
     const ended = new Promise<void>((resolve) => {
       free.start({
@@ -224,10 +231,11 @@ describe("the configuration folder of a principal", () => {
     const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
     const { configDir } = child;
-    const named = runtimeFor({ configDir }, { environment: own });
-    await expect(named.identify("ann", { cwd: root })).resolves.toMatchObject({ configFolder: "/ann" });
-    const other = runtimeFor({}, { environment: own });
-    await expect(other.identify("ann", { cwd: root })).resolves.toMatchObject({ configFolder: "/server" });
+    const start = { principal: "ann", options: { cwd: root } };
+    const his = await runtimeFor({ configDir }, { environment: own }).plan(start);
+    expect(his.identity).toMatchObject({ configFolder: "/ann" });
+    const others = await runtimeFor({}, { environment: own }).plan(start);
+    expect(others.identity).toMatchObject({ configFolder: "/server" });
   });
 
   it("keeps spares apart, as the principal and his wrapper do", async () => {

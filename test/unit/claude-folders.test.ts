@@ -44,7 +44,7 @@ function link(path: string, target: string): string {
 
 describe("a start is refused beforehand", () => {
   async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
-    await runtimeFor(confinement).check("ann", { cwd: root, ...options });
+    await runtimeFor(confinement).plan({ principal: "ann", options: { cwd: root, ...options } });
   }
   const refusal = (field: string, problem: string) => ({
     code: "INVALID_ARGUMENT",

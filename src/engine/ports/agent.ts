@@ -67,7 +67,10 @@ export interface AgentStart {
   sessionId: string;
   principal: Principal;
   options: SessionOptions;
-  /** What the operators allow: of the server that the session began at, and of this one. */
+  /**
+   * What the operators allow: of the server that the session began at, and of this one. Its folders bind as those of this
+   * server do, here and in all that takes a policy.
+   */
   policy?: SessionPolicy | undefined;
   /** The id under which Claude Code keeps the session; another than `sessionId` once it was cleared. */
   transcriptId: string;
@@ -90,6 +93,13 @@ export interface AgentStart {
   onPartial: (text: string) => void;
 }
 
+/** A session, as far as it is about where it may work. */
+export interface PlacedSession {
+  readonly principal: Principal;
+  readonly options: Pick<SessionOptions, "cwd" | "env">;
+  readonly policy: SessionPolicy | undefined;
+}
+
 /** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
 export interface Leftover {
   mark: string;
@@ -101,6 +111,24 @@ export interface Leftover {
 export interface FoundSession {
   /** The folder it was in last. */
   cwd: string | undefined;
+}
+
+/** A start that is thought of: of a process for a new session, or for one that goes on. */
+export interface StartRequest extends Pick<AgentStart, "options" | "policy" | "principal"> {
+  /** The session begins with nothing that was said before. */
+  isNew?: boolean;
+  /** The session of Claude Code that it goes on with. */
+  goesOnWith?: string | undefined;
+}
+
+/** What there is to know of a start before it is made. */
+export interface StartPlan {
+  /** Whose configuration and money it would use. */
+  identity: Identity;
+  /** Of a new session: the id of a spare that is kept for it. Where there is none, any id will do. */
+  spareId?: string | undefined;
+  /** The process that has what it goes on with open just now, in a terminal or wherever else. */
+  openIn?: OpenIn | undefined;
 }
 
 /** A process that has a session open, and how it was started, in Claude Code's word. */
@@ -130,42 +158,45 @@ export interface Spares {
 
 export interface AgentRuntime {
   /**
-   * Refuses what can be known to fail before a process is started: AppError INVALID_ARGUMENT naming the field, and
-   * PERMISSION_DENIED for a principal of whom it is not known what his sessions may use; so does all else that takes one.
-   * Resolves with the options; where the principal is confined to folders, their paths as they really are. Folders of the
-   * policy that a session began under bind as those of this server do, here and in all that takes a policy.
+   * All that is to be said of a start before it is made; asked once for each prompt and each new session. Refuses what can be
+   * known to fail: AppError INVALID_ARGUMENT naming the field, and PERMISSION_DENIED for a principal of whom it is not known
+   * what his sessions may use; so does all else that takes one. A prompt to a session whose process is up, or that another
+   * server owns, is planned as well: what its process may use may have changed since.
    */
-  check(principal: Principal, options: SessionOptions, policy?: SessionPolicy): Promise<SessionOptions>;
-  /**
-   * The id that a new session will have, known before its process starts (a spare process owns its id). The policy is that
-   * under which the process will start.
-   */
-  reserve(principal: Principal, options: SessionOptions, policy: SessionPolicy): Promise<string>;
+  plan(request: StartRequest): Promise<StartPlan>;
   readonly spares: Spares;
-  /** Reads the images that go with a prompt. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
+  /**
+   * Not of a start but of an answer: the folders that it would open to a process that runs. Refuses them as `plan` does;
+   * where the principal is confined to folders, resolves with them as they really are.
+   */
+  checkFolders(session: PlacedSession, folders: readonly string[]): Promise<string[]>;
+  /** Of a prompt, whether or not it starts anything: reads the images that go with it. Refuses what is none, too large, or outside the folders: INVALID_ARGUMENT. */
   attach(
     principal: Principal,
     sources: readonly AttachmentSource[],
     session: { readonly cwd: string; readonly policy?: SessionPolicy | undefined },
   ): Promise<Attachment[]>;
-  /** Undefined where the folder is in no repository. Refuses a folder as `check` does. */
+  /** Undefined where the folder is in no repository. Refuses a folder as `plan` does. */
   workTree(
     principal: Principal,
     options: Pick<SessionOptions, "cwd" | "env">,
     policy?: SessionPolicy,
   ): Promise<WorkTree | undefined>;
-  /** What Claude Code itself knows of a session, of those that a session with these options could go on with. */
+  /**
+   * Of an adoption, before there is anything to plan: what Claude Code itself knows of a session, of those that a session with
+   * these options could go on with.
+   */
   find(
     principal: Principal,
     sessionId: string,
     options: Pick<SessionOptions, "env">,
   ): Promise<FoundSession | undefined>;
-  /** The process that has the session open just now, in a terminal or wherever else. */
-  openIn(principal: Principal, sessionId: string, options: Pick<SessionOptions, "env">): Promise<OpenIn | undefined>;
-  /** Starts Claude Code for the session: new, or resumed where a transcript of that id exists. */
+  /**
+   * Starts Claude Code for the session: new, or resumed where a transcript of that id exists. It judges folders once more, as
+   * late as can be, and says as signals what there is to say of the process that starts: a start need not have been planned
+   * (one that goes on with a lost turn), or may come long after.
+   */
   start(request: AgentStart): AgentProcess;
-  /** Whose configuration and money a session with these options would use. */
-  identify(principal: Principal, options: SessionOptions): Promise<Identity>;
   /** Ends a process that a dead owner left, with all it started; resolves when it is gone. */
   endLeftover(leftover: Leftover): Promise<void>;
   /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */

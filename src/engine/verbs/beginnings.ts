@@ -4,7 +4,7 @@ import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.t
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
-import { initialState, optionsOf, type SessionState } from "../../domain/session.ts";
+import { initialState, optionsOf, type Identity, type SessionState } from "../../domain/session.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
 import type { Gate } from "../gate.ts";
@@ -14,7 +14,8 @@ import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from 
 /** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
 
 export interface Beginning {
-  readonly id: string;
+  /** Undefined for a session that has an id of its own. */
+  readonly goesOnWith?: string;
   readonly spec: SessionOptions;
   /** What it has from the session it begins with. */
   readonly inherited: Partial<Pick<SessionState, "origin" | "reportedCostUsd" | "savedCostUsd">>;
@@ -22,13 +23,25 @@ export interface Beginning {
   readonly policy?: SessionPolicy | undefined;
 }
 
-export async function newSession(
+/** A session that can be made. */
+export interface PlannedSession extends Pick<Beginning, "inherited" | "spec"> {
+  readonly id: string;
+  readonly identity: Identity;
+  readonly policy: SessionPolicy;
+}
+
+/** What the runtime has to say about it. Throws where it cannot be started. */
+export async function planned(
   means: Operator & { runtime: AgentRuntime },
   principal: Principal,
-  spec: SessionOptions,
-): Promise<Beginning> {
-  const policy = policyFor(means, { principal, policy: undefined });
-  return { id: await means.runtime.reserve(principal, spec, policy), spec, inherited: {} };
+  { goesOnWith, inherited, policy: before, spec }: Beginning,
+): Promise<PlannedSession> {
+  const policy = policyFor(means, { principal, policy: before });
+  const isNew = inherited.origin === undefined;
+  const plan = await means.runtime.plan({ principal, options: spec, policy, isNew, goesOnWith });
+  if (goesOnWith !== undefined && plan.openIn) refuseOpen(goesOnWith, plan.openIn);
+  const id = goesOnWith ?? plan.spareId ?? randomUUID();
+  return { id, spec, inherited, policy, identity: plan.identity };
 }
 
 export function forkOf(source: SessionRecord, request: PromptRequest): Beginning {
@@ -50,7 +63,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
   const origin = { transcriptId, ...(request.resumeAt !== undefined && { at: request.resumeAt }) };
   const spec = optionsOf(source.spec, state);
   const { policy } = source;
-  return { id: randomUUID(), spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
+  return { spec, policy, inherited: { origin, reportedCostUsd, savedCostUsd } };
 }
 
 export async function adopted(
@@ -68,14 +81,12 @@ export async function adopted(
   }
   const found = await runtime.find(principal, sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
-  const open = fork ? undefined : await runtime.openIn(principal, sessionId, options);
-  if (open) refuseOpen(sessionId, open);
   const cwd = options.cwd ?? found.cwd;
   if (cwd === undefined) throw invalidArgument("cwd", "is unknown for this session. Give it in diskResumeConfig.");
   const spec = { ...options, cwd };
   const at = prompt.resumeAt === undefined ? {} : { at: prompt.resumeAt };
-  const id = fork ? randomUUID() : sessionId;
-  return { id, spec, policy: known?.policy, inherited: { origin: { transcriptId: sessionId, ...at } } };
+  const goesOnWith = fork ? {} : { goesOnWith: sessionId };
+  return { ...goesOnWith, spec, policy: known?.policy, inherited: { origin: { transcriptId: sessionId, ...at } } };
 }
 
 /** Whoever else has the session open would not see what we did, nor we what he does. */
@@ -93,15 +104,13 @@ interface Created {
 
 /** The row of the session; idempotent by key. */
 export async function createSession(
-  means: Operator & { backend: SessionBackend; clock: Clock; runtime: AgentRuntime },
+  { backend, clock }: { backend: SessionBackend; clock: Clock },
   principal: Principal,
-  { id, inherited, policy: before, spec }: Beginning,
+  { id, identity, inherited, policy, spec }: PlannedSession,
   idempotencyKey: string | undefined,
 ): Promise<Created> {
-  const { backend, clock, runtime } = means;
   const at = clock.now();
-  const policy = policyFor(means, { principal, policy: before });
-  const state = { ...initialState(at), identity: await runtime.identify(principal, spec), ...inherited };
+  const state = { ...initialState(at), identity, ...inherited };
   const key = idempotencyKey === undefined ? {} : { idempotencyKey };
   return backend.rows.create({ id, principal, spec, policy, state, at, ...key });
 }
@@ -110,7 +119,7 @@ export async function createSession(
 export async function promptCommand(
   { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
   principal: Principal,
-  { policy, spec }: Pick<Beginning, "policy" | "spec">,
+  { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
   { attachments: sources = [], ...request }: PromptRequest,
 ): Promise<Command> {
   checkLocalCommand("prompt", request.text);

@@ -18,8 +18,8 @@ export function decisionOf(request: AnswerRequest): Decision {
 
 /** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
 export async function withinPlaces(
-  runtime: Pick<AgentRuntime, "check">,
-  { policy, principal, spec }: SessionRecord,
+  runtime: Pick<AgentRuntime, "checkFolders">,
+  { policy, principal, spec: options }: SessionRecord,
   decision: Decision,
 ): Promise<Decision> {
   if (decision.behavior === "deny" || !decision.updatedPermissions) return decision;
@@ -30,11 +30,6 @@ export async function withinPlaces(
   return { ...decision, updatedPermissions };
 
   async function checked(update: Extract<PermissionUpdate, { type: "addDirectories" }>): Promise<PermissionUpdate> {
-    const { additionalDirectories: directories = [] } = await runtime.check(
-      principal,
-      { ...spec, additionalDirectories: update.directories },
-      policy,
-    );
-    return { ...update, directories };
+    return { ...update, directories: await runtime.checkFolders({ options, policy, principal }, update.directories) };
   }
 }

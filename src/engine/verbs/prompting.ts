@@ -1,7 +1,7 @@
 import { AppError } from "../../domain/error.ts";
-import { optionsOf } from "../../domain/session.ts";
+import { optionsOf, type Identity } from "../../domain/session.ts";
 import { checkSession } from "../gate.ts";
-import { checkRules, gateUnder, type Operator } from "../operator.ts";
+import { checkRules, gateUnder, policyFor, type Operator } from "../operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import { refuseOpen } from "./beginnings.ts";
 
@@ -9,7 +9,7 @@ import { refuseOpen } from "./beginnings.ts";
 
 interface House extends Operator {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;
-  readonly runtime: Pick<AgentRuntime, "check" | "identify" | "openIn">;
+  readonly runtime: Pick<AgentRuntime, "plan">;
 }
 
 interface Owners {
@@ -20,22 +20,24 @@ interface Owners {
 /** Its options and folders are judged as they are by now. Throws AppError. */
 export async function checkPrompt(house: House, owners: Owners, record: SessionRecord): Promise<void> {
   const { backend, runtime } = house;
-  const { process } = record.state;
-  const options = optionsOf(record.spec, record.state);
+  const { id, principal, state } = record;
   checkRules(record);
   checkSession(gateUnder(house, record), record);
-  await runtime.check(record.principal, options, record.policy);
   const isForeign = record.owner?.alive === true && record.owner.nodeId !== backend.nodeId;
-  if (isForeign || process.phase !== "none") return;
-  await checkIdentity(house, record);
+  const starts = !isForeign && state.process.phase === "none";
   // What a dead owner left may just be ending.
-  await owners.settled(record.id);
-  const { processCount, transcriptId = record.id } = record.state;
-  if (processCount === 0) return;
-  const open = await runtime.openIn(record.principal, transcriptId, options);
+  if (starts) await owners.settled(id);
+  const { identity, openIn } = await runtime.plan({
+    principal,
+    options: optionsOf(record.spec, state),
+    policy: policyFor(house, record),
+    ...(starts && state.processCount > 0 && { goesOnWith: state.transcriptId ?? id }),
+  });
+  if (!starts) return;
+  checkIdentity(record, identity);
   // It can be our own, which another prompt has started meanwhile.
-  const now = open && (await backend.rows.get(record.id));
-  if (open && now?.state.process.phase === "none") refuseOpen(record.id, open);
+  const now = openIn && (await backend.rows.get(id));
+  if (openIn && now?.state.process.phase === "none") refuseOpen(id, openIn);
 }
 
 export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promise<boolean> {
@@ -46,11 +48,9 @@ export async function mayPrompt(...about: Parameters<typeof checkPrompt>): Promi
 }
 
 /** A session that would go on under another configuration or another's money is not resumed unseen. */
-export async function checkIdentity({ runtime }: Pick<House, "runtime">, record: SessionRecord): Promise<void> {
-  const { id: sessionId, principal, spec, state } = record;
+export function checkIdentity({ id: sessionId, state }: SessionRecord, now: Identity): void {
   const { identity: before } = state;
   if (!before || state.process.phase !== "none") return;
-  const now = await runtime.identify(principal, spec);
   if (now.configFolder === before.configFolder && now.paidBy === before.paidBy) return;
   const problem = `The session ran with the configuration in ${before.configFolder}, paid by ${before.paidBy}`;
   const present = `this server would use ${now.configFolder}, paid by ${now.paidBy}`;

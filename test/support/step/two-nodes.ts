@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { ControlRequest } from "../../../src/domain/control.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
@@ -15,6 +14,8 @@ import type {
   AgentStart,
   FoundSession,
   Leftover,
+  StartPlan,
+  StartRequest,
 } from "../../../src/engine/ports.ts";
 import type { Clock, SessionBackend } from "../../../src/engine/ports.ts";
 import { createMemoryStore } from "../../../src/store/memory.ts";
@@ -104,16 +105,18 @@ export class ScriptedRuntime implements AgentRuntime {
 
   /** Whose sessions this server does not know. */
   readonly unknown = new Set<string>();
-  check = async (principal: string, options: SessionOptions): Promise<SessionOptions> => {
+  /** How often it was asked what there is to say about a start. */
+  plans = 0;
+  plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
+    this.plans += 1;
     if (this.unknown.has(principal)) throw new AppError("PERMISSION_DENIED", `This server has no user ${principal}.`);
-    return Promise.resolve(options);
+    return Promise.resolve({ identity: this.identity });
   };
-  openIn = async () => Promise.resolve(undefined);
+  checkFolders = async (_: unknown, folders: readonly string[]) => Promise.resolve([...folders]);
   judge = async () => Promise.resolve({});
   workTree = async () => Promise.resolve(undefined);
   attach = async (): Promise<[]> => Promise.resolve([]);
   find = async (_: string, id: string): Promise<FoundSession | undefined> => Promise.resolve(this.found.get(id));
-  identify = async (): Promise<Identity> => Promise.resolve(this.identity);
   endLeftover = async (leftover: Leftover): Promise<void> => {
     this.leftovers.push(leftover);
     this.moments.ring();
@@ -121,7 +124,6 @@ export class ScriptedRuntime implements AgentRuntime {
   };
   endAbandoned = async (): Promise<number> => Promise.resolve(0);
   spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
-  reserve = async (): Promise<string> => Promise.resolve(randomUUID());
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);
     this.processes.push(process);

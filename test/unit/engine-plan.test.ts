@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { LOCAL_CALLER } from "../../src/domain/principal.ts";
+import { initialState } from "../../src/domain/session.ts";
+import { OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
+import { T0 } from "../support/step/walk.ts";
+
+/** How often the runtime is asked about one start. */
+
+let world: World;
+let a: TestNode;
+beforeEach(() => {
+  world = twoNodes();
+  ({ a } = world);
+});
+afterEach(() => world.close());
+
+const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
+const prompt = { text: "go on" };
+
+/** A session of `a` in which nothing runs, and whose Claude Code is up. */
+async function rested(): Promise<string> {
+  const id = await a.open();
+  a.runtime.of(id).finish();
+  await a.seen(id, "turn.ended");
+  return id;
+}
+
+const ROADS: [road: string, go: (id: string) => Promise<unknown>][] = [
+  ["a new session", async () => a.open()],
+  ["a session without a prompt", async () => a.engine.create(LOCAL_CALLER, OPTIONS)],
+  ["a prompt", async (id) => a.engine.prompt("local", id, prompt)],
+  ["a prompt at another server", async (id) => world.b.engine.prompt("local", id, prompt)],
+  ["a copy", async (id) => a.engine.fork(LOCAL_CALLER, id, prompt)],
+  ...[false, true].map((fork): [string, () => Promise<unknown>] => [
+    fork ? "a copy of a session from disk" : "a session from disk",
+    async () => a.engine.adopt(LOCAL_CALLER, { sessionId: ELSEWHERE, fork, options: {}, prompt }),
+  ]),
+];
+
+it.each(ROADS)("%s is planned once by the server that takes it", async (_, go) => {
+  a.runtime.found.set(ELSEWHERE, { cwd: "/repo" });
+  const id = await rested();
+  const before = a.runtime.plans + world.b.runtime.plans;
+  await go(id);
+  expect(a.runtime.plans + world.b.runtime.plans - before).toBe(1);
+});
+
+it("a session that a retry finds without its prompt is planned again, as it was made", async () => {
+  const first = await a.backend.rows.create({
+    id: "s",
+    principal: "local",
+    spec: OPTIONS,
+    state: initialState(T0),
+    at: T0,
+    idempotencyKey: "k",
+  });
+  expect(first.created).toBe(true);
+  expect(await a.open("begin", "k")).toBe("s");
+  expect(a.runtime.plans).toBe(2);
+  expect(a.runtime.of("s").calls).toEqual(["push begin"]);
+});
