@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { callerOf } from "./caller.ts";
 import type { Caller } from "../domain/principal.ts";
-import type { FormAnswer } from "../tools/asking/needs-input.ts";
+import type { FormAnswer } from "../tools/elicitation/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
 import type { FormClient, Unattended } from "./states.ts";

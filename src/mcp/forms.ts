@@ -1,5 +1,5 @@
 import { inputRequired, type InputRequiredResult, type ServerContext } from "@modelcontextprotocol/server";
-import type { Form, FormAnswer, NeedsInput } from "../tools/asking/needs-input.ts";
+import type { Form, FormAnswer, NeedsInput } from "../tools/elicitation/needs-input.ts";
 import { formAnswer, type Round } from "./call.ts";
 import type { States } from "./states.ts";
 

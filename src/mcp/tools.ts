@@ -9,7 +9,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Caller, Scope } from "../domain/principal.ts";
-import type { NeedsInput } from "../tools/asking/needs-input.ts";
+import type { NeedsInput } from "../tools/elicitation/needs-input.ts";
 import { runTool, type Tool, type ToolDeps, type ToolLimits } from "../tools/define.ts";
 import { mayUse, scopeOf } from "../tools/scope.ts";
 import { replyWithError, type ToolReply } from "../tools/errors.ts";

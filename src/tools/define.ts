@@ -7,7 +7,7 @@ import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { ADVERTISED_OUTPUT, advertiseInput } from "./advertise.ts";
-import type { FormAnswer, NeedsInput } from "./asking/needs-input.ts";
+import type { FormAnswer, NeedsInput } from "./elicitation/needs-input.ts";
 import { entryOf, type Audit } from "./audit.ts";
 import type { ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
-import type { Asking } from "./asking/asking.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
+import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { EXPENDABLE_OF_RESULT, inShort } from "./present/result.ts";
 import { fit, jsonBytes } from "./present/size.ts";
 import { resumeToken } from "./resume-token.ts";
-import { readEnd, readResult, type EndOfTurn, type SessionView } from "./session-view.ts";
+import { readEnd, readResult, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
 import { waitFor } from "./waiting.ts";
 
 /** What a start and a reply answer: where to read on, and the result when the turn ended within the wait. */
@@ -25,19 +25,18 @@ export const Begun = z.object({ sessionId: z.string(), cursor: z.int(), warnings
 export type Begun = z.infer<typeof Begun>;
 
 export async function answerTurn(
-  view: SessionView,
   begun: Begun,
-  asking: Asking,
-  { call, deps }: Answering,
+  waiting: Omit<Waiting, "work">,
+  { call, deps }: { readonly call: ToolCall; readonly deps: ToolDeps },
 ): Promise<ToolOutcome> {
-  const { cursor } = begun;
+  const { cursor, sessionId } = begun;
+  const view = viewSession(sessionId, call, deps);
   // Its client waits by itself.
   if (call.client.tasks && deps.offersTasks) return beginTask(view, begun, { call, deps });
-  const waited = await asking.wait({
-    targets: [{ view, cursor }],
-    until: "news",
-    plainly: async ([target], until, timeoutMs) => target && waitFor([target], { until, timeoutMs }, call),
-  });
+  const plain: PlainWait = async ([target], until, timeoutMs) =>
+    target && waitFor([target], { until, timeoutMs }, call);
+  const news = { targets: [{ view, cursor }], until: "news" as const };
+  const waited = await waitEliciting(plain, news, { ...waiting, work: begun }, { call, deps });
   if ("needsInput" in waited) return waited;
   const { state } = await view.record();
   const ended = state.lastTurnEventId !== null && state.lastTurnEventId >= cursor;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Ask } from "../../src/domain/permission.ts";
-import { formOf } from "../../src/tools/asking/form.ts";
+import { formOf } from "../../src/tools/elicitation/form.ts";
 
 const cwd = "/home/ann/shop";
 const SESSION = `Session "Build the shop" in ${cwd}`;

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isUnread } from "../../src/tools/asking/user.ts";
+import { isUnread } from "../../src/tools/elicitation/user.ts";
 
 it.each([
   ["decline", 0, false, true],

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { Asking } from "../asking/asking.ts";
 import { answerCheck, type Target } from "../check/answer.ts";
 import { answerPage } from "../check/one-event.ts";
 import { answer } from "../../engine/actions/approving.ts";
@@ -9,6 +8,7 @@ import { events } from "../../engine/actions/reading.ts";
 import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../check/request.ts";
 import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
+import { roundBefore } from "../elicitation/rounds.ts";
 import { jsonBytes } from "../present/size.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
@@ -108,9 +108,8 @@ export const claudeCodeCheck = defineTool({
     if (paging !== undefined) throw invalidArgument(paging, "goes only with eventId.");
     const request = readRequest(args, deps.limits);
     const targets = targetsOf(args, call, deps);
-    const asking = new Asking(NAME, { call, deps });
-    if (!asking.work) asking.begin({}, request.waitMs);
-    return answerCheck({ ...request, targets, several: args.sessions !== undefined }, asking, call, deps);
+    const waiting = { tool: NAME, work: {}, waitMs: request.waitMs };
+    return answerCheck({ ...request, targets, several: args.sessions !== undefined }, waiting, call, deps);
   },
 });
 
@@ -152,20 +151,17 @@ async function answerThenCheck(
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
   if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
-  const asking = new Asking(NAME, { call, deps });
-  if (!asking.work) {
-    const responded = await respond(view, { ...args, action }, call, deps);
-    // What else is asked is to be answered, not waited for.
-    asking.begin(responded, request.waitMs, responded.isMoreAsked ? 0 : request.waitMs);
-  }
-  const { cursor, waitFrom, withheld } = Responded.parse(asking.work);
+  const work = roundBefore(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));
+  const { cursor, isMoreAsked, waitFrom, withheld } = Responded.parse(work);
+  // What else is asked is to be answered, not waited for.
+  const waiting = { tool: NAME, work, waitMs: request.waitMs, ...(isMoreAsked && { left: 0 }) };
   const targets = [{ view, cursor: args.cursor ?? cursor, waitFrom }];
   const answered = args.requestId === undefined ? {} : { answered: args.requestId };
   const checked = { ...request, form: { ...form, ...answered }, targets, several: false };
-  if (withheld.length === 0) return answerCheck(checked, asking, call, deps);
+  if (withheld.length === 0) return answerCheck(checked, waiting, call, deps);
   const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
   const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
-  const outcome = await answerCheck({ ...checked, maxBytes }, asking, call, deps);
+  const outcome = await answerCheck({ ...checked, maxBytes }, waiting, call, deps);
   return "needsInput" in outcome ? outcome : { ...outcome, answer: { ...outcome.answer, ...told } };
 }
 

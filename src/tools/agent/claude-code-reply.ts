@@ -6,12 +6,11 @@ import type { PromptRequest } from "../../engine/api.ts";
 import { givenOnce } from "../arguments/given-once.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { thinkingWarnings } from "../catalogue/thinking.ts";
-import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { roundBefore } from "../elicitation/rounds.ts";
 import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
 import { checkDiskResume, isWrongToken } from "../resume-token.ts";
 import { actorOf } from "../scope.ts";
-import { viewSession } from "../session-view.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
@@ -64,17 +63,12 @@ export const claudeCodeReply = defineTool({
   scope: reply.scope,
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const asking = new Asking(NAME, { call, deps });
-    if (!asking.work) {
-      const { withheld: warnings, ...sent } = await send(args, call, deps);
-      asking.begin({ ...sent, warnings }, waitMs);
-    }
-    const begun = Begun.parse(asking.work);
-    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, deps });
+    const begun = Begun.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
+    return answerTurn(begun, { tool: NAME, waitMs }, { call, deps });
   },
 });
 
-async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<typeof fork.run> {
+async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun> {
   const { forkSession: isFork = false, sessionId } = args;
   const request = promptOf(args, call);
   const actor = actorOf(call, deps);
@@ -86,17 +80,17 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): ReturnType<typ
   try {
     if (isFork) {
       const { withheld, ...begun } = await fork.run(actor, { sessionId, request });
-      return { ...begun, withheld: [...unused, ...withheld] };
+      return { ...begun, warnings: [...unused, ...withheld] };
     }
     const { cursor } = await reply.run(actor, { sessionId, request });
-    return { sessionId, cursor, withheld: unused };
+    return { sessionId, cursor, warnings: unused };
   } catch (error) {
     if (!isUnknown(error, sessionId)) throw error;
   }
   checkDiskResume(deps.diskResume, call.principal, { sessionId, token: args.resumeToken });
   const { options: chosen, warnings } = nameTools(given);
   const { withheld, ...begun } = await adopt.run(actor, { sessionId, fork: isFork, options: chosen, prompt: request });
-  return { ...begun, withheld: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
+  return { ...begun, warnings: [...warnings, ...thinkingWarnings(chosen), ...withheld] };
 }
 
 /** No session of this caller, as far as the store goes: Claude Code may have one. */

@@ -5,11 +5,10 @@ import { start } from "../../engine/actions/begin.ts";
 import { givenOnce } from "../arguments/given-once.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { thinkingWarnings } from "../catalogue/thinking.ts";
-import { Asking } from "../asking/asking.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { roundBefore } from "../elicitation/rounds.ts";
 import { ADVERTISED_ATTACHMENTS, formsOf, IdempotencyKey, said } from "../prompt.ts";
 import { actorOf } from "../scope.ts";
-import { viewSession } from "../session-view.ts";
 import { answerTurn, Begun } from "../turn-answer.ts";
 import { WaitMs, waitWithin } from "../waiting.ts";
 
@@ -55,10 +54,8 @@ export const claudeCode = defineTool({
   meta: { "anthropic/alwaysLoad": true },
   async handle(args, call, deps) {
     const waitMs = waitWithin(args.waitMs, 0, deps.limits);
-    const asking = new Asking(NAME, { call, deps });
-    if (!asking.work) asking.begin(await begin(args, call, deps), waitMs);
-    const begun = Begun.parse(asking.work);
-    return answerTurn(viewSession(begun.sessionId, call, deps), begun, asking, { call, deps });
+    const begun = Begun.parse(roundBefore(NAME, call)?.work ?? (await begin(args, call, deps)));
+    return answerTurn(begun, { tool: NAME, waitMs }, { call, deps });
   },
 });
 

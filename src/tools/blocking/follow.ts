@@ -1,18 +1,17 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../domain/permission.ts";
-import type { NeedsInput } from "../asking/needs-input.ts";
-import { isForForm } from "../asking/user.ts";
+import type { NeedsInput } from "../elicitation/needs-input.ts";
+import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
-import type { Dialog } from "./dialog.ts";
 
 /** Calls that block until their turn has ended: they read the log as it grows, like everybody else. */
 
 export interface Following {
   /** Where the events of the prompt begin. */
   readonly cursor: number;
-  readonly dialog: Dialog;
+  readonly waiting: Omit<Waiting, "waitMs">;
   /** Told each event in order, and waited for: a slow client slows the reading, and nothing piles up. */
   readonly tell: (event: StoredEvent) => Promise<void>;
   /** The same for what was told before a form: once more, for the answer alone. */
@@ -45,17 +44,19 @@ export async function followTurn(
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<Left | Paused> {
-  const { cursor, dialog, onSilence, tell } = following;
-  const { next: resumeAt = cursor, promptId = await promptAt(view, cursor) } = dialog.place ?? {};
+  const { cursor, onSilence, tell, waiting } = following;
+  const eliciting = ElicitingWait.of(waiting, { call, deps });
+  const promptId = await promptAt(view, cursor);
   const turn = new Turn(promptId);
-  const reacting = { call, deps, dialog, onSilence };
+  const reacting = { call, deps, eliciting, onSilence };
+  const resumeAt = eliciting?.from(view.id) ?? cursor;
   await recallTo(resumeAt, turn, view, following);
-  await dialog.take(view);
+  await eliciting?.take([view]);
   // A function, because the compiler takes a property that it has seen false for false ever after.
   const gone = (): boolean => call.signal.aborted;
   let next = resumeAt;
   // What was asked before, in a turn that the prompt waits for, would keep it waiting; and what the last form was about.
-  const before = gone() ? undefined : await reactToAsks(next, turn, view, reacting);
+  const before = gone() ? undefined : await reactToAsks(next, view, reacting);
   if (before) return before;
   let silent = 0;
   while (!gone()) {
@@ -135,7 +136,8 @@ async function promptAt(view: SessionView, cursor: number): Promise<string> {
 interface Reacting {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
-  readonly dialog: Dialog;
+  /** Undefined where nobody at the client is asked. */
+  readonly eliciting: ElicitingWait | undefined;
   readonly onSilence: (beat: number) => void;
 }
 
@@ -156,25 +158,21 @@ async function reactTo(
     await cancel(view, turn.promptId, reacting.call, reacting.deps);
     return { why: "cancelled", because };
   }
-  return ABOUT_ASKS.has(event.type) ? reactToAsks(event.id + 1, turn, view, reacting) : undefined;
+  return ABOUT_ASKS.has(event.type) ? reactToAsks(event.id + 1, view, reacting) : undefined;
 }
 
 /** What is asked is the user's to answer, or the caller's, or it is waited for: whom it is with can change meanwhile. */
 async function reactToAsks(
   next: number,
-  turn: Turn,
   view: SessionView,
-  { call, deps, dialog, onSilence }: Reacting,
+  { call, deps, eliciting, onSilence }: Reacting,
 ): Promise<Left | Paused | undefined> {
   const { state } = await view.record();
   // What comes behind is told in its place.
   const asks = state.asks.filter(({ eventId }) => eventId < next);
-  const isWithUser = (open: OpenAsk): boolean => dialog.isPossible && isForForm(open, { call, deps });
-  for (const open of dialog.isOver ? [] : asks.filter(isWithUser)) {
-    const needsInput = await dialog.show(view, open, { promptId: turn.promptId, next });
-    if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
-  }
-  const unanswered = asks.filter((open) => isWithUser(open) || rungOf(open) === "caller");
+  const needsInput = await eliciting?.ask(view, asks, next);
+  if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
+  const unanswered = asks.filter((open) => eliciting?.isForUser(open) === true || rungOf(open) === "caller");
   if (unanswered.length === 0) return undefined;
   if (deps.callersAnswer) return { why: "asked", nextCursor: next };
   for (const open of unanswered) await giveUp(view, open, call, deps);

@@ -1,11 +1,10 @@
 import { z } from "zod";
 import { reply } from "../../engine/actions/begin.ts";
 import { close } from "../../engine/actions/lifecycle.ts";
-import { Dialog } from "../blocking/dialog.ts";
 import { recordBegin } from "../blocking/record.ts";
-import { defineTool } from "../define.ts";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf } from "../prompt.ts";
-import { viewSession } from "../session-view.ts";
 import { actorOf } from "../scope.ts";
 import { saying } from "./fields.ts";
 import { Sent, talk } from "./talk.ts";
@@ -28,17 +27,17 @@ export const claudeChatQuery = defineTool({
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: reply.scope,
   isQuery: true,
-  async handle({ closeAfter = false, includeThinking = false, prompt: text, sessionId }, call, deps) {
-    const dialog = new Dialog(NAME, { call, deps });
-    if (!dialog.work) {
-      const request = { text, via: NAME, limits: formsOf(call) };
-      const { cursor } = await reply.run(actorOf(call, deps), { sessionId, request });
-      recordBegin(NAME, { sessionId }, call, deps);
-      dialog.begin({ sessionId, cursor, warnings: [] });
-    }
-    const { sessionId: id, ...sent } = Sent.parse(dialog.work);
-    const end = async () => void (await close.run(actorOf(call, deps), { sessionId: id }));
-    const view = viewSession(id, call, deps);
-    return talk(view, { ...sent, dialog, text, includeThinking, ...(closeAfter && { close: end }) }, call, deps);
+  async handle({ closeAfter = false, includeThinking = false, ...args }, call, deps) {
+    const sent = Sent.parse(roundBefore(NAME, call)?.work ?? (await send(args, call, deps)));
+    const end = async () => void (await close.run(actorOf(call, deps), { sessionId: sent.sessionId }));
+    const said = { tool: NAME, sent, text: args.prompt, includeThinking };
+    return talk({ ...said, ...(closeAfter && { close: end }) }, call, deps);
   },
 });
+
+async function send({ prompt: text, sessionId }: z.infer<typeof Input>, call: ToolCall, deps: ToolDeps): Promise<Sent> {
+  const request = { text, via: NAME, limits: formsOf(call) };
+  const { cursor } = await reply.run(actorOf(call, deps), { sessionId, request });
+  recordBegin(NAME, { sessionId }, call, deps);
+  return { sessionId, cursor, warnings: [] };
+}

@@ -3,27 +3,26 @@ import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { tellAsks } from "../blocking/asks.ts";
-import type { Dialog } from "../blocking/dialog.ts";
 import { failureOf } from "../blocking/failure.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { cutText, fit, jsonBytes, oneLine } from "../present/size.ts";
-import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
+import { readEnd, viewSession, type EndOfTurn, type SessionView } from "../session-view.ts";
 import { Conversation } from "./conversation.ts";
 
 /** What is known of a prompt once it is sent. */
 export const Sent = z.object({ sessionId: z.string(), cursor: z.int(), warnings: z.array(z.string()) });
+export type Sent = z.infer<typeof Sent>;
 
 /** One prompt of a conversation, from the moment it was sent to its answer. */
 
 export interface Talk {
-  readonly dialog: Dialog;
-  /** Where its events begin. */
-  readonly cursor: number;
+  /** The tool that has sent it. */
+  readonly tool: string;
+  /** `cursor` is where its events begin, `warnings` what of the request was left out, a sentence each. */
+  readonly sent: Sent;
   readonly text: string;
   readonly includeThinking: boolean;
-  /** What of the request was left out, a sentence each. */
-  readonly warnings: readonly string[];
   /** What is done once it is answered. */
   readonly close?: () => Promise<void>;
 }
@@ -43,11 +42,13 @@ interface Reply {
   readonly failure?: { readonly error: string } & JsonObject;
 }
 
-export async function talk(view: SessionView, said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
+export async function talk(said: Talk, call: ToolCall, deps: ToolDeps): Promise<ToolOutcome> {
+  const { sent, tool } = said;
+  const view = viewSession(sent.sessionId, call, deps);
   const conversation = new Conversation(view.id, call, said.includeThinking);
   const following = {
-    cursor: said.cursor,
-    dialog: said.dialog,
+    cursor: sent.cursor,
+    waiting: { tool, work: sent },
     tell: async (event: StoredEvent) => {
       if (event.type === "message") await conversation.hear(event.data.message);
     },
@@ -139,7 +140,7 @@ function toldOfEnd({ data: { message, outcome } }: EndOfTurn): { message?: strin
   return outcome === "done" || message === undefined ? {} : { message };
 }
 
-function warned({ warnings }: Talk): { warnings?: readonly string[] } {
+function warned({ sent: { warnings } }: Talk): { warnings?: readonly string[] } {
   return warnings.length > 0 ? { warnings } : {};
 }
 

@@ -2,8 +2,8 @@ import type { JsonObject } from "../../domain/json.ts";
 import { rungOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/approving.ts";
-import { readAsked } from "../asking/asked.ts";
-import type { Asking, Awaited } from "../asking/asking.ts";
+import { readAsked } from "../elicitation/asked.ts";
+import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../present/check.ts";
 import type { ResponseMode } from "../present/event.ts";
@@ -38,16 +38,14 @@ interface Checked extends CheckRequest {
 
 export async function answerCheck(
   request: Checked,
-  asking: Asking,
+  waiting: Waiting,
   call: ToolCall,
   deps: ToolDeps,
 ): Promise<ToolOutcome> {
   const reading = await Promise.all(request.targets.map(intoLog));
-  const waited = await asking.wait({
-    targets: reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom })),
-    until: request.until,
-    plainly: async (targets, until, waitMs) => waitUntilShown(targets, { ...request, until, waitMs }, call),
-  });
+  const plain: PlainWait = async (among, until, waitMs) => waitUntilShown(among, { ...request, until, waitMs }, call);
+  const targets = reading.map(({ view, waitFrom }) => ({ view, cursor: waitFrom }));
+  const waited = await waitEliciting(plain, { targets, until: request.until }, waiting, { call, deps });
   if ("needsInput" in waited) return waited;
   return { answer: await tellCheck(reading, request, waited.woke, { call, deps }) };
 }

@@ -8,10 +8,10 @@ import { start } from "../../engine/actions/begin.ts";
 import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
 import { failureOf } from "../blocking/failure.ts";
 import { recordBegin } from "../blocking/record.ts";
-import { Dialog } from "../blocking/dialog.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue/names.ts";
 import { defineTool, type Tool, type ToolCall, type ToolDeps } from "../define.ts";
+import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf, said } from "../prompt.ts";
 import { actorOf } from "../scope.ts";
 import { readEnd, viewSession } from "../session-view.ts";
@@ -49,9 +49,8 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
     scope: start.scope,
     isQuery: true,
     async handle(args, call, deps) {
-      const dialog = new Dialog(NAME, { call, deps });
-      if (!dialog.work) dialog.begin(await begin(args, settings, call, deps));
-      const { begun, cursor, ...known } = Begun.parse(dialog.work);
+      const work = Begun.parse(roundBefore(NAME, call)?.work ?? (await begin(args, settings, call, deps)));
+      const { begun, cursor, ...known } = work;
 
       const view = viewSession(known.sessionId, call, deps);
       const { maxBytes } = settings;
@@ -72,7 +71,8 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
         const message = take(event);
         if (message) stream.recall(message, event.at);
       };
-      const following = { cursor, dialog, tell, recall, onSilence: () => stream.beat() };
+      const waiting = { tool: NAME, work };
+      const following = { cursor, waiting, tell, recall, onSilence: () => stream.beat() };
       const left = await followTurn(view, following, call, deps);
       if (left.why === "form") return left;
       if (left.why === "ended" && left.end.data.isError) {

@@ -1,8 +1,8 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { requestKey } from "../asking/rounds.ts";
-import type { Form } from "../asking/needs-input.ts";
-import { isForForm, reachesUser, showForm } from "../asking/user.ts";
+import { requestKey } from "../elicitation/rounds.ts";
+import type { Form } from "../elicitation/needs-input.ts";
+import { isForForm, reachesUser, showForm } from "../elicitation/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { replyWith, type ToolReply } from "../errors.ts";
 import { oneLine } from "../present/size.ts";

@@ -1,0 +1,219 @@
+import type { JsonObject } from "../../domain/json.ts";
+import type { OpenAsk } from "../../domain/permission.ts";
+import type { SessionState } from "../../domain/session.ts";
+import type { WaitUntil } from "../../engine/api.ts";
+import { nothingRuns } from "../../engine/verbs/waiting.ts";
+import type { SessionView } from "../session-view.ts";
+import type { NeedsInput } from "./needs-input.ts";
+import { FORMS_MOST, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";
+import { isForForm, reachesUser, showForm, takeForm, untilSettled, type Asker, type Taken } from "./user.ts";
+
+/** What a call waits with, whether or not somebody is asked meanwhile. */
+export interface Waiting {
+  readonly tool: string;
+  /** What the tool has done, to be known when the call comes back. */
+  readonly work: JsonObject;
+  /** How long the caller has asked to wait, ms. 0: nobody is asked. Without it the call lasts as long as its turn. */
+  readonly waitMs?: number;
+  /** Where it is not to wait as long as that, ms: people are asked all the same. */
+  readonly left?: number;
+}
+
+export interface Awaited {
+  readonly view: SessionView;
+  readonly cursor: number;
+}
+
+/** Waits for sessions without asking anybody: the session that woke it. */
+export type PlainWait = (targets: readonly Awaited[], until: WaitUntil, ms: number) => Promise<string | undefined>;
+
+interface News {
+  readonly targets: readonly Awaited[];
+  readonly until: WaitUntil;
+}
+
+export type Outcome = { readonly woke: string | undefined } | { readonly needsInput: NeedsInput };
+
+/** Waits for what the caller is after. Where the person at the client can be asked, what is theirs to answer comes before. */
+export async function waitEliciting(plain: PlainWait, news: News, waiting: Waiting, asker: Asker): Promise<Outcome> {
+  const eliciting = ElicitingWait.of(waiting, asker);
+  if (eliciting) return eliciting.wait(plain, news);
+  return { woke: await plain(news.targets, news.until, waiting.left ?? waiting.waitMs ?? 0) };
+}
+
+/** A dialog in a call that lasts as long as its turn is open until its request is no longer with the user, ms. */
+const NEVER_MS = 2_147_483_647;
+
+/**
+ * A wait in which the person at the client is asked what is theirs to answer. The call ends with the form then, and comes
+ * back with the answer (rounds.ts): the wait goes on where it was.
+ */
+export class ElicitingWait {
+  readonly #waiting: Waiting;
+  readonly #asker: Asker;
+  readonly #before: Round | undefined;
+  readonly #from: Record<string, number>;
+  readonly #time: Time | undefined;
+  /** Of a request whose form came back unclear. */
+  #again: string | undefined;
+  #asks: boolean;
+
+  /** Undefined where nobody is asked. */
+  static of(waiting: Waiting, asker: Asker): ElicitingWait | undefined {
+    const asks = waiting.waitMs !== 0 && reachesUser(asker);
+    return asks || asker.call.resumeState !== undefined ? new ElicitingWait(waiting, asker) : undefined;
+  }
+
+  private constructor(waiting: Waiting, asker: Asker) {
+    this.#waiting = waiting;
+    this.#asker = asker;
+    this.#before = roundBefore(waiting.tool, asker.call);
+    this.#from = { ...this.#before?.from };
+    this.#time = this.#before?.time ?? timeOf(waiting, asker);
+    this.#asks = reachesUser(asker);
+  }
+
+  /** Where a call that comes back reads on. */
+  from(sessionId: string): number | undefined {
+    return this.#from[sessionId];
+  }
+
+  isForUser(open: OpenAsk): boolean {
+    return this.#asks && isForForm(open, this.#asker);
+  }
+
+  /** What came of the form that the call comes back with; undefined without one, or where the client has not shown it. */
+  async take(views: readonly SessionView[]): Promise<Taken | undefined> {
+    const { call } = this.#asker;
+    if (!this.#before || !this.#asks) return undefined;
+    const { forms, shown } = this.#before;
+    const view = views.find(({ id }) => id === shown.sessionId);
+    const answer = call.inputResponses[requestKey(shown.requestId, shown.second)];
+    if (!view || !answer) return undefined;
+    const taken = await takeForm(view, { ...shown, last: forms >= FORMS_MOST }, answer, this.#asker);
+    if (taken === "unclear") this.#again = shown.requestId;
+    if (taken === "unattended") this.#asks = false;
+    return taken;
+  }
+
+  /** The end of this round, with a form for the first of these requests that is the user's. `next`: where the call reads on. */
+  async ask(view: SessionView, asks: readonly OpenAsk[], next?: number): Promise<NeedsInput | undefined> {
+    if (this.#isOver) return undefined;
+    for (const open of asks.filter((each) => this.isForUser(each))) {
+      const needsInput = await this.#endWith(view, open, next);
+      if (needsInput) return needsInput;
+    }
+    return undefined;
+  }
+
+  async wait(plain: PlainWait, { targets, until }: News): Promise<Outcome> {
+    await this.#takeAmong(targets.map(({ view }) => view));
+    let waiting = targets.map(({ cursor, view }) => ({ view, cursor: this.from(view.id) ?? cursor }));
+    for (let woken: { woke: string | undefined } | undefined; ;) {
+      const outcome = (await this.#askAmong(waiting)) ?? woken;
+      if (outcome) return outcome;
+      const woke = await this.#waitPlainly(plain, { targets: waiting, until });
+      const target = waiting.find(({ view }) => view.id === woke);
+      // What was dealt with in a form is no news; else a call is woken by what it would be woken by without forms.
+      const isPlain = until === "event" || (until === "news" && this.#forms === 0);
+      const moved = target && this.#asks && !isPlain ? await beyondNoNews(target, until) : undefined;
+      if (moved) waiting = waiting.map((each) => (each === target ? moved : each));
+      else woken = { woke };
+    }
+  }
+
+  async #takeAmong(views: readonly SessionView[]): Promise<void> {
+    const taken = await this.take(views);
+    if (taken === undefined || !this.#before) return;
+    // Nobody has answered in the time that the call has.
+    if (taken === "late") {
+      this.#asks = false;
+      return this.#waitAtMost(0);
+    }
+    const { eventId, sessionId } = this.#before.shown;
+    // It is for somebody else to answer then: the call tells of it at once.
+    const isLeft = taken === "dismissed" || taken === "unattended";
+    this.#from[sessionId] = isLeft ? eventId : eventId + 1;
+    if (this.#asker.call.client.elicitation === "during") this.#waitAtMost(this.#withinMs);
+  }
+
+  async #askAmong(targets: readonly Awaited[]): Promise<Outcome | undefined> {
+    if (!this.#asks) return undefined;
+    for (const { view } of targets) {
+      const { asks } = (await view.record()).state;
+      if (this.#isOver && asks.some((open) => this.isForUser(open))) return { woke: view.id };
+      const needsInput = await this.ask(view, asks);
+      if (needsInput) return { needsInput };
+    }
+    return undefined;
+  }
+
+  async #waitPlainly(plain: PlainWait, { targets, until }: News): Promise<string | undefined> {
+    const began = performance.now();
+    const { left = 0 } = this.#time ?? {};
+    // Whoever waits for the end alone is not woken by a request.
+    const woke = await plain(targets, this.#asks && until === "end" ? "news" : until, left);
+    this.#waitAtMost(Math.max(0, Math.ceil(left - (performance.now() - began))));
+    return woke;
+  }
+
+  async #endWith(view: SessionView, open: OpenAsk, next: number | undefined): Promise<NeedsInput | undefined> {
+    const { eventId, filled, requestId } = open;
+    const [again, second] = [requestId === this.#again, filled !== undefined];
+    const form = await showForm(view, open, again, this.#asker);
+    if (!form) return undefined;
+    const { tool, work } = this.#waiting;
+    const state: Round = {
+      tool,
+      work,
+      forms: this.#forms + 1,
+      shown: { sessionId: view.id, requestId, eventId, again, second, at: this.#asker.deps.now() },
+      from: next === undefined ? this.#from : { ...this.#from, [view.id]: next },
+      ...(this.#time && { time: { ...this.#time } }),
+    };
+    return {
+      requests: { [requestKey(requestId, second)]: form },
+      state,
+      sessionId: view.id,
+      withinMs: this.#withinMs,
+      settled: async (signal) => untilSettled(view, requestId, signal, this.#asker),
+    };
+  }
+
+  get #forms(): number {
+    return this.#before?.forms ?? 0;
+  }
+
+  /** A call can be in so many rounds and no more. */
+  get #isOver(): boolean {
+    return this.#forms >= FORMS_MOST;
+  }
+
+  #waitAtMost(ms: number): void {
+    if (this.#time) this.#time.left = Math.min(this.#time.left, ms);
+  }
+
+  get #withinMs(): number {
+    if (!this.#time) return NEVER_MS;
+    // Not longer than a whole call, should the clock have been set back.
+    const { deps } = this.#asker;
+    return Math.min(Math.max(0, this.#time.until - deps.now()), deps.limits.maxWaitMs);
+  }
+}
+
+function timeOf({ left, waitMs }: Waiting, { deps }: Asker): Time | undefined {
+  if (waitMs === undefined) return undefined;
+  return { left: left ?? waitMs, until: deps.now() + deps.limits.maxWaitMs };
+}
+
+/** Where to wait on, if what woke the call is nothing that its caller is after. */
+async function beyondNoNews({ cursor, view }: Awaited, until: WaitUntil): Promise<Awaited | undefined> {
+  const { state } = await view.record();
+  return isAwaited(state, cursor, until) ? undefined : { view, cursor: state.lastEventId + 1 };
+}
+
+function isAwaited(state: SessionState, from: number, until: WaitUntil): boolean {
+  if (nothingRuns(state)) return true;
+  if (until === "end") return false;
+  return (state.lastTurnEventId ?? 0) >= from || state.asks.some(({ eventId }) => eventId >= from);
+}
