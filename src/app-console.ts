@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import type { Running } from "./app-engine.ts";
+import type { OverHttp, Running } from "./app-engine.ts";
 import { APPROVERS } from "./approvers/approvers.ts";
 import { ladderOf } from "./config/approvals/ladder.ts";
 import { confinements } from "./config/principals/confinement.ts";
@@ -7,12 +7,12 @@ import type { Config } from "./config/schema.ts";
 import { startFolder } from "./config/start-folder.ts";
 import { createConsoleApi } from "./console/api.ts";
 import { CONSOLE } from "./domain/approvals/rung.ts";
-import { AppError } from "./domain/error.ts";
 import type { Logger } from "./engine/ports.ts";
 import { mountConsole } from "./http/console/console.ts";
 import { createPage } from "./http/console/page.ts";
 import type { DoorOptions } from "./http/door.ts";
 import { createRequests } from "./http/requests.ts";
+import type { Readiness } from "./readiness.ts";
 import type { Audit } from "./tools/audit.ts";
 
 /** The console, put together: its API over the engine, and the page, behind the door of the HTTP server. */
@@ -20,8 +20,7 @@ import type { Audit } from "./tools/audit.ts";
 export interface ConsoleParts {
   readonly config: Config;
   readonly version: string;
-  /** Undefined as long as the server starts. */
-  readonly running: () => Running | undefined;
+  readonly sessions: Readiness<Running, OverHttp>;
   readonly allowsBypass: () => boolean;
   readonly publicUrl: () => string;
   /** Aborted when the server is about to stop. */
@@ -34,26 +33,19 @@ export interface ConsoleParts {
 const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
 
 export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console"]> {
-  const { allowsBypass, audit, config, leaving, log, publicUrl, running, version } = parts;
+  const { allowsBypass, audit, config, leaving, log, publicUrl, sessions, version } = parts;
   const confine = confinements(config);
-  const api = createConsoleApi(
-    () => {
-      const started = running();
-      if (!started) throw new AppError("INTERNAL", "The server starts. Try again in a moment.");
-      return started;
-    },
-    {
-      version,
-      approvals: ladderOf(config.approvals).rungs,
-      approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
-      cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
-      allowsBypass,
-      signsIn: config.auth,
-    },
-  );
+  const api = createConsoleApi(() => sessions.get(), {
+    version,
+    approvals: ladderOf(config.approvals).rungs,
+    approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
+    cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
+    allowsBypass,
+    signsIn: config.auth,
+  });
   const requests = createRequests({
     by: CONSOLE,
-    engine: () => running()?.engine,
+    engine: () => sessions.get().engine,
     audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
   });
   return (app, enter) =>

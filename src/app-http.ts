@@ -14,6 +14,7 @@ import { listen, type Listening, type ListenOptions } from "./http/listen.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { createRequests, type Requests } from "./http/requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
+import type { Readiness } from "./readiness.ts";
 import { descriptorLimit } from "./security/descriptors.ts";
 import type { Audit } from "./tools/audit.ts";
 
@@ -29,8 +30,8 @@ export interface HttpParts {
   /** Where to listen, and the one token that is taken, where it is not the configuration that says so. */
   readonly local: LocalHttp | undefined;
   readonly allowsBypass: () => boolean;
-  /** Starts what runs sessions. */
-  readonly start: (over: OverHttp) => Promise<Running | undefined>;
+  /** What runs sessions: started here, once it is known where this server is reached. */
+  readonly sessions: Readiness<Running, OverHttp>;
   readonly version: string;
   readonly scopeMissing: DoorOptions["scopeMissing"];
   readonly takesAttachments: DoorOptions["takesAttachments"];
@@ -63,7 +64,7 @@ const EVERY_ADDRESS = /\/\/(?:0\.0\.0\.0|\[::\])(?=:|$)/;
 
 /** Throws ConfigError where it cannot listen. */
 export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
-  const { config, factory, log, scopeMissing, takesAttachments, version } = parts;
+  const { config, factory, log, scopeMissing, sessions, takesAttachments, version } = parts;
   const { host, port } = addressOf(parts.local?.address ?? config.http ?? "");
   const names = namesOf(config, host);
   const { idleClientMs: idleMs, maxStreams: most, receiveMs, sendMs } = config;
@@ -73,8 +74,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
-  let running: Running | undefined;
-  const metrics = createMetrics({ version, watched: () => running, log });
+  const metrics = createMetrics({ version, watched: () => sessions.now, log });
   const connections = new Connections({ most: mostConnections(config), strangerMs: STRANGER_MS }, log);
   const app = createDoor({
     connections,
@@ -84,11 +84,9 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
     scopeMissing,
     takesAttachments,
     mcp: endpoint.fetch,
-    requests: requestsOf(parts, () => running),
-    console: config.console
-      ? consoleOf({ ...parts, publicUrl, leaving: leaving.signal, running: () => running })
-      : undefined,
-    health: healthOf(version, leaving.signal, () => running),
+    requests: requestsOf(parts),
+    console: config.console ? consoleOf({ ...parts, publicUrl, leaving: leaving.signal }) : undefined,
+    health: healthOf(parts, leaving.signal),
     metrics,
     audit: auditOf(parts),
     log,
@@ -100,7 +98,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const listening = await listen({ host, port, fetch, ...bounds }).catch((error: unknown) => cannotListen(flag, error));
   origin = listening.url;
   const url = `${origin}/mcp`;
-  running = await parts.start({
+  await sessions.ready({
     onAppended: (sessionId, change) => metrics.onAppended(sessionId, change),
     ownUrls: urlsOf(names, origin, publicUrl()),
     publicUrl: publicUrl(),
@@ -116,11 +114,11 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   };
 }
 
-function healthOf(version: string, leaving: AbortSignal, running: () => Running | undefined) {
+function healthOf({ sessions, version }: HttpParts, leaving: AbortSignal) {
   return createHealth({
     version,
-    busyWith: () => (leaving.aborted ? "draining" : running() ? undefined : "starting"),
-    readStore: async () => running()?.store.maintenance.count(),
+    busyWith: () => (leaving.aborted ? "draining" : sessions.now ? undefined : "starting"),
+    readStore: async () => sessions.now?.store.maintenance.count(),
   });
 }
 
@@ -169,10 +167,10 @@ function auditOf({ audit }: HttpParts): AuditRefusal | undefined {
 }
 
 /** Answers to what is asked are taken down as well. */
-function requestsOf({ audit }: HttpParts, running: () => Running | undefined): Requests {
+function requestsOf({ audit, sessions }: HttpParts): Requests {
   return createRequests({
     by: "webhook",
-    engine: () => running()?.engine,
+    engine: () => sessions.get().engine,
     audit: audit && ((entry) => audit({ tool: "http", action: "answer", ...entry })),
   });
 }

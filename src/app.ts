@@ -12,7 +12,7 @@ import type { Logger } from "./engine/ports.ts";
 import { createAuditLog } from "./log/audit.ts";
 import { createLogger } from "./log/logger.ts";
 import { createMasker, type Masker } from "./log/mask.ts";
-import { followingOf, onceReady, type Offer, type ServerOptions } from "./mcp/options.ts";
+import { followingOf, lazy, type Offer, type ServerOptions } from "./mcp/options.ts";
 import type { ServerFactory } from "./mcp/http.ts";
 import { createMcpServer } from "./mcp/server.ts";
 import { createStates, Unattended } from "./mcp/states.ts";
@@ -23,6 +23,7 @@ import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
 import { canAnswer, namesOf, tells, type ToolName } from "./tools/listed.ts";
 import { ReportedTools } from "./tools/reported-tools.ts";
 import { querySettings } from "./config/query.ts";
+import { Readiness } from "./readiness.ts";
 
 export interface AppSettings extends StoreSettings {
   config: Config;
@@ -81,29 +82,20 @@ export function createApp(settings: AppSettings): App {
   const toolNames = namesOf(config.toolsets, querySettings(config));
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
-  let running: Promise<Running> | undefined;
-  let overHttp: OverHttp | undefined;
-  let http: Promise<HttpServing> | undefined;
-  let closed: Promise<void> | undefined;
-  const deps = async (): Promise<ToolDeps> => {
-    const { startEngine } = await import("./app-engine.ts");
-    running = storeLocation(settings, log).then(async (location) => {
-      const backend = await connectStore(location, log, overHttp?.ownUrls);
-      const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
-      return startEngine(settings, { backend, ...self, http: overHttp, audit, log, masker, bypass, listed: toolNames });
-    });
-    const { engine } = await running;
+  const sessions = new Readiness<Running, OverHttp>(async (http) => {
+    const [{ startEngine }, location] = await Promise.all([import("./app-engine.ts"), storeLocation(settings, log)]);
+    const backend = await connectStore(location, log, http?.ownUrls);
+    const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
+    return startEngine(settings, { backend, ...self, http, audit, log, masker, bypass, listed: toolNames });
+  });
+  const deps = lazy(async (): Promise<ToolDeps> => {
+    const { engine } = await sessions.ready();
     const mask: ToolDeps["mask"] = (fields) => masker.fields(fields);
     return { ...toolSettings(settings, toolNames), engine, bypass, audit, mask, reported, log };
-  };
-  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps: onceReady(deps) });
-  const serveHttp = async (given?: ServerFactory): Promise<HttpServing> => {
+  });
+  const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps });
+  const http = new Readiness<HttpServing, ServerFactory>(async (given) => {
     const { serveOverHttp } = await import("./app-http.ts");
-    const start: HttpParts["start"] = async (over) => {
-      overHttp = over;
-      await serverOptions.deps();
-      return running;
-    };
     const { version } = settings.info;
     // What else is served has sessions of its own, if any.
     const { following } = serverOptions;
@@ -112,21 +104,33 @@ export function createApp(settings: AppSettings): App {
       : { factory: ((context) => createMcpServer(serverOptions, context)) satisfies ServerFactory, following };
     const { local } = settings;
     const allowsBypass = () => bypass.isAllowed();
-    const parts = { config, environment, local, version, audit, log, allowsBypass, start, ...judgesOf(serverOptions) };
+    const parts = {
+      config,
+      environment,
+      local,
+      version,
+      audit,
+      log,
+      allowsBypass,
+      sessions,
+      ...judgesOf(serverOptions),
+    };
     const serving = await serveOverHttp({ ...parts, ...served });
     reported?.onChange(() => serving.notify.toolsChanged());
     return serving;
-  };
-  const close = async () => {
-    const [serving, started] = await Promise.all([http?.catch(() => undefined), running?.catch(() => undefined)]);
-    if (serving) await leave(serving, started?.engine, config);
-    await end(started);
-  };
+  });
+  const close = lazy(async () => {
+    // First that which starts sessions: what it has started is there then.
+    const serving = await http.end();
+    const running = await sessions.end();
+    if (serving) await leave(serving, running?.engine, config);
+    await end(running);
+  });
   return {
     log,
     serveStdio: (onClose) => void serveOverStdio({ ...serverOptions, onClose }),
-    serveHttp: async (factory) => (http ??= serveHttp(factory)),
-    close: async () => (closed ??= close()),
+    serveHttp: async (factory) => http.ready(factory),
+    close,
   };
 }
 
@@ -138,7 +142,7 @@ function serverOptionsOf(
     ...given
   }: Pick<ServerOptions, "deps" | "reported" | "toolNames"> & Pick<ToolDeps, "bypass"> & { readonly log: Logger },
 ): ServerOptions {
-  const offer = onceReady(async () => offerOf(config, bypass));
+  const offer = lazy(async () => offerOf(config, bypass));
   return {
     ...given,
     offer,
@@ -196,7 +200,7 @@ function toolSettings(
 
 /** What the door asks of a message. */
 function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
-  const judges = onceReady(async () => import("./mcp/tools.ts"));
+  const judges = lazy(async () => import("./mcp/tools.ts"));
   return {
     scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
     takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),

@@ -29,8 +29,8 @@ export interface Which {
 export interface RequestsOptions {
   /** Who answers here. */
   readonly by: "webhook" | "console";
-  /** Undefined as long as the server starts. */
-  readonly engine: () => Engine | undefined;
+  /** Throws AppError as long as the server starts. */
+  readonly engine: () => Engine;
   /** Takes down who has answered what, and who could not. */
   readonly audit: ((entry: AnswerEntry) => void) | undefined;
 }
@@ -56,22 +56,16 @@ type Body = z.infer<typeof Body>;
 export function createRequests({ audit, by, engine }: RequestsOptions): Requests {
   return {
     async look(caller, which) {
-      const verbs = engine()?.forCaller(caller);
-      if (!verbs) return starting().response;
-      const found = await find(verbs, caller, which);
-      if (!found) return notFound().response;
-      if (!("open" in found)) return Response.json({ ...which, status: "answered", ...found.answered }, NOT_KEPT);
-      // Who may answer has seen all of it now, and can send it back changed.
-      if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
-      return Response.json({ ...which, status: "open", ...described(found) }, NOT_KEPT);
+      const { response } = await unlessRefused(async () => lookAt(engine().forCaller(caller), { caller, which, by }));
+      return response;
     },
     async answer(caller, which, body, asPerson = false) {
-      const verbs = engine()?.forCaller(caller);
-      if (!verbs) return starting().response;
       const parsed = Body.safeParse(body);
-      const { outcome, response } = parsed.success
-        ? await answerWith(verbs, { caller, which, by, asPerson }, parsed.data)
-        : problemOf(new AppError("INVALID_ARGUMENT", wrongIn(parsed.error, body)));
+      const { outcome, response } = await unlessRefused(async () => {
+        const verbs = engine().forCaller(caller);
+        if (!parsed.success) throw new AppError("INVALID_ARGUMENT", wrongIn(parsed.error, body));
+        return answerWith(verbs, { caller, which, by, asPerson }, parsed.data);
+      });
       const decision = parsed.success ? { decision: parsed.data.decision } : {};
       audit?.({ principal: caller.principal, ...which, ...decision, outcome });
       return response;
@@ -86,6 +80,28 @@ interface By {
   readonly caller: Caller;
   readonly which: Which;
   readonly by: RequestsOptions["by"];
+}
+
+async function unlessRefused(reply: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await reply();
+  } catch (error) {
+    if (error instanceof AppError) return problemOf(error);
+    throw error;
+  }
+}
+
+async function lookAt(verbs: Engine, { by, caller, which }: By): Promise<Reply> {
+  const found = await find(verbs, caller, which);
+  if (!found) return notFound();
+  if (!("open" in found)) return told({ ...which, status: "answered", ...found.answered });
+  // Who may answer has seen all of it now, and can send it back changed.
+  if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
+  return told({ ...which, status: "open", ...described(found) });
+}
+
+function told(body: object): Reply {
+  return { outcome: "ok", response: Response.json(body, NOT_KEPT) };
 }
 
 async function answerWith(
@@ -104,12 +120,12 @@ async function answerWith(
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
     if (found.ask.kind === "question") await shown(verbs, { caller, which, by });
     await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
-    return { outcome: "ok", response: Response.json({ ok: true, decision: body.decision }, NOT_KEPT) };
+    return told({ ok: true, decision: body.decision });
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);
     const isCallers = error.code === "PERMISSION_DENIED" && !asPerson && !caller.scopes.includes("decide");
-    return problemOf(isCallers ? new AppError(error.code, `${error.message} ${AS_CALLER[by]}`) : error);
+    throw isCallers ? new AppError(error.code, `${error.message} ${AS_CALLER[by]}`) : error;
   }
 }
 
@@ -209,8 +225,4 @@ function tooLate({ requestId }: Which, { by, decision }: Answered): Reply {
   const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
   const problem = { status: 409, error: "already_answered", message };
   return refused("PERMISSION_REQUEST_NOT_FOUND", problem, { decision, by });
-}
-
-function starting(): Reply {
-  return refused("INTERNAL", { status: 503, error: "starting", message: "The server starts. Try again in a moment." });
 }

@@ -47,7 +47,7 @@ export interface ServerOptions {
 }
 
 /** Made by the first call that needs it; made again by the next one when it failed. */
-export function onceReady<T>(make: () => Promise<T>): () => Promise<T> {
+export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return async () => {
     made ??= make();
@@ -62,7 +62,7 @@ export function onceReady<T>(make: () => Promise<T>): () => Promise<T> {
 
 /** One watch for all who follow sessions of this server. */
 export function followingOf({ deps, log, offer }: Pick<ServerOptions, "deps" | "log" | "offer">) {
-  return onceReady(async (): Promise<Following> => {
+  return lazy(async (): Promise<Following> => {
     const [{ SessionWatch }, { engine }, { library }] = await Promise.all([
       import("./watch/session-watch.ts"),
       deps(),

@@ -2,7 +2,7 @@ import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server"
 import { instructionsFor } from "../tools/instructions.ts";
 import { hasPrompts, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
-import { onceReady, type ServerOptions } from "./options.ts";
+import { lazy, type ServerOptions } from "./options.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 import { serveTasks } from "./tasks/serve.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
@@ -106,7 +106,7 @@ function promptLater({ server }: McpServer, options: ServerOptions): void {
  */
 function followLater({ server }: McpServer, { following, log, toolNames }: ServerOptions): () => void {
   let opened: Subscriptions | undefined;
-  const subscriptions = onceReady(async () => {
+  const subscriptions = lazy(async () => {
     const [made, all] = await Promise.all([import("./watch/subscriptions.ts"), following()]);
     // A client that has gone meanwhile hears nothing.
     const onUpdated = (uri: string) => void server.sendResourceUpdated({ uri }).catch(() => undefined);

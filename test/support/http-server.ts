@@ -84,7 +84,8 @@ export async function startHttp({ args, env, through = [], token }: Start): Prom
   };
 }
 
-async function connectOver(url: URL, client: Client | V1Client, token: string): Promise<HttpConnection> {
+/** For a server that may not have told where it listens. */
+export async function connectOver(url: URL, client: Client | V1Client, token: string): Promise<HttpConnection> {
   const gone = new AbortController();
   const headers = { authorization: `Bearer ${token}` };
   const options = {

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { createInterface } from "node:readline";
-import { followingOf, onceReady } from "../../src/mcp/options.ts";
+import { followingOf, lazy } from "../../src/mcp/options.ts";
 import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
@@ -47,7 +47,7 @@ export class Wire {
     });
     const offered = {
       offer: () => Promise.resolve({ tools, library: LIBRARY, prompts: promptsOf(options.toolNames ?? AGENT) }),
-      deps: onceReady(() => {
+      deps: lazy(() => {
         this.depsMade += 1;
         return Promise.resolve(this.deps);
       }),

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 import { LOCAL_CALLER } from "../../domain/principal.ts";
-import { onceReady } from "../options.ts";
+import { lazy } from "../options.ts";
 import type { Following, Subscriptions } from "./subscriptions.ts";
 
 /**
@@ -15,7 +15,7 @@ export class Listens {
   #closed = false;
 
   constructor(following: () => Promise<Following>, onUpdated: (uri: string) => void) {
-    this.#subscriptions = onceReady(async () => {
+    this.#subscriptions = lazy(async () => {
       const [{ Subscriptions: Made }, all] = await Promise.all([import("./subscriptions.ts"), following()]);
       return (this.#opened = new Made(all, onUpdated));
     });

@@ -1,0 +1,72 @@
+import { describe, expect, it, vi } from "vitest";
+import { Readiness } from "../../src/readiness.ts";
+
+/** A start that ends when the test says so. */
+function starting() {
+  let [resolve, reject]: [(started: string) => void, (error: Error) => void] = [
+    vi.fn<() => void>(),
+    vi.fn<() => void>(),
+  ];
+  const outcome = new Promise<string>((...settle) => ([resolve, reject] = settle));
+  const start = vi.fn<(how?: string) => Promise<string>>(async () => outcome);
+  return { readiness: new Readiness<string, string>(start), start, resolve, reject };
+}
+
+describe("readiness", () => {
+  it("is one start for all who wait, made as the first of them says", async () => {
+    const { readiness, resolve, start } = starting();
+    const waiting = [readiness.ready("over HTTP"), readiness.ready()];
+    resolve("engine");
+    expect(await Promise.all([...waiting, readiness.ready()])).toEqual(["engine", "engine", "engine"]);
+    expect(start.mock.calls).toEqual([["over HTTP"]]);
+  });
+
+  it("refuses who asks before, and starts nothing for them", async () => {
+    const { readiness, resolve, start } = starting();
+    const refusal = expect.objectContaining({ code: "INTERNAL", message: "The server starts. Try again in a moment." });
+    expect(() => readiness.get()).toThrow(refusal);
+    expect(start).not.toHaveBeenCalled();
+    const ready = readiness.ready();
+    expect(() => readiness.get()).toThrow(refusal);
+    expect(readiness.now).toBeUndefined();
+    resolve("engine");
+    await ready;
+    expect([readiness.get(), readiness.now]).toEqual(["engine", "engine"]);
+  });
+
+  it("tells everybody who waits of a start that failed, and tries again with the next", async () => {
+    const start = vi.fn<() => Promise<string>>(async () => Promise.resolve("engine"));
+    start.mockRejectedValueOnce(new Error("no folder"));
+    const readiness = new Readiness(start);
+    const outcomes = await Promise.allSettled([readiness.ready(), readiness.ready()]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(readiness.now).toBeUndefined();
+    expect(await readiness.ready()).toBe("engine");
+    expect(start).toHaveBeenCalledTimes(2);
+  });
+
+  it("ends with what has started, also where that is still under way", async () => {
+    const { readiness, resolve } = starting();
+    const ready = readiness.ready();
+    const ended = readiness.end();
+    resolve("engine");
+    expect(await Promise.all([ready, ended])).toEqual(["engine", "engine"]);
+    expect(await readiness.ready()).toBe("engine");
+  });
+
+  it("ends with nothing where the start fails", async () => {
+    const { readiness, reject } = starting();
+    const ready = readiness.ready();
+    const ended = readiness.end();
+    reject(new Error("no folder"));
+    await expect(ready).rejects.toThrow("no folder");
+    expect(await ended).toBeUndefined();
+  });
+
+  it("starts nothing once it has ended", async () => {
+    const { readiness, start } = starting();
+    expect(await readiness.end()).toBeUndefined();
+    await expect(readiness.ready()).rejects.toThrow("shutting down");
+    expect(start).not.toHaveBeenCalled();
+  });
+});
