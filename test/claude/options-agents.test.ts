@@ -9,28 +9,56 @@ import { hear, ofKind, play, requestsOf, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
+const agent = (name: string, fields: object = {}) => ({
+  description: `${name} looks around.`,
+  prompt: `You are ${name}.`,
+  ...fields,
+});
+
+const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
+
+/** What `plain` has not, each of the others has. */
+const AGENTS = {
+  plain: agent("plain"),
+  keen: agent("keen", {
+    description: "Knows the sea.",
+    skills: ["tide"],
+    memory: "local",
+    effort: "low",
+    omitClaudeMd: true,
+  }),
+  brief: agent("brief", { maxTurns: 2 }),
+  narrow: agent("narrow", { autoCompactWindow: 100_000 }),
+  editor: agent("editor", { permissionMode: "acceptEdits" }),
+  behind: agent("behind", { background: true }),
+  watched: WATCHED,
+  warden: agent("warden"),
+};
+
 const world = useWorld();
 let server: Server;
 /** Sessions with a subagent that stands: a summary of it comes after half a minute, in which the other tests run. */
 let standing: { silent: string; asked: string };
+/** The session that sends these agents, a turn for each test. */
+let session: { id: string; cwd: string };
 beforeAll(async () => {
   server = await world.server();
   standing = { silent: await stand({}), asked: await stand({ agentProgressSummaries: true }) };
+  const cwd = world.folder();
+  const memory = memoryOf("keen", cwd);
+  const skill = join(world.configFolder, "skills", "tide");
+  for (const folder of [memory, skill]) mkdirSync(folder, { recursive: true });
+  writeFileSync(join(memory, "MEMORY.md"), "The harbour freezes.");
+  writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: The tide.\n---\nSpeak of the tide.\n");
+  writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
+  session = { id: (await play(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
 });
 
 const ok = [{ text: "ok" }];
 const quiet = [{ text: "Quiet." }];
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
 
-/** Any MCP server will do; ours is at hand. Its command differs from that of the outer one, which is kept out. */
-const main = resolve("dist/cli/main.js");
-const mcpServer = { command: process.execPath, args: [main, "serve", "--log-level", "silent"] };
-
-const agent = (name: string, fields: object = {}) => ({
-  description: `${name} looks around.`,
-  prompt: `You are ${name}.`,
-  ...fields,
-});
+const memoryOf = (name: string, cwd: string) => join(cwd, ".claude", "agent-memory-local", name);
 
 /** The call that sends an agent to play a script, and waits for it. */
 const send = (name: string, script: Script) => ({
@@ -45,52 +73,42 @@ async function stand(advanced: object): Promise<string> {
   return (await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), advanced })).sessionId;
 }
 
-/** What an agent has asked of the model. */
-const askedBy = (name: string, sessionId: string) =>
-  world.model.requests.filter((each) => each.sessionId === sessionId && each.system.includes(`You are ${name}.`));
+/** What an agent has asked of the model, after the request of this number. */
+const askedBy = (name: string, sessionId: string, after = 0) =>
+  world.model.requests.filter(
+    (each) => each.seq > after && each.sessionId === sessionId && each.system.includes(`You are ${name}.`),
+  );
 
-interface Errand {
-  /** What `scout` has and `plain` has not. */
-  fields: object;
-  /** What both have. */
-  shared?: object;
-  script: (name: string) => Script;
-  cwd?: string;
-  advanced?: object;
+const lastRequest = () => world.model.requests.at(-1)?.seq ?? 0;
+
+/** Begins the next turn of the session. */
+const begin = async (script: Script, waitMs = 0) =>
+  server.call("claude_code_reply", { sessionId: session.id, prompt: scriptTag(script), waitMs });
+
+/** The same, and tells all of the session once the turn has ended or something is asked. */
+async function turn(script: Script) {
+  await begin(script, 40_000);
+  return told(server, session.id);
 }
 
-/** Sends two agents at once that differ in nothing but the fields. */
-async function sendBoth({ fields, shared = {}, script, cwd = world.folder(), advanced = {} }: Errand) {
-  const agents = { plain: agent("plain", shared), scout: agent("scout", { ...shared, ...fields }) };
-  const tools = [send("plain", script("plain")), send("scout", script("scout"))];
-  const answer = await play(server, [{ tools }, ...ok], { cwd, advanced: { agents, ...advanced } });
-  const { sessionId } = answer;
-  const [first] = requestsOf(world, sessionId);
-  return { answer, session: first, plain: askedBy("plain", sessionId), scout: askedBy("scout", sessionId) };
+/** Sends an agent and `plain` at once, who differ in nothing but the fields. */
+async function sendBoth(name: keyof typeof AGENTS, script: (name: string) => Script) {
+  const before = lastRequest();
+  const answer = await turn([{ tools: [send("plain", script("plain")), send(name, script(name))] }, ...ok]);
+  return { answer, plain: askedBy("plain", session.id, before), other: askedBy(name, session.id, before) };
 }
 
 // A name that begins with a dot is a field of an agent; some options have the same names.
 describe("an agent of the option `agents` of `claude_code`", () => {
   it("is offered by its `.description`, begins with its `.skills`, `.memory` and `.effort`, and as `.omitClaudeMd` says", async () => {
-    const cwd = world.folder();
-    const memory = join(cwd, ".claude", "agent-memory-local", "scout");
-    const skill = join(world.configFolder, "skills", "tide");
-    for (const folder of [memory, skill]) mkdirSync(folder, { recursive: true });
-    writeFileSync(join(memory, "MEMORY.md"), "The harbour freezes.");
-    writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: The tide.\n---\nSpeak of the tide.\n");
-    writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
-    const fields = { description: "Knows the sea.", skills: ["tide"], memory: "local", effort: "low" };
-    const { session, plain, scout } = await sendBoth({
-      fields: { ...fields, omitClaudeMd: true },
-      script: () => quiet,
-      cwd,
-    });
-    expect(session?.told).toContain("- plain: plain looks around.");
-    expect(session?.told).toContain("- scout: Knows the sea.");
+    const { plain, other } = await sendBoth("keen", () => quiet);
+    const [first] = requestsOf(world, session.id);
+    expect(first?.told).toContain("- plain: plain looks around.");
+    expect(first?.told).toContain("- keen: Knows the sea.");
     const begins = ([request]: RequestRecord[]) => ({
       skill: request?.told.includes("Speak of the tide."),
       memory: request?.system.includes("The harbour freezes."),
-      memoryFolder: request?.system.includes(memory),
+      memoryFolder: request?.system.includes(memoryOf("keen", session.cwd)),
       effort: request?.outputConfig["effort"],
       claudeMd: request?.told.includes("Mind the lighthouse."),
     });
@@ -101,117 +119,112 @@ describe("an agent of the option `agents` of `claude_code`", () => {
       effort: "medium",
       claudeMd: true,
     });
-    expect(begins(scout)).toEqual({ skill: true, memory: true, memoryFolder: true, effort: "low", claudeMd: false });
+    expect(begins(other)).toEqual({ skill: true, memory: true, memoryFolder: true, effort: "low", claudeMd: false });
   });
 
   it("stops after its `.maxTurns`", async () => {
-    const script = [look, look, look, ...quiet];
-    const { plain, scout, answer } = await sendBoth({ fields: { maxTurns: 2 }, script: () => script });
-    expect([plain.length, scout.length]).toEqual([4, 2]);
+    const { plain, other, answer } = await sendBoth("brief", () => [look, look, look, ...quiet]);
+    expect([plain.length, other.length]).toEqual([4, 2]);
     expect(answer.result?.result).toBe("ok");
   });
 
   it("compacts at its `.autoCompactWindow`", async () => {
     // What the model says while it works is its answer to the request for a summary, too.
     const step = { ...look, text: "<summary>I saw the harbour.</summary>", usage: { input_tokens: 120_000 } };
-    const { plain, scout } = await sendBoth({
-      fields: { autoCompactWindow: 100_000 },
-      script: () => [step, step, step, ...quiet],
-    });
+    const { plain, other } = await sendBoth("narrow", () => [step, step, step, ...quiet]);
     const goesOn = "This session is being continued from a previous conversation";
     expect(plain).toHaveLength(4);
     expect(plain.filter((each) => each.told.includes(goesOn))).toEqual([]);
-    const last = scout.at(-1);
+    const last = other.at(-1);
     expect(last?.told).toContain(goesOn);
     expect(last?.told).toContain("I saw the harbour.");
     expect(last?.told).not.toContain("<model-script>");
   });
 
   it("is asked for less than the session in its `.permissionMode`", async () => {
-    const cwd = world.folder();
-    const file = (name: string) => join(cwd, `${name}.txt`);
-    const { answer } = await sendBoth({
-      fields: { permissionMode: "acceptEdits" },
-      script: (name) => [{ tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] }, ...quiet],
-      cwd,
-    });
+    const file = (name: string) => join(session.cwd, `${name}.txt`);
+    const { answer } = await sendBoth("editor", (name) => [
+      { tools: [{ name: "Write", input: { file_path: file(name), content: "x" } }] },
+      ...quiet,
+    ]);
     expect(answer.actions).toMatchObject([{ toolName: "Write", input: { file_path: file("plain") } }]);
     const end = await server.call("claude_code_check", {
       action: "respond_permission",
-      sessionId: answer.sessionId,
+      sessionId: session.id,
       requestId: answer.actions[0]?.requestId,
       decision: "deny",
       until: "end",
       waitMs: 40_000,
     });
     expect(end).toMatchObject({ result: { result: "ok" }, actions: [] });
-    expect([existsSync(file("plain")), existsSync(file("scout"))]).toEqual([false, true]);
+    expect([existsSync(file("plain")), existsSync(file("editor"))]).toEqual([false, true]);
   });
 
   it("runs behind the session even when it is not asked to: `.background`", async () => {
     /** What the turn ends with when the agent is held until the session, or the agent, has asked this much. */
-    const lastWords = async (fields: object, until: { subagent: boolean; entry: number }) => {
-      const cwd = world.folder();
-      const call = { tools: [send("scout", [{ gateBefore: cwd, text: "Quiet." }])] };
-      const { sessionId } = await server.call("claude_code", {
-        prompt: scriptTag([call, { text: "I go on." }, { text: "The scout is back." }]),
-        cwd,
-        advanced: { agents: { scout: agent("scout", fields) } },
-      });
+    const lastWords = async (name: keyof typeof AGENTS, until: { subagent: boolean; entry: number }) => {
+      const gate = world.folder();
+      const before = lastRequest();
+      const call = { tools: [send(name, [{ gateBefore: gate, text: "Quiet." }])] };
+      await begin([call, { text: "I go on." }, { text: "The scout is back." }]);
       await world.model.waitForRequest(
         ({ served, ...request }) =>
-          request.sessionId === sessionId &&
+          request.seq > before &&
+          request.sessionId === session.id &&
           request.subagent === until.subagent &&
           "entry" in served &&
           served.entry === until.entry,
       );
-      world.model.release(cwd);
-      return (await server.end(sessionId)).result?.result;
+      world.model.release(gate);
+      return (await server.end(session.id)).result?.result;
     };
-    expect(await lastWords({}, { subagent: true, entry: 0 })).toBe("I go on.");
-    expect(await lastWords({ background: true }, { subagent: false, entry: 1 })).toBe("The scout is back.");
+    expect(await lastWords("plain", { subagent: true, entry: 0 })).toBe("I go on.");
+    expect(await lastWords("behind", { subagent: false, entry: 1 })).toBe("The scout is back.");
+  });
+});
+
+describe("an agent of the option `agents` of `claude_code`, in a session with more of Claude Code switched on", () => {
+  const least = { command: process.execPath, args: [resolve("test/support/least-server.mjs")] };
+  let sessionId: string;
+  beforeAll(async () => {
+    writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: least } }));
+    const agents = {
+      plain: agent("plain", { tools: ["Read"] }),
+      equipped: agent("equipped", { tools: ["Read"], mcpServers: ["mine", "given", { own: least }] }),
+      watched: WATCHED,
+      warden: agent("warden"),
+    };
+    // Without tool search all tools stand in the request.
+    const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
+    const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("equipped", quiet)];
+    const script = [...errands.map((each) => ({ tools: [each] })), ...ok];
+    const advanced = { agents, mcpServers: { given: least }, env };
+    ({ sessionId } = await play(server, script, { cwd: world.folder(), advanced }));
   });
 
   it("is watched by its `.observer`, who is told its `.observerMessage`, where Claude Code's experiment is on", async () => {
-    const start = async (env: object) => {
-      const fields = { observer: "warden", observerMessage: "Think of the lighthouse." };
-      const agents = { plain: agent("plain"), scout: agent("scout", fields), warden: agent("warden") };
-      const { sessionId } = await play(
-        server,
-        [{ tools: [send("plain", quiet)] }, { tools: [send("scout", [{ text: "All is dark." }])] }, ...ok],
-        { cwd: world.folder(), advanced: { agents, env } },
-      );
-      return sessionId;
-    };
-    const off = await start({});
-    const on = await start({ CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1" });
     const digest = await world.model.waitForRequest(
-      ({ sessionId, system }) => sessionId === on && system.includes("You are warden."),
+      (request) => request.sessionId === sessionId && request.system.includes("You are warden."),
     );
-    expect(digest.told).toContain('You are a background observer paired with the agent "scout".');
+    expect(digest.told).toContain('You are a background observer paired with the agent "watched".');
     expect(digest.told).toContain("All is dark.");
     expect(digest.told).toContain("Think of the lighthouse.");
-    expect(askedBy("warden", on).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
-    expect([askedBy("scout", off).length, askedBy("warden", off).length]).toEqual([1, 0]);
+    expect(askedBy("warden", sessionId).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
+    // The other session is without the experiment.
+    await turn([{ tools: [send("watched", [{ text: "All is dark." }])] }, ...ok]);
+    expect([askedBy("watched", session.id).length, askedBy("warden", session.id).length]).toEqual([1, 0]);
   });
 
-  it("has the servers that it names or brings: `.mcpServers`", async () => {
-    writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: mcpServer } }));
-    const { session, plain, scout } = await sendBoth({
-      shared: { tools: ["Read"] },
-      fields: { mcpServers: ["mine", "given", { own: mcpServer }] },
-      script: () => quiet,
-      // Without tool search all tools stand in the request.
-      advanced: { mcpServers: { given: mcpServer }, env: { ENABLE_TOOL_SEARCH: "false" } },
-    });
+  it("has the servers that it names or brings: `.mcpServers`", () => {
     const serversOf = (request?: RequestRecord) => [
       ...new Set(request?.tools.map((name) => (name.startsWith("mcp__") ? name.split("__")[1] : name))),
     ];
-    expect(serversOf(session)).toEqual(expect.arrayContaining(["Read", "mine", "given"]));
-    expect(serversOf(session)).not.toContain("own");
-    expect(serversOf(plain[0])).toEqual(["Read"]);
+    const ofSession = serversOf(requestsOf(world, sessionId)[0]);
+    expect(ofSession).toEqual(expect.arrayContaining(["Read", "mine", "given"]));
+    expect(ofSession).not.toContain("own");
+    expect(serversOf(askedBy("plain", sessionId)[0])).toEqual(["Read"]);
     // Claude Code looks names up in the settings files only, not among the servers that the session is given.
-    expect(serversOf(scout[0])).toEqual(["Read", "mine", "own"]);
+    expect(serversOf(askedBy("equipped", sessionId)[0])).toEqual(["Read", "mine", "own"]);
   });
 });
 
