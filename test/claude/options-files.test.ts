@@ -4,107 +4,115 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf } from "../support/one-turn.ts";
+import type { Answer } from "../support/connection.ts";
+import { play, requestsOf, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-const world = useWorld();
-let server: Server;
-beforeAll(async () => {
-  server = await world.server();
-});
-
 const ok = [{ text: "ok" }];
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
+const read = (file: string) => ({ tools: [{ name: "Read", input: { file_path: file } }] });
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "new" } }] });
 
+interface Ran extends Answer {
+  cwd: string;
+  /** What the model was told at first. */
+  context: string;
+}
+
+const world = useWorld();
+let server: Server;
+/** The only file in another folder. */
+let file: (name: "added" | "third") => string;
+/** A session with options, and one without; both do the same. */
+let chosen: Ran;
+let plain: Ran;
+beforeAll(async () => {
+  server = await world.server();
+  writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify({ env: { FROM_SETTINGS: "yes" } }));
+  writeFileSync(join(world.configFolder, "CLAUDE.md"), "The user likes lighthouses.");
+  const folders = { added: world.folder(), third: world.folder() };
+  file = (name) => join(folders[name], "a.txt");
+  plain = await run({});
+  chosen = await run(
+    {
+      settingSources: ["project"],
+      enableFileCheckpointing: true,
+      title: "At the harbour",
+      verbatimPrompts: true,
+      debug: true,
+      additionalDirectories: [folders.added],
+    },
+    [write(file("added")), write(file("third"))],
+  );
+});
+
+/** Has a session look around, change a file, and make those more. */
+async function run(advanced: object, more: object[] = []): Promise<Ran> {
+  const cwd = world.folder();
+  const old = join(cwd, "old.txt");
+  writeFileSync(old, "old");
+  writeFileSync(join(cwd, "note.txt"), "The tide is low.");
+  const script = [bash('pwd > here.txt; echo "[$FROM_SETTINGS]" > seen.txt'), read(old), write(old), ...more, ...ok];
+  const prompt = `Look at @note.txt ${scriptTag(script)}`;
+  const options = { cwd, permissionMode: "acceptEdits", allowedTools: ["Bash"], advanced };
+  const { sessionId } = await server.call("claude_code", { prompt, waitMs: 40_000, ...options });
+  expect(readFileSync(old, "utf8")).toBe("new");
+  return { ...(await told(server, sessionId)), cwd, context: requestsOf(world, sessionId)[0]?.told ?? "" };
+}
+
 /** The files below a folder of Claude Code's configuration whose path names the session. */
-function kept(folder: string, sessionId: string): string[] {
+function kept(folder: string, { sessionId }: { sessionId: string }): string[] {
   const root = join(world.configFolder, folder);
   if (!existsSync(root)) return [];
   const paths = readdirSync(root, { recursive: true, encoding: "utf8" });
   return paths.filter((path) => path.includes(sessionId)).map((path) => join(root, path));
 }
 
-describe("an option of `claude_code` that names folders", () => {
-  it("is where the work is done, and where else: `cwd`, `additionalDirectories`", async () => {
-    const [cwd, other, third] = [world.folder(), world.folder(), world.folder()];
-    const script = [bash("pwd > here.txt"), write(join(other, "a.txt")), write(join(third, "b.txt")), ...ok];
-    const options = { cwd, permissionMode: "acceptEdits", advanced: { additionalDirectories: [other] } };
-    const { actions } = await play(server, script, options);
-    expect(readFileSync(join(cwd, "here.txt"), "utf8").trim()).toBe(cwd);
-    expect(readFileSync(join(other, "a.txt"), "utf8")).toBe("new");
-    // The third folder is asked for.
-    expect(actions).toMatchObject([{ toolName: "Write", input: { file_path: join(third, "b.txt") } }]);
-  });
-
-  it("is that of the server when nothing is said: `cwd`", async () => {
-    const { sessionId } = await play(server, ok, { advanced: { settingSources: [] } });
-    expect(requestsOf(world, sessionId)[0]?.told).toContain(`Primary working directory: ${process.cwd()}`);
-  });
-});
-
 describe("an option of `claude_code` about files", () => {
-  it("leaves out settings: `settingSources`", async () => {
-    const settings = join(world.configFolder, "settings.json");
-    writeFileSync(settings, JSON.stringify({ env: { FROM_SETTINGS: "yes" } }));
-    writeFileSync(join(world.configFolder, "CLAUDE.md"), "The user likes lighthouses.");
-    const seen = async (options: object) => {
-      const cwd = world.folder();
-      const script = [bash('echo "[$FROM_SETTINGS]" > seen.txt'), ...ok];
-      const { sessionId } = await play(server, script, { cwd, allowedTools: ["Bash"], ...options });
-      const told = requestsOf(world, sessionId)[0]?.told ?? "";
-      return [readFileSync(join(cwd, "seen.txt"), "utf8").trim(), told.includes("The user likes lighthouses.")];
-    };
-    expect(await seen({})).toEqual(["[yes]", true]);
-    expect(await seen({ advanced: { settingSources: ["project"] } })).toEqual(["[]", false]);
+  it("is where the work is done, and where else: `cwd`, `additionalDirectories`", () => {
+    expect(readFileSync(join(chosen.cwd, "here.txt"), "utf8").trim()).toBe(chosen.cwd);
+    expect(readFileSync(file("added"), "utf8")).toBe("new");
+    // The third folder is asked for.
+    expect(chosen.actions).toMatchObject([{ toolName: "Write", input: { file_path: file("third") } }]);
   });
 
-  it("keeps files as they were: `enableFileCheckpointing`", async () => {
-    const backups = async (options: object) => {
-      const cwd = world.folder();
-      const file = join(cwd, "old.txt");
-      writeFileSync(file, "old");
-      const read = { tools: [{ name: "Read", input: { file_path: file } }] };
-      const chosen = { cwd, permissionMode: "acceptEdits", ...options };
-      const { sessionId } = await play(server, [read, write(file), ...ok], chosen);
-      expect(readFileSync(file, "utf8")).toBe("new");
-      return kept("file-history", sessionId)
-        .filter((path) => !path.endsWith(sessionId))
+  it("leaves out settings: `settingSources`", () => {
+    const seen = ({ context, cwd }: Ran) => [
+      readFileSync(join(cwd, "seen.txt"), "utf8").trim(),
+      context.includes("The user likes lighthouses."),
+    ];
+    expect(seen(plain)).toEqual(["[yes]", true]);
+    expect(seen(chosen)).toEqual(["[]", false]);
+  });
+
+  it("keeps files as they were: `enableFileCheckpointing`", () => {
+    const backups = (ran: Ran) =>
+      kept("file-history", ran)
+        .filter((path) => !path.endsWith(ran.sessionId))
         .map((path) => readFileSync(path, "utf8"));
-    };
-    expect(await backups({})).toEqual([]);
-    expect(await backups({ advanced: { enableFileCheckpointing: true } })).toEqual(["old"]);
+    expect(backups(plain)).toEqual([]);
+    expect(backups(chosen)).toEqual(["old"]);
   });
 
-  it("names the session and takes prompts as they are: `title`, `verbatimPrompts`", async () => {
-    const told = async (options: object) => {
-      const cwd = world.folder();
-      writeFileSync(join(cwd, "note.txt"), "The tide is low.");
-      const prompt = `Look at @note.txt ${scriptTag(ok)}`;
-      const { sessionId } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000, ...options });
-      return { text: requestsOf(world, sessionId)[0]?.told ?? "", transcript: world.transcript(sessionId) };
-    };
-    const plain = await told({});
-    expect(plain.text).toContain("The tide is low.");
-    expect(plain.transcript).not.toContain("custom-title");
-    const chosen = await told({ advanced: { title: "At the harbour", verbatimPrompts: true } });
-    expect(chosen.text).toContain("Look at @note.txt");
-    expect(chosen.text).not.toContain("The tide is low.");
-    expect(chosen.transcript).toContain('"customTitle":"At the harbour"');
+  it("names the session and takes prompts as they are: `title`, `verbatimPrompts`", () => {
+    expect(plain.context).toContain("The tide is low.");
+    expect(world.transcript(plain.sessionId)).not.toContain("custom-title");
+    expect(chosen.context).toContain("Look at @note.txt");
+    expect(chosen.context).not.toContain("The tide is low.");
+    expect(world.transcript(chosen.sessionId)).toContain('"customTitle":"At the harbour"');
   });
 });
 
 describe("a debug log, as an option of `claude_code`", () => {
-  it("is in Claude Code's own folder, or where it is said: `debug`, `debugFile`", async () => {
-    const first = await play(server, ok, { cwd: world.folder(), advanced: { debug: true } });
-    expect(kept("debug", first.sessionId)).toHaveLength(1);
-    const file = join(world.folder(), "own.log");
-    const second = await play(server, ok, { cwd: world.folder(), advanced: { debugFile: file } });
-    expect(readFileSync(file, "utf8")).toContain("[DEBUG]");
-    expect(kept("debug", second.sessionId)).toEqual([]);
-    const third = await play(server, ok, { cwd: world.folder() });
-    expect(kept("debug", third.sessionId)).toEqual([]);
+  it("is in Claude Code's own folder, or where it is said: `debug`, `debugFile`; `cwd` is the server's where nothing is said", async () => {
+    expect(kept("debug", plain)).toEqual([]);
+    expect(kept("debug", chosen)).toHaveLength(1);
+    const debugFile = join(world.folder(), "own.log");
+    const elsewhere = await play(server, ok, { advanced: { debugFile, settingSources: [] } });
+    expect(readFileSync(debugFile, "utf8")).toContain("[DEBUG]");
+    expect(kept("debug", elsewhere)).toEqual([]);
+    expect(requestsOf(world, elsewhere.sessionId)[0]?.told).toContain(`Primary working directory: ${process.cwd()}`);
   });
 
   it("is refused outside the folders that the operator allows: `debugFile`", async () => {

@@ -3,35 +3,62 @@ import { readdirSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import { requestsOf } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
+/** Two sessions that stand before the end of their first turn; of one nothing is kept, but for what it is writing. */
+const gate = "the end";
+let fleeting: string;
+let lasting: string;
 beforeAll(async () => {
   server = await world.server();
+  const first = { text: ["Once upon ", "a time."], tools: [{ name: "Bash", input: { command: "ls" } }] };
+  const script = [
+    { ...first, chunkDelayMs: 1_500 },
+    { text: "End.", gateBefore: gate },
+  ];
+  const start = async (advanced: object) => {
+    const prompt = `one? ${scriptTag(script)}`;
+    const options = { cwd: world.folder(), allowedTools: ["Bash"], advanced };
+    return (await server.call("claude_code", { prompt, ...options })).sessionId;
+  };
+  fleeting = await start({ persistSession: false, includePartialMessages: true });
+  lasting = await start({ includePartialMessages: false });
 });
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-/** Names of all files that Claude Code has written below its folder. */
-function kept(): string[] {
-  return readdirSync(world.configFolder, { recursive: true }).map(String);
+/** The files that Claude Code has written of a session below its folder. */
+function kept(sessionId: string): string[] {
+  const names = readdirSync(world.configFolder, { recursive: true }).map(String);
+  return names.filter((name) => name.includes(sessionId) && name.endsWith(".jsonl"));
 }
 
 describe("what is kept of a session of `claude_code`", () => {
+  it("the text that is being written only while it is: `includePartialMessages`", async () => {
+    const look = async (sessionId: string) =>
+      server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
+    await expect
+      .poll(async () => (await look(fleeting))["partial"], { timeout: 10_000, interval: 50 })
+      .toMatch(/^Once upon/);
+    // The next request comes when the first answer is whole and its tool has run.
+    await expect.poll(() => requestsOf(world, fleeting).length, { timeout: 10_000 }).toBe(2);
+    expect((await look(fleeting))["partial"]).toBe(undefined);
+    expect((await look(lasting))["partial"]).toBe(undefined);
+  });
+
   it("nothing with `persistSession` false, neither by Claude Code nor in the store; it ends with its process", async () => {
-    const cwd = world.folder();
-    const { sessionId } = await server.call("claude_code", {
-      prompt: say("one"),
-      cwd,
-      waitMs: 40_000,
-      advanced: { persistSession: false },
-    });
+    world.model.release(gate);
+    await Promise.all([server.end(fleeting), server.end(lasting)]);
+    const sessionId = fleeting;
     const next = await server.call("claude_code_reply", { sessionId, prompt: say("two"), waitMs: 40_000 });
-    expect(next.result).toMatchObject({ result: "two", sessionTotalTurns: 2 });
+    // The first prompt took two turns of the model.
+    expect(next.result).toMatchObject({ result: "two", sessionTotalTurns: 3 });
     expect(world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("two?"))?.told).toContain("one?");
-    expect(kept().filter((name) => name.includes(sessionId) && name.endsWith(".jsonl"))).toEqual([]);
+    expect([kept(sessionId).length, kept(lasting).length]).toEqual([0, 1]);
 
     const listed = await server.call("claude_code_session", { action: "list" });
     expect(listed.sessions.map((session) => session.sessionId)).toContain(sessionId);
@@ -46,38 +73,5 @@ describe("what is kept of a session of `claude_code`", () => {
       .toBe("closed");
     const late = { sessionId, prompt: say("three") };
     expect(await server.refusal("claude_code_reply", late)).toMatchObject({ code: "CANCELLED" });
-  });
-
-  it("the text that is being written only while it is: `includePartialMessages`", async () => {
-    const gate = `gate-${world.folder()}`;
-    const script = [
-      { text: ["Once upon ", "a time."], tools: [{ name: "Bash", input: { command: "ls" } }] },
-      { text: "End." },
-    ];
-    const start = async (includePartialMessages: boolean) => {
-      const { sessionId } = await server.call("claude_code", {
-        prompt: scriptTag([
-          { ...script[0], chunkDelayMs: 1_500 },
-          { ...script[1], gateBefore: gate },
-        ]),
-        cwd: world.folder(),
-        allowedTools: ["Bash"],
-        advanced: { includePartialMessages },
-      });
-      return sessionId;
-    };
-    const [told, silent] = [await start(true), await start(false)];
-    const look = async (sessionId: string) =>
-      server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-    await expect
-      .poll(async () => (await look(told))["partial"], { timeout: 10_000, interval: 50 })
-      .toMatch(/^Once upon/);
-    // The next request comes when the first answer is whole and its tool has run.
-    const requests = () => world.model.requests.filter((request) => request.sessionId === told && !request.subagent);
-    await expect.poll(() => requests().length, { timeout: 10_000 }).toBe(2);
-    expect((await look(told))["partial"]).toBe(undefined);
-    expect((await look(silent))["partial"]).toBe(undefined);
-    world.model.release(gate);
-    await Promise.all([server.end(told), server.end(silent)]);
   });
 });

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 
-import { scriptTag } from "../../src/demo/model/script.ts";
-import { play, requestsOf } from "../support/one-turn.ts";
+import { type Script, scriptTag } from "../../src/demo/model/script.ts";
+import { play, requestsOf, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -11,9 +11,11 @@ beforeAll(async () => {
   server = await world.server();
 });
 
-/** The first request of a session with these options. */
-async function requestWith(options: object) {
-  const { sessionId, result } = await play(server, [{ text: "ok" }], { cwd: world.folder(), ...options });
+const ok = [{ text: "ok" }];
+
+/** The first request of a session with these options, and its result. */
+async function requestWith(options: object, script: Script = ok) {
+  const { sessionId, result } = await play(server, script, { cwd: world.folder(), ...options });
   const [request] = requestsOf(world, sessionId);
   if (!request) throw new Error("nothing was asked of the model");
   return { ...request, result };
@@ -24,7 +26,7 @@ const OWN_PROMPT = "You are an agent working with the user";
 
 describe("an option of `claude_code` that is for the model", () => {
   it("is at Claude Code's own default where nothing is said", async () => {
-    const { model, thinking, outputConfig, betas, system, told } = await requestWith({});
+    const { model, thinking, outputConfig, betas, system, ...request } = await requestWith({});
     expect({ model, thinking, outputConfig }).toMatchObject({
       model: "claude-opus-5-5",
       thinking: { type: "adaptive", display: "updates" },
@@ -32,19 +34,25 @@ describe("an option of `claude_code` that is for the model", () => {
     });
     expect(betas).not.toContain(BETA);
     expect(system).toContain(OWN_PROMPT);
-    expect(told).toContain("<model-script>");
+    expect(request.told).toContain("<model-script>");
   });
 
-  it("is in the request: `prompt`, `model`, `thinking`, `betas`, `taskBudget`; a `systemPrompt` replaces", async () => {
-    const request = await requestWith({
-      model: "claude-sonnet-4-5",
-      systemPrompt: "You are a parrot.",
-      advanced: {
-        thinking: { type: "enabled", budgetTokens: 2048 },
-        betas: [BETA],
-        taskBudget: { total: 50_000 },
+  it("is in the request: `prompt`, `model`, `thinking`, `betas`, `taskBudget`; a `systemPrompt` replaces; `outputFormat` is that of the result", async () => {
+    const schema = { type: "object", properties: { answer: { type: "number" } }, required: ["answer"] };
+    const answer = { tools: [{ name: "StructuredOutput", input: { answer: 42 } }] };
+    const request = await requestWith(
+      {
+        model: "claude-sonnet-4-5",
+        systemPrompt: "You are a parrot.",
+        advanced: {
+          thinking: { type: "enabled", budgetTokens: 2048 },
+          betas: [BETA],
+          taskBudget: { total: 50_000 },
+          outputFormat: { type: "json_schema", schema },
+        },
       },
-    });
+      [answer, ...ok],
+    );
     expect(request).toMatchObject({
       model: "claude-sonnet-4-5",
       thinking: { type: "enabled", budget_tokens: 2048 },
@@ -55,60 +63,50 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.system).not.toContain(OWN_PROMPT);
     // Claude Code itself reckons with the larger window, too.
     expect(request.result?.["modelUsage"]).toMatchObject({ "claude-sonnet-4-5": { contextWindow: 1_000_000 } });
+    expect(request.tools).toContain("StructuredOutput");
+    expect(request.result).toMatchObject({ isError: false, structuredOutput: { answer: 42 } });
   });
 
-  it("is told in a warning where it has no effect: the budget of `thinking` with a model that decides by itself", async () => {
-    const advanced = { thinking: { type: "enabled", budgetTokens: 2048 } };
-    const prompt = scriptTag([{ text: "ok" }]);
-    const start = { prompt, cwd: world.folder(), advanced, waitMs: 40_000 };
-    const { sessionId, ...answer } = await server.call("claude_code", start);
-    expect(answer["warnings"]).toEqual([expect.stringContaining("thinking.budgetTokens: has no effect")]);
-    expect(requestsOf(world, sessionId)[0]?.thinking).toMatchObject({ type: "adaptive" });
-  });
-
-  it("is in the request, flat or in `advanced`: `effort`, `thinking`; a `systemPrompt` is added to the preset", async () => {
-    const request = await requestWith({
-      systemPrompt: { type: "preset", preset: "claude_code", append: "And rhyme." },
-      effort: "low",
-      advanced: { thinking: { type: "adaptive", display: "summarized" } },
-    });
+  it("is in the request, flat or in `advanced`: `effort`, `thinking`; a `systemPrompt` is added to the preset; `maxTurns` ends the turn", async () => {
+    const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
+    const request = await requestWith(
+      {
+        systemPrompt: { type: "preset", preset: "claude_code", append: "And rhyme." },
+        effort: "low",
+        maxTurns: 2,
+        advanced: { thinking: { type: "adaptive", display: "summarized" } },
+      },
+      [look, look, look, ...ok],
+    );
     expect(request).toMatchObject({
       thinking: { type: "adaptive", display: "summarized" },
       outputConfig: { effort: "low" },
     });
     expect(request.system).toMatch(/And rhyme\.$/);
     expect(request.system.length).toBeGreaterThan(2000);
+    expect(request.result).toMatchObject({ isError: true, errorSubtype: "error_max_turns" });
+    expect(requestsOf(world, request.sessionId ?? "")).toHaveLength(2);
   });
 
-  it("names who answers when the first is overloaded: `fallbackModel`", async () => {
+  it("names who answers when the first is overloaded: `fallbackModel`; without effect there is a warning: the budget of `thinking` with a model that decides by itself", async () => {
     const overloaded = { error: { status: 529 as const, retryAfterSeconds: 0.05 }, times: 3, text: "From the second." };
-    const { sessionId, result, events } = await play(server, [overloaded], {
+    const { sessionId, ...answer } = await server.call("claude_code", {
+      prompt: scriptTag([overloaded]),
       cwd: world.folder(),
       model: "claude-opus-5-5",
-      advanced: { fallbackModel: "claude-haiku-5-5", env: { CLAUDE_CODE_MAX_RETRIES: "4" } },
+      advanced: {
+        fallbackModel: "claude-haiku-5-5",
+        thinking: { type: "enabled", budgetTokens: 2048 },
+        env: { CLAUDE_CODE_MAX_RETRIES: "4" },
+      },
+      waitMs: 40_000,
     });
+    expect(answer["warnings"]).toEqual([expect.stringContaining("thinking.budgetTokens: has no effect")]);
+    const asked = requestsOf(world, sessionId);
+    expect(asked[0]?.thinking).toMatchObject({ type: "adaptive" });
+    expect([...new Set(asked.map(({ model }) => model))]).toEqual(["claude-opus-5-5", "claude-haiku-5-5"]);
+    const { events, result } = await told(server, sessionId);
     expect(result).toMatchObject({ isError: false, result: "From the second." });
-    const asked = requestsOf(world, sessionId).map(({ model }) => model);
-    expect([...new Set(asked)]).toEqual(["claude-opus-5-5", "claude-haiku-5-5"]);
     expect(events.map(({ data }) => data["notice"])).toContain("fallback");
-  });
-
-  it("gives the result its form: `outputFormat`", async () => {
-    const answer = { name: "StructuredOutput", input: { answer: 42 } };
-    const schema = { type: "object", properties: { answer: { type: "number" } }, required: ["answer"] };
-    const { result, sessionId } = await play(server, [{ tools: [answer] }, { text: "ok" }], {
-      cwd: world.folder(),
-      advanced: { outputFormat: { type: "json_schema", schema } },
-    });
-    expect(requestsOf(world, sessionId)[0]?.tools).toContain("StructuredOutput");
-    expect(result).toMatchObject({ isError: false, structuredOutput: { answer: 42 } });
-  });
-
-  it("ends the turn: `maxTurns`", async () => {
-    const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
-    const options = { cwd: world.folder(), maxTurns: 2 };
-    const { result, sessionId } = await play(server, [look, look, look, { text: "ok" }], options);
-    expect(result).toMatchObject({ isError: true, errorSubtype: "error_max_turns" });
-    expect(requestsOf(world, sessionId)).toHaveLength(2);
   });
 });

@@ -5,14 +5,35 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { bundledClaude } from "../../src/claude/binary.ts";
 import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Answer } from "../support/connection.ts";
 import { play, requestsOf } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
+/** A session with an environment, a Claude Code and a sandbox of its own, and the traces that it has left. */
+let ran: Answer;
+let traces: { seen: string; started: string; wrapped: string; closed: string };
 beforeAll(async () => {
   server = await world.server({ env: { FROM_THE_SERVER: "server", BOTH: "server" } });
+  const [cwd, closed, folder] = [world.folder(), world.folder(), world.folder()];
+  const started = join(folder, "was-run");
+  const own = program(folder, "my-claude", [`echo run > ${started}`, `exec ${bundledClaude() ?? ""} "$@"`]);
+  const { log, env } = standIns();
+  const script = [bash("node -e 'console.log(6 * 7)'"), bash('echo "$FROM_THE_SERVER $ADDED $BOTH" > seen.txt'), ...ok];
+  ran = await play(server, script, {
+    cwd,
+    advanced: {
+      env: { ...env, ADDED: "added", BOTH: "call" },
+      pathToClaudeCodeExecutable: own,
+      sandbox: { enabled: true, autoAllowBashIfSandboxed: true, filesystem: { denyRead: [closed] } },
+    },
+  });
+  const [seen = "", start = "", wrapped = ""] = [join(cwd, "seen.txt"), started, log].map((file) =>
+    readFileSync(file, "utf8"),
+  );
+  traces = { seen, started: start, wrapped, closed };
 });
 
 const ok = [{ text: "ok" }];
@@ -26,12 +47,27 @@ function program(folder: string, name: string, lines: string[]): string {
   return file;
 }
 
+// Stand-ins for bubblewrap and socat show what Claude Code would have them do; whether that confines a command is
+// theirs to show. They are found first in PATH, so that it makes no difference whether the machine has the real ones.
+function standIns() {
+  const folder = world.folder();
+  const log = join(folder, "bwrap.log");
+  program(folder, "bwrap", [
+    `echo "$@" >> ${log}`,
+    'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',
+    '[ $# -gt 0 ] && shift && exec "$@"',
+    "exit 0",
+  ]);
+  // Outside the sandbox it is waited for; inside, a real one would end with the sandbox, which this one does not have.
+  program(folder, "socat", [
+    'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
+  ]);
+  return { log, env: { PATH: `${folder}:${process.env["PATH"] ?? ""}` } };
+}
+
 describe("an option of `claude_code` about the process", () => {
-  it("adds to the environment of the server: `env`", async () => {
-    const cwd = world.folder();
-    const script = [bash('echo "$FROM_THE_SERVER $ADDED $BOTH" > seen.txt'), ...ok];
-    await play(server, script, { cwd, allowedTools: ["Bash"], advanced: { env: { ADDED: "added", BOTH: "call" } } });
-    expect(readFileSync(join(cwd, "seen.txt"), "utf8")).toBe("server added call\n");
+  it("adds to the environment of the server: `env`", () => {
+    expect(traces.seen).toBe("server added call\n");
   });
 
   it("leaves alone by `env` what the server keeps hold of the session by", async () => {
@@ -43,13 +79,9 @@ describe("an option of `claude_code` about the process", () => {
     });
   });
 
-  it("runs another Claude Code: `pathToClaudeCodeExecutable`", async () => {
-    const folder = world.folder();
-    const trace = join(folder, "was-run");
-    const own = program(folder, "my-claude", [`echo run > ${trace}`, `exec ${bundledClaude() ?? ""} "$@"`]);
-    const { result } = await play(server, ok, { cwd: world.folder(), advanced: { pathToClaudeCodeExecutable: own } });
-    expect(result?.result).toBe("ok");
-    expect(readFileSync(trace, "utf8")).toBe("run\n");
+  it("runs another Claude Code: `pathToClaudeCodeExecutable`", () => {
+    expect(ran.result?.result).toBe("ok");
+    expect(traces.started).toBe("run\n");
   });
 
   it("bounds its start: `sessionInitTimeoutMs`", async () => {
@@ -65,62 +97,33 @@ describe("an option of `claude_code` about the process", () => {
   });
 
   it("says what becomes of a turn whose process dies: `onLost`", async () => {
-    const lose = async (options: object) => {
+    const lose = async (tool: string, args: object) => {
       const gate = world.folder();
-      const script = [{ gateBefore: gate, text: "late" }];
-      const { sessionId } = await server.call("claude_code", {
-        prompt: scriptTag(script),
-        cwd: world.folder(),
-        ...options,
-      });
-      await world.model.waitForRequest((request) => request.sessionId === sessionId);
+      const before = world.model.requests.at(-1)?.seq ?? 0;
+      const prompt = scriptTag([{ gateBefore: gate, text: "late" }]);
+      const { sessionId } = await server.call(tool, { prompt, ...args });
+      await world.model.waitForRequest((request) => request.sessionId === sessionId && request.seq > before);
       const victim = world.processes().find(({ command }) => command.includes(`--session-id=${sessionId}`));
-      process.kill(victim?.pid ?? 0, "SIGKILL");
+      process.kill(victim?.pid ?? Number.NaN, "SIGKILL");
       world.model.release(gate);
       const { result, status } = await server.end(sessionId);
-      return {
-        status,
-        subtype: result?.errorSubtype,
-        result: result?.result,
-        asked: requestsOf(world, sessionId).length,
-      };
+      const asked = requestsOf(world, sessionId).filter(({ seq }) => seq > before).length;
+      return { status, subtype: result?.errorSubtype, result: result?.result, asked };
     };
-    expect(await lose({})).toMatchObject({ status: "error", subtype: "lost", asked: 1 });
-    expect(await lose({ advanced: { onLost: "resume" } })).toMatchObject({ status: "idle", result: "late", asked: 2 });
+    const byDefault = await lose("claude_code_reply", { sessionId: ran.sessionId });
+    expect(byDefault).toMatchObject({ status: "error", subtype: "lost", asked: 1 });
+    const resumed = await lose("claude_code", { cwd: world.folder(), advanced: { onLost: "resume" } });
+    expect(resumed).toMatchObject({ status: "idle", result: "late", asked: 2 });
   });
 });
 
 describe("the `sandbox` of `claude_code`", () => {
-  // Stand-ins for bubblewrap and socat show what Claude Code would have them do; whether that confines a command is
-  // theirs to show. They are found first in PATH, so that it makes no difference whether the machine has the real ones.
-  function standIns() {
-    const folder = world.folder();
-    const log = join(folder, "bwrap.log");
-    program(folder, "bwrap", [
-      `echo "$@" >> ${log}`,
-      'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',
-      '[ $# -gt 0 ] && shift && exec "$@"',
-      "exit 0",
-    ]);
-    // Outside the sandbox it is waited for; inside, a real one would end with the sandbox, which this one does not have.
-    program(folder, "socat", [
-      'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
-    ]);
-    return { log, env: { PATH: `${folder}:${process.env["PATH"] ?? ""}` } };
-  }
-
-  it("wraps commands, which then run unasked where the caller says so", async () => {
-    const { log, env } = standIns();
-    const [cwd, closed] = [world.folder(), world.folder()];
-    const sandbox = { enabled: true, autoAllowBashIfSandboxed: true, filesystem: { denyRead: [closed] } };
-    const done = await play(server, [bash("node -e 'console.log(6 * 7)'"), ...ok], { cwd, advanced: { sandbox, env } });
-    expect(done).toMatchObject({ actions: [], result: { result: "ok" } });
-    const { events } = done;
-    expect(events.map(({ data }) => data["output"])).toContain("42");
-    const wrapped = readFileSync(log, "utf8");
-    expect(wrapped).toContain("--unshare-net");
-    expect(wrapped).toContain(`--tmpfs ${closed}`);
-    expect(wrapped).toContain("console.log(6 * 7)");
+  it("wraps commands, which then run unasked where the caller says so", () => {
+    expect(ran).toMatchObject({ actions: [], result: { result: "ok" } });
+    expect(ran.events.map(({ data }) => data["output"])).toContain("42");
+    expect(traces.wrapped).toContain("--unshare-net");
+    expect(traces.wrapped).toContain(`--tmpfs ${traces.closed}`);
+    expect(traces.wrapped).toContain("console.log(6 * 7)");
   });
 
   it("that cannot be set up lets no session start, and says what is missing", async () => {
