@@ -82,36 +82,53 @@ const CLOSED: (() => string)[] = [
   () => process.execPath,
 ];
 
-const read = (path: string) => ({ tools: [{ name: "Read", input: { file_path: path } }] });
-const write = (path: string) => ({ tools: [{ name: "Write", input: { file_path: path, content: "SECRET x" } }] });
+interface Call {
+  name: string;
+  input: Record<string, unknown>;
+}
+const read = (path: string): Call => ({ name: "Read", input: { file_path: path } });
+const write = (path: string): Call => ({ name: "Write", input: { file_path: path, content: "SECRET x" } });
 
-const Line = z.looseObject({ message: z.looseObject({ content: z.unknown() }).optional() });
+const Line = z.looseObject({ type: z.string(), message: z.looseObject({ content: z.unknown() }).optional() });
 const Result = z.looseObject({
   type: z.literal("tool_result"),
+  tool_use_id: z.string(),
   is_error: z.boolean().optional(),
   content: z.unknown(),
 });
 
-/** The results of the tools of a session, in order, as Claude Code has written them down. */
-function resultsOf(sessionId: string): string[] {
+/** By the rule, or by the hook, that keeps it closed; a call beside one that fails may end for that alone. */
+const REFUSED = /^refused: .*(denied by your permission settings|Read deny rule|No session may reach)/;
+
+/** The results of the calls of a session, each with the id of its call, as Claude Code has written them down. */
+function resultsOf(sessionId: string): [id: string, result: string][] {
   const lines = world
     .transcript(sessionId)
     .split("\n")
     .filter((line) => line !== "");
   return lines.flatMap((line) => {
-    const content = Line.parse(JSON.parse(line)).message?.content;
+    const { message, type } = Line.parse(JSON.parse(line));
+    // What it has sent to the model stands in lines of another type, once more.
+    const content = type === "user" ? message?.content : undefined;
     const blocks = Array.isArray(content) ? content.map((each: unknown) => Result.safeParse(each)) : [];
-    return blocks.flatMap(({ data }) =>
-      data ? [`${data.is_error === true ? "refused" : "done"}: ${JSON.stringify(data.content)}`] : [],
+    return blocks.flatMap(({ data }): [string, string][] =>
+      data
+        ? [[data.tool_use_id, `${data.is_error === true ? "refused" : "done"}: ${JSON.stringify(data.content)}`]]
+        : [],
     );
   });
 }
 
-async function run(calls: object[], options: object) {
-  const prompt = `${scriptTag([...calls, { text: "end" }])} @${at(".local/state/claude-agents-mcp/http-token")}`;
+/** Makes all calls in one answer of the model; their results, in the same order. */
+async function run(calls: Call[], options: object) {
+  const tools = calls.map((call, index) => ({ ...call, id: `toolu_${String(index)}` }));
+  const prompt = `${scriptTag([{ tools }, { text: "end" }])} @${at(".local/state/claude-agents-mcp/http-token")}`;
   const { sessionId } = await server.call("claude_code", { prompt, cwd: home, waitMs: 40_000, ...options });
   const { status } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-  return { status, results: resultsOf(sessionId), sessionId };
+  // Claude Code makes some of them at once.
+  const results = resultsOf(sessionId);
+  const inOrder = tools.flatMap(({ id }) => results.filter(([of]) => of === id).map(([, result]) => result));
+  return { status, results: inOrder, sessionId };
 }
 
 describe("what no session may reach", () => {
@@ -125,9 +142,7 @@ describe("what no session may reach", () => {
 
       expect(status).toBe("idle");
       expect(results.length).toBe(calls.length);
-      const reached = results.flatMap((result, index) =>
-        result.startsWith("refused") ? [] : [JSON.stringify(calls[index])],
-      );
+      const reached = results.flatMap((result, index) => (REFUSED.test(result) ? [] : [JSON.stringify(calls[index])]));
       expect(reached).toEqual([]);
       expect(world.transcript(sessionId)).not.toContain("SECRET token");
       expect(readFileSync(at(".local/state/claude-agents-mcp/http-token"), "utf8")).toBe("SECRET token");
@@ -176,7 +191,9 @@ describe("what no session may reach", () => {
   });
 
   it("is denied when it is asked for, and no answer puts it in another's place", async () => {
-    const { actions, sessionId } = await play(server, [write(at("new-here.txt")), { text: "end" }], { cwd: home });
+    const { actions, sessionId } = await play(server, [{ tools: [write(at("new-here.txt"))] }, { text: "end" }], {
+      cwd: home,
+    });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     for (const file_path of [join(world.configFolder, "settings.json"), at("linked/claude-agents-mcp/http-token")]) {
       const updatedInput = { file_path, content: "x" };
