@@ -12,12 +12,14 @@ const OUTSIDE = "outside the session's folders";
 const world = useWorld();
 let owner: Server;
 let other: Server;
+let bounded: Server;
 beforeAll(async () => {
   const settings = { permissions: { deny: ["Bash(rm *)", "Read(./hidden/**)"] } };
   writeFileSync(join(world.configFolder, "settings.json"), JSON.stringify(settings));
   owner = await world.server({ args: ["--deny-rules", "Bash(ln:*)"] });
   // It has no rules of its own, and its answers travel through the store.
   other = await world.server();
+  bounded = await world.server({ args: ["--caller-approves", "edits", "--deny-rules", "Edit(denied/**)"] });
 });
 
 describe("another input: `claude_code_check`", () => {
@@ -88,7 +90,6 @@ describe("another input: `claude_code_check`", () => {
 
 describe("a path with white space at an end", () => {
   it("meets the bound of the caller, deny rules and the list of files that run commands", async () => {
-    const bounded = await world.server({ args: ["--caller-approves", "edits", "--deny-rules", "Edit(denied/**)"] });
     const cwd = world.folder();
     const outside = join(world.folder(), "outside.txt");
     const files = [` ${outside}`, `${outside}\u00A0`, `\t${join(cwd, ".vimrc")}`, `${join(cwd, "denied", "a")}\uFEFF`];
@@ -118,7 +119,6 @@ describe("a path with white space at an end", () => {
 
 describe("acceptEdits of `permissionMode` in `claude_code`", () => {
   it("asks for what makes other programs run commands, and takes other files as edits", async () => {
-    const bounded = await world.server({ args: ["--caller-approves", "edits"] });
     const cwd = world.folder();
     const asked = [
       ".vimrc",
@@ -130,12 +130,10 @@ describe("acceptEdits of `permissionMode` in `claude_code`", () => {
       "a\u200Bb",
     ];
     const edits = ["package.json", "conftest.py", "src/hooks/use.ts"];
-    const writing = (file: string) => {
-      return { tools: [{ name: "Write", input: { file_path: join(cwd, file), content: "x" } }] };
-    };
-    const script = [...asked, ...edits].map(writing);
+    const writing = (file: string) => ({ name: "Write", input: { file_path: join(cwd, file), content: "x" } });
+    const script = [{ tools: [...asked, ...edits].map(writing) }, { text: "end" }];
     const given = { cwd, permissionMode: "acceptEdits", permissionRequestTimeoutMs: 1000 };
-    const { sessionId } = await play(bounded, [...script, { text: "end" }], given);
+    const { sessionId } = await play(bounded, script, given);
     const poll = { action: "poll", sessionId, until: "end", waitMs: 40_000 };
     await bounded.call("claude_code_check", poll);
     const { events, status } = await told(bounded, sessionId);

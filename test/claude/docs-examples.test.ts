@@ -86,12 +86,12 @@ describe("the events and messages of the page are like real ones", () => {
     const [{ requestId } = { requestId: "" }] = asked.actions;
     const answer = { action: "respond_permission", decision: "allow", sessionId: id, requestId, until: "end" };
     const done = await server.call("claude_code_check", { ...answer, cursor: 1 });
-    const refused = { prompt: scriptTag([{ error: { status: 401, times: 9 } }]), cwd, waitMs: 40_000 };
-    const { sessionId: failed } = await server.call("claude_code", refused);
-    const ended = await server.end(failed);
+    const whole = await server.end(id);
+    const refused = { sessionId: id, prompt: scriptTag([{ error: { status: 401, times: 9 } }]), waitMs: 40_000 };
+    await server.call("claude_code_reply", refused);
+    const ended = await server.end(id);
     expect(isLike(shapesOf(page, "failure"), [ended.result])).toBe(true);
-    const whole = [await server.end(id), ended];
-    const events = [asked, done, ...whole].flatMap((each) => each.events);
+    const events = [asked, done, whole, ended].flatMap((each) => each.events);
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { connectTo, type Server } from "../support/stdio-server.ts";
 import { calling, writing } from "../support/fake-user.ts";
@@ -8,11 +8,21 @@ import { SHORT_LIVED, useWorld } from "../support/world.ts";
 
 /** What a session can reach of the very servers that run it: by its shell, and by an address in Claude Code's settings. */
 
-const world = useWorld();
-
 const main = resolve("dist/cli/main.js");
 
 describe("a server that a session's shell has started", () => {
+  const world = useWorld({ agent: "stand-in" });
+  let outer: Server;
+  let cwd: string;
+  let sessionId: string;
+  let requestId: string | undefined;
+  beforeAll(async () => {
+    outer = await world.server();
+    cwd = world.folder();
+    ({ sessionId } = await outer.call("claude_code", { prompt: calling([writing(join(cwd, "made"))]), cwd }));
+    requestId = (await outer.news(sessionId)).actions[0]?.requestId;
+  });
+
   /** As from a shell that has a session's mark and starts the server with an environment of its own. */
   async function inside(how: "with its environment" | "with an empty one"): Promise<Server> {
     const plain = {
@@ -30,13 +40,7 @@ describe("a server that a session's shell has started", () => {
   it.each(["with its environment", "with an empty one"] as const)(
     "%s reads, and starts nothing, answers nothing and changes nothing",
     async (how) => {
-      const outer = await world.server();
-      const cwd = world.folder();
-      const prompt = calling([writing(join(cwd, "made"))]);
-      const { sessionId } = await outer.call("claude_code", { prompt, cwd });
-      const { actions } = await outer.news(sessionId);
-      const requestId = actions[0]?.requestId;
-
+      expect(requestId).toBeTypeOf("string");
       const shell = await inside(how);
       expect((await shell.call("claude_code_session", { action: "get", sessionId })).sessions).toHaveLength(1);
       const seen = await shell.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
@@ -65,35 +69,32 @@ describe("a server that a session's shell has started", () => {
       await shell.close();
       const still = await outer.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
       expect(still.actions).toMatchObject([{ requestId }]);
-      await outer.call("claude_code_session", { action: "cancel", sessionId });
     },
   );
 });
 
 describe("servers of one store that are reached over HTTP", () => {
+  const world = useWorld();
+  beforeAll(async () => {
+    const http = await world.http();
+    await vi.waitUntil(async () => (await http.fetch("/readyz")).status === 200, 15_000);
+    const headers = { Authorization: `Bearer ${http.token}` };
+    const { port } = new URL(http.url);
+    const urls = [http.url, `http://localhost:${port}/mcp`, `http://[::1]:${port}/mcp`, `HTTP://LocalHost:${port}/mcp`];
+    const named = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }]);
+    const settings = { mcpServers: Object.fromEntries(named) as Record<string, object> };
+    writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(settings));
+  });
+
   it.each([[[]], [["--max-depth", "3"]]])(
     "are used by no session of another one (%j), by whichever of their names",
     async (args) => {
-      const http = await world.http();
-      await expect.poll(async () => (await http.fetch("/readyz")).status).toBe(200);
-      const headers = { Authorization: `Bearer ${http.token}` };
-      const { port } = new URL(http.url);
-      const urls = [
-        http.url,
-        `http://localhost:${port}/mcp`,
-        `http://[::1]:${port}/mcp`,
-        `HTTP://LocalHost:${port}/mcp`,
-      ];
-      const named = urls.map((url, index) => [`agents-${String(index)}`, { type: "http", url, headers }]);
-      const settings = { mcpServers: Object.fromEntries(named) as Record<string, object> };
-      writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(settings));
       const stdio = await world.server({ args, env: { ENABLE_TOOL_SEARCH: "false" } });
       const prompt = scriptTag([{ text: "hi" }]);
       const { sessionId } = await stdio.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
       const { tools } = await world.model.waitForRequest((request) => request.sessionId === sessionId);
       expect(tools.length).toBeGreaterThan(3);
       expect(tools.filter((name) => name.includes("claude_code"))).toEqual([]);
-      await http.close();
     },
   );
 });

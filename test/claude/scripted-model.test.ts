@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { type Options, query, type SDKMessage, type SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import { query, type SDKMessage, type SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 
 import { type Script, scriptTag } from "../../src/demo/model/script.ts";
@@ -16,6 +16,14 @@ beforeAll(async () => {
 });
 afterAll(async () => model.close());
 
+/** One for all tests, which begin and end while it is idle; `onTool` is told when it asks for a tool. */
+let claude: Claude;
+let onTool: () => Promise<void> = async () => Promise.resolve();
+beforeAll(async () => {
+  claude = await startClaude(async () => onTool());
+});
+afterAll(async () => claude.close());
+
 interface Claude {
   readonly cwd: string;
   /** Resolves when the SDK has taken the prompt. */
@@ -24,10 +32,12 @@ interface Claude {
   idle(): Promise<readonly string[]>;
   /** All that was read so far. */
   readonly messages: readonly SDKMessage[];
+  /** It and its folder are gone afterwards. */
+  close(): Promise<void>;
 }
 
-/** A live Claude Code of its own in a new folder; it and the folder are gone when the test ends. */
-async function startClaude(options: Partial<Options> = {}): Promise<Claude> {
+/** A live Claude Code of its own in a new folder. */
+async function startClaude(asked = async () => Promise.resolve()): Promise<Claude> {
   const home = await mkdtemp(join(tmpdir(), "scripted-claude-"));
   const prompts = new TransformStream<SDKUserMessage, SDKUserMessage>();
   const writer = prompts.writable.getWriter();
@@ -42,13 +52,11 @@ async function startClaude(options: Partial<Options> = {}): Promise<Claude> {
         ...SHORT_LIVED,
       },
       settingSources: [],
-      canUseTool: async (_tool, input) => Promise.resolve({ behavior: "allow", updatedInput: input }),
-      ...options,
+      canUseTool: async (_tool, input) => {
+        await asked();
+        return { behavior: "allow", updatedInput: input };
+      },
     },
-  });
-  onTestFinished(async () => {
-    running.close();
-    await rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   });
   const messages: SDKMessage[] = [];
   return {
@@ -68,13 +76,16 @@ async function startClaude(options: Partial<Options> = {}): Promise<Claude> {
           return results;
       }
     },
+    async close() {
+      running.close();
+      await rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    },
   };
 }
 
 const bash = (command: string) => ({ name: "Bash", input: { command, description: "a step" } });
 
 it("text turns of one conversation, each with its script", async () => {
-  const claude = await startClaude();
   await claude.say(`Greet. ${scriptTag([{ thinking: "A greeting.", text: ["Hello, ", "world 😀"] }])}`);
   expect(await claude.idle()).toEqual(["Hello, world 😀"]);
   await claude.say(scriptTag([{ text: "Again." }, { text: "And on." }]));
@@ -86,7 +97,6 @@ it("text turns of one conversation, each with its script", async () => {
 });
 
 it("a tool turn: the tool runs, and the next entry answers its result", async () => {
-  const claude = await startClaude();
   const input = { file_path: join(claude.cwd, "note.txt"), content: "written by a script\n" };
   await claude.say(scriptTag([{ text: "I write.", tools: [{ name: "Write", input }] }, { text: "Written." }]));
   expect(await claude.idle()).toEqual(["Written."]);
@@ -94,7 +104,6 @@ it("a tool turn: the tool runs, and the next entry answers its result", async ()
 });
 
 it("a background agent plays the script in its own prompt", async () => {
-  const claude = await startClaude();
   const own = scriptTag([{ tools: [bash("echo from the agent")] }, { text: "Agent's report." }]);
   const input = { description: "a task", prompt: `Do it. ${own}`, subagent_type: "general-purpose" };
   await claude.say(scriptTag([{ tools: [{ name: "Agent", input }] }, { text: "Launched." }, { text: "It reported." }]));
@@ -110,7 +119,6 @@ it("a background agent plays the script in its own prompt", async () => {
 });
 
 it("an overloaded API is asked again until it answers", async () => {
-  const claude = await startClaude();
   await claude.say(scriptTag([{ error: { status: 529 }, times: 2, text: "At last." }]));
   expect(await claude.idle()).toEqual(["At last."]);
   const retries = claude.messages.flatMap((message) =>
@@ -120,7 +128,6 @@ it("an overloaded API is asked again until it answers", async () => {
 });
 
 it("cut and garbled streams heal, and add no answer", async () => {
-  const claude = await startClaude();
   const faults: Script = [
     { text: ["to be ", "cut"], cut: true },
     { text: ["to be ", "garbled"], malformed: true },
@@ -132,7 +139,6 @@ it("cut and garbled streams heal, and add no answer", async () => {
 });
 
 it("an error without retry is the result; so is what is wrong with a script", async () => {
-  const claude = await startClaude();
   await claude.say(scriptTag([{ error: { status: 403, message: "Not for you" } }]));
   expect(await claude.idle()).toEqual([expect.stringContaining("403 Not for you")]);
   await claude.say('<model-script>[{ "txt": "a" }]</model-script>');
@@ -140,29 +146,27 @@ it("an error without retry is the result; so is what is wrong with a script", as
 });
 
 it("a message sent during a tool brings its own script", async () => {
-  const claude = await startClaude({
-    canUseTool: async (_tool, input) => {
-      await claude.say(scriptTag([{ text: "Steered." }]));
-      return { behavior: "allow", updatedInput: input };
-    },
-  });
+  onTool = async () => claude.say(scriptTag([{ text: "Steered." }]));
   await claude.say(scriptTag([{ tools: [bash("touch a-file")] }, { text: "Not steered." }]));
   expect((await claude.idle()).at(-1)).toBe("Steered.");
+  onTool = async () => Promise.resolve();
 });
 
 it("two sessions at once do not mix, each at its own gate", async () => {
   const names = ["left", "right"];
-  const claudes = await Promise.all(names.map(async () => startClaude()));
-  for (const [i, claude] of claudes.entries()) {
+  const other = await startClaude();
+  onTestFinished(async () => other.close());
+  const claudes = [claude, other];
+  for (const [i, each] of claudes.entries()) {
     const name = names[i] ?? "";
-    await claude.say(
+    await each.say(
       scriptTag([
         { gateBefore: name, tools: [bash(`echo ${name}`)] },
         { gate: `${name} end`, text: name },
       ]),
     );
   }
-  const idle = claudes.map(async (claude) => claude.idle());
+  const idle = claudes.map(async (each) => each.idle());
   const seen = names.map(async (name) =>
     model.waitForRequest(({ lastUserText }) => lastUserText.includes(`echo ${name}`)),
   );
