@@ -21,14 +21,20 @@ const program = (file: string) => ({
   tools: [{ name: "Bash", input: { command: `node -e 'fs.writeFileSync("${file}", "x")'` } }],
 });
 
-/** What becomes of a file that is written and of a program that is run; whatever is asked is denied. */
-async function fates(options: object) {
+/** A session that has had a turn. */
+async function open(options: object) {
   const cwd = world.folder();
-  const files = { Write: join(cwd, "written.txt"), Bash: join(cwd, "ran.txt") };
-  const script = [write(files.Write), program(files.Bash), { text: "end" }];
-  let answer = await play(server, script, { cwd, ...options });
+  const { sessionId } = await play(server, [{ text: "ok" }], { cwd, ...options });
+  return { sessionId, cwd };
+}
+
+/** What becomes of a file that is written and of a program that is run in a session; whatever is asked is denied. */
+async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, name: string) {
+  const files = { Write: join(cwd, `${name}-written.txt`), Bash: join(cwd, `${name}-ran.txt`) };
+  const script = [write(files.Write), program(files.Bash), { text: `end of ${name}` }];
+  await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
+  let answer = await told(server, sessionId);
   const asked: string[] = [];
-  const { sessionId } = answer;
   while (answer.actions.length > 0) {
     const [{ requestId, toolName } = { requestId: "", toolName: "" }] = answer.actions;
     asked.push(toolName);
@@ -39,34 +45,49 @@ async function fates(options: object) {
       decision: "deny",
     });
   }
-  expect(answer.result).toMatchObject({ isError: false, result: "end" });
+  expect(answer.result).toMatchObject({ isError: false, result: `end of ${name}` });
   const fate = (tool: "Write" | "Bash") =>
     asked.includes(tool) ? "asked" : existsSync(files[tool]) ? "ran" : "denied";
-  return { sessionId, fate: `Write ${fate("Write")}, Bash ${fate("Bash")}` };
+  return `Write ${fate("Write")}, Bash ${fate("Bash")}`;
 }
 
+const modeOf = async (sessionId: string) =>
+  (await server.call("claude_code_session", { action: "get", sessionId })).sessions[0]?.["permissionMode"];
+
+// As measured with the classifier of `auto` and `plan` out of reach: they deny what it would have to decide.
 describe("a `permissionMode` of `claude_code`", () => {
-  // As measured with the classifier of `auto` and `plan` out of reach: they deny what it would have to decide.
+  let living: Awaited<ReturnType<typeof open>>;
+  beforeAll(async () => {
+    living = await open({ permissionMode: "auto" });
+  });
+
   it.each([
+    ["auto", "Write ran, Bash denied"],
     ["default", "Write asked, Bash asked"],
     ["acceptEdits", "Write ran, Bash asked"],
     ["dontAsk", "Write denied, Bash denied"],
-    ["auto", "Write ran, Bash denied"],
-    ["bypassPermissions", "Write ran, Bash ran"],
   ])("decides what is asked, run and denied: %s", async (permissionMode, expected) => {
-    const { fate, sessionId } = await fates({ permissionMode });
-    expect(fate).toBe(expected);
-    const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
-    expect(sessions).toMatchObject([{ permissionMode }]);
+    const { sessionId } = living;
+    // In the first the session has started; each reaches Claude Code as it is, then or now.
+    if (permissionMode !== "auto") {
+      await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
+    }
+    expect(await fates(living, permissionMode)).toBe(expected);
+    expect(await modeOf(sessionId)).toBe(permissionMode);
+  });
+
+  it("decides what is asked, run and denied: bypassPermissions", async () => {
+    const session = await open({ permissionMode: "bypassPermissions" });
+    expect(await fates(session, "it")).toBe("Write ran, Bash ran");
+    expect(await modeOf(session.sessionId)).toBe("bypassPermissions");
   });
 
   it("decides what is asked, run and denied: plan; how to plan says `planModeInstructions`", async () => {
     const advanced = { planModeInstructions: "First draw a map of the harbour." };
-    const { fate, sessionId } = await fates({ permissionMode: "plan", advanced });
-    expect(fate).toBe("Write asked, Bash denied");
-    const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
-    expect(sessions).toMatchObject([{ permissionMode: "plan" }]);
-    expect(requestsOf(world, sessionId)[0]?.told).toContain("First draw a map of the harbour.");
+    const session = await open({ permissionMode: "plan", advanced });
+    expect(await fates(session, "it")).toBe("Write asked, Bash denied");
+    expect(await modeOf(session.sessionId)).toBe("plan");
+    expect(requestsOf(world, session.sessionId)[0]?.told).toContain("First draw a map of the harbour.");
   });
 
   it("that Claude Code no longer has is refused, and those that it has are named", async () => {
@@ -117,10 +138,9 @@ describe("an option of `claude_code` that decides", () => {
   });
 
   it("asks nobody: `permissionPrompts`", async () => {
-    const options = { advanced: { permissionPrompts: "none" } };
-    const { sessionId, fate } = await fates(options);
-    expect(fate).toBe("Write denied, Bash denied");
-    const { events } = await told(server, sessionId);
+    const session = await open({ advanced: { permissionPrompts: "none" } });
+    expect(await fates(session, "it")).toBe("Write denied, Bash denied");
+    const { events } = await told(server, session.sessionId);
     expect(events.map(({ type }) => type)).not.toContain("permission_request");
     expect(JSON.stringify(events)).toContain("this session has no approval surface");
   });

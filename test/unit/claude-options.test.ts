@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { childEnvironment, configFolder, OF_THE_OUTER_SESSION, stateFile } from "../../src/claude/environment.ts";
 import { toSdkOptions } from "../../src/claude/options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
+import { PERMISSION_MODES } from "../../src/domain/permission.ts";
 import { EVERY_OPTION } from "../support/every-option.ts";
 
 const preset = { type: "preset", preset: "claude_code" } as const;
@@ -93,6 +94,10 @@ describe("the options of a session", () => {
     ["is it when nothing is added", preset, preset],
   ] as const)("with a system prompt: it %s", (_, systemPrompt, expected) => {
     expect(toSdkOptions({ cwd: "/repo", systemPrompt }).systemPrompt).toEqual(expected);
+  });
+
+  it.each(PERMISSION_MODES)("have each permission mode as it is called: %s", (permissionMode) => {
+    expect(toSdkOptions({ cwd: "/repo", permissionMode }).permissionMode).toBe(permissionMode);
   });
 
   it("can say that there are no tools and no settings at all", () => {
