@@ -15,6 +15,8 @@ const agent = (name: string, fields: object = {}) => ({
   ...fields,
 });
 
+const LEAST = { command: process.execPath, args: [resolve("test/support/least-server.mjs")] };
+
 const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
 
 /** What `plain` has not, each of the others has. */
@@ -37,13 +39,14 @@ const AGENTS = {
 
 const world = useWorld();
 let server: Server;
-/** Sessions with a subagent that stands: a summary of it comes after half a minute, in which the other tests run. */
-let standing: { silent: string; asked: string };
 /** The session that sends these agents, a turn for each test. */
 let session: { id: string; cwd: string };
+/** One with more of Claude Code switched on. */
+let equipped: string;
+/** Sessions with a subagent that stands: a summary of it comes after half a minute, in which the other tests run. */
+let standing: { silent: string; asked: string };
 beforeAll(async () => {
   server = await world.server();
-  standing = { silent: await stand({}), asked: await stand({ agentProgressSummaries: true }) };
   const cwd = world.folder();
   const memory = memoryOf("keen", cwd);
   const skill = join(world.configFolder, "skills", "tide");
@@ -51,6 +54,8 @@ beforeAll(async () => {
   writeFileSync(join(memory, "MEMORY.md"), "The harbour freezes.");
   writeFileSync(join(skill, "SKILL.md"), "---\nname: tide\ndescription: The tide.\n---\nSpeak of the tide.\n");
   writeFileSync(join(cwd, "CLAUDE.md"), "Mind the lighthouse.");
+  equipped = await equip();
+  standing = { silent: equipped, asked: await stand([], { agentProgressSummaries: true }) };
   session = { id: (await play(server, ok, { cwd, advanced: { agents: AGENTS } })).sessionId, cwd };
 });
 
@@ -66,11 +71,38 @@ const send = (name: string, script: Script) => ({
   input: { description: "look", subagent_type: name, prompt: `Look. ${scriptTag(script)}`, run_in_background: false },
 });
 
-/** Starts a session whose subagent's own request stops in mid-stream; the one for a summary of it meets no fault. */
-async function stand(advanced: object): Promise<string> {
+/**
+ * Starts a session that at last sends a subagent whose own request stops in mid-stream; the one for a summary of it
+ * meets no fault.
+ */
+async function stand(before: Script, advanced: object): Promise<string> {
   const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
-  const script = [{ tools: [send("general-purpose", [look, stands])] }, ...ok];
-  return (await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), advanced })).sessionId;
+  const script = [...before, { tools: [send("general-purpose", [look, stands])] }, ...ok];
+  const start = { prompt: scriptTag(script), cwd: world.folder(), advanced };
+  const { sessionId } = await server.call("claude_code", start);
+  await world.model.waitForRequest(
+    (each) => isOfStanding(each) && each.sessionId === sessionId && "entry" in each.served && each.served.entry === 1,
+  );
+  return sessionId;
+}
+
+/** Whether the agent that stands asks it of the model. */
+const isOfStanding = (request: RequestRecord) => request.subagent && request.told.includes("the harbour map.");
+
+/** A session whose agents have been sent; then it stands. */
+async function equip(): Promise<string> {
+  writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: LEAST } }));
+  const agents = {
+    plain: agent("plain", { tools: ["Read"] }),
+    rigged: agent("rigged", { tools: ["Read"], mcpServers: ["mine", "given", { own: LEAST }] }),
+    watched: WATCHED,
+    warden: agent("warden"),
+  };
+  // Without tool search all tools stand in the request.
+  const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
+  const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("rigged", quiet)];
+  const sent = errands.map((each) => ({ tools: [each] }));
+  return stand(sent, { agents, mcpServers: { given: LEAST }, env });
 }
 
 /** What an agent has asked of the model, after the request of this number. */
@@ -181,35 +213,15 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(await lastWords("plain", { subagent: true, entry: 0 })).toBe("I go on.");
     expect(await lastWords("behind", { subagent: false, entry: 1 })).toBe("The scout is back.");
   });
-});
-
-describe("an agent of the option `agents` of `claude_code`, in a session with more of Claude Code switched on", () => {
-  const least = { command: process.execPath, args: [resolve("test/support/least-server.mjs")] };
-  let sessionId: string;
-  beforeAll(async () => {
-    writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: least } }));
-    const agents = {
-      plain: agent("plain", { tools: ["Read"] }),
-      equipped: agent("equipped", { tools: ["Read"], mcpServers: ["mine", "given", { own: least }] }),
-      watched: WATCHED,
-      warden: agent("warden"),
-    };
-    // Without tool search all tools stand in the request.
-    const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
-    const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("equipped", quiet)];
-    const script = [...errands.map((each) => ({ tools: [each] })), ...ok];
-    const advanced = { agents, mcpServers: { given: least }, env };
-    ({ sessionId } = await play(server, script, { cwd: world.folder(), advanced }));
-  });
 
   it("is watched by its `.observer`, who is told its `.observerMessage`, where Claude Code's experiment is on", async () => {
     const digest = await world.model.waitForRequest(
-      (request) => request.sessionId === sessionId && request.system.includes("You are warden."),
+      (request) => request.sessionId === equipped && request.system.includes("You are warden."),
     );
     expect(digest.told).toContain('You are a background observer paired with the agent "watched".');
     expect(digest.told).toContain("All is dark.");
     expect(digest.told).toContain("Think of the lighthouse.");
-    expect(askedBy("warden", sessionId).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
+    expect(askedBy("warden", equipped).filter((each) => each.told.includes('the agent "plain"'))).toEqual([]);
     // The other session is without the experiment.
     await turn([{ tools: [send("watched", [{ text: "All is dark." }])] }, ...ok]);
     expect([askedBy("watched", session.id).length, askedBy("warden", session.id).length]).toEqual([1, 0]);
@@ -219,12 +231,12 @@ describe("an agent of the option `agents` of `claude_code`, in a session with mo
     const serversOf = (request?: RequestRecord) => [
       ...new Set(request?.tools.map((name) => (name.startsWith("mcp__") ? name.split("__")[1] : name))),
     ];
-    const ofSession = serversOf(requestsOf(world, sessionId)[0]);
+    const ofSession = serversOf(requestsOf(world, equipped)[0]);
     expect(ofSession).toEqual(expect.arrayContaining(["Read", "mine", "given"]));
     expect(ofSession).not.toContain("own");
-    expect(serversOf(askedBy("plain", sessionId)[0])).toEqual(["Read"]);
+    expect(serversOf(askedBy("plain", equipped)[0])).toEqual(["Read"]);
     // Claude Code looks names up in the settings files only, not among the servers that the session is given.
-    expect(serversOf(askedBy("equipped", sessionId)[0])).toEqual(["Read", "mine", "own"]);
+    expect(serversOf(askedBy("rigged", equipped)[0])).toEqual(["Read", "mine", "own"]);
   });
 });
 
@@ -237,8 +249,9 @@ describe("an option of `claude_code` about subagents", () => {
     // By now the other has stood as long.
     const still = await told(server, silent);
     expect(still.status).toBe("running");
-    expect(ofKind(still, "backgroundTask")).toEqual([]);
-    const steps = world.model.requests.filter(({ sessionId, subagent }) => sessionId === silent && subagent);
-    expect(steps).toHaveLength(2);
+    const ended = expect.objectContaining({ status: "completed" }) as object;
+    // The other agents of that session have ended; of the one that stands nothing is told.
+    expect(ofKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
+    expect(requestsOf(world, silent, true).filter(isOfStanding)).toHaveLength(2);
   });
 });
