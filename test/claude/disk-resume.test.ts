@@ -21,6 +21,9 @@ let here: Server;
 let strict: Server;
 /** Takes it from whoever has the token. */
 let secretive: Server;
+/** A session of the first of them, and what the others made of it while it was open there: it and the fork are closed. */
+let original: { sessionId: string; costUsd: number };
+let whileOpen: { refused: Failure; strictly: Failure; fork: Answer };
 beforeAll(async () => {
   const store = () => join(world.folder(), "sessions.db");
   const shared = store();
@@ -32,6 +35,16 @@ beforeAll(async () => {
     start(shared, {}, "--deny-rules", "Bash(touch:*)"),
     start(store(), { ...ALLOWED, CLAUDE_CODE_MCP_RESUME_SECRET: SECRET }),
   ]);
+  original = await begin();
+  const { sessionId } = original;
+  const reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
+  whileOpen = {
+    strictly: await strict.refusal("claude_code_reply", reply),
+    refused: await here.refusal("claude_code_reply", reply),
+    fork: await here.call("claude_code_reply", { ...reply, forkSession: true }),
+  };
+  await close(here, whileOpen.fork.sessionId);
+  await close(elsewhere, sessionId);
 });
 
 const say = (text: string, before: Script = []): string => `${text}? ${scriptTag([...before, { text }])}`;
@@ -44,8 +57,8 @@ async function begin() {
 }
 
 /** Until nothing has it open. */
-async function close(sessionId: string) {
-  await elsewhere.call("claude_code_session", { action: "close", sessionId });
+async function close(server: Server, sessionId: string) {
+  await server.call("claude_code_session", { action: "close", sessionId });
   await vi.waitUntil(() => !world.processes().some(({ command }) => command.includes(sessionId)), 15_000);
 }
 
@@ -53,23 +66,16 @@ const tokenOf = (sessionId: string) => createHmac("sha256", SECRET).update(`loca
 
 describe("a session that no server of the store has run, and `claude_code_reply`", () => {
   let sessionId: string;
-  let costUsd: number;
-  let whileOpen: { refused: Failure; strictly: Failure; fork: Answer };
+  let bypassing: Failure;
   let answer: Answer;
   const file = () => join(world.configFolder, "ran");
   beforeAll(async () => {
-    ({ sessionId, costUsd } = await begin());
-    const reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
-    whileOpen = {
-      refused: await here.refusal("claude_code_reply", reply),
-      strictly: await strict.refusal("claude_code_reply", reply),
-      fork: await here.call("claude_code_reply", { ...reply, forkSession: true }),
-    };
-    await here.call("claude_code_session", { action: "close", sessionId: whileOpen.fork.sessionId });
-    await close(sessionId);
+    ({ sessionId } = original);
+    const reply = { sessionId, prompt: say("two", [bash(`touch ${file()}`)]), waitMs: 40_000 };
+    const bypass = { permissionMode: "bypassPermissions" };
+    bypassing = await here.refusal("claude_code_reply", { ...reply, diskResumeConfig: bypass });
     const diskResumeConfig = { model: "haiku", allowedTools: ["Bash"], disallowedTools: ["bash", "Bsah"] };
-    const prompt = say("two", [bash(`touch ${file()}`)]);
-    answer = await here.call("claude_code_reply", { ...reply, prompt, diskResumeConfig });
+    answer = await here.call("claude_code_reply", { ...reply, diskResumeConfig });
   });
 
   it("is not found unless the operator allows it, and the answer names the variable", () => {
@@ -92,7 +98,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(request?.told).toContain("one?");
     expect(request?.model).toContain("haiku");
     expect(answer.result?.usage?.costUsd).toBeGreaterThan(0);
-    expect(answer.result?.usage?.costUsd).toBeLessThan(costUsd);
+    expect(answer.result?.usage?.costUsd).toBeLessThan(original.costUsd);
     const known = await here.call("claude_code_session", { action: "get", sessionId });
     expect(known.sessions).toMatchObject([{ totalTurns: 2 }]);
     const again = await here.call("claude_code_reply", { sessionId, prompt: say("three"), waitMs: 40_000 });
@@ -102,6 +108,10 @@ describe("a session that no server of the store has run, and `claude_code_reply`
   it("has the names of tools in `diskResumeConfig` put right, as a start has, and tells what it does not know", () => {
     expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: there is no tool Bsah")]);
     expect(existsSync(file())).toBe(false);
+  });
+
+  it("is no way around the gate of bypassPermissions", () => {
+    expect(bypassing).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
   it("is refused as well when it is ours but open elsewhere by now", async () => {
@@ -150,15 +160,11 @@ describe("a session that no server of the store has run, and `claude_code_reply`
 
 describe("a session that no server of the store has run, where a secret is set, and `claude_code_reply`", () => {
   let reply: { sessionId: string; prompt: string; waitMs: number };
-  let bypassing: Failure;
   let refused: { without: Failure; wrong: Failure; twice: Failure };
   let first: Answer;
   beforeAll(async () => {
-    const { sessionId } = await begin();
-    await close(sessionId);
+    const { sessionId } = whileOpen.fork;
     reply = { sessionId, prompt: say("two"), waitMs: 40_000 };
-    const diskResumeConfig = { permissionMode: "bypassPermissions" };
-    bypassing = await here.refusal("claude_code_reply", { ...reply, diskResumeConfig });
     const right = { ...reply, resumeToken: tokenOf(sessionId), model: "opus" };
     refused = {
       without: await secretive.refusal("claude_code_reply", reply),
@@ -168,10 +174,6 @@ describe("a session that no server of the store has run, where a secret is set, 
     const prompt = say("two", [bash("env; cat /proc/$PPID/environ")]);
     const same = { model: "opus", allowedTools: ["Bash"] };
     first = await secretive.call("claude_code_reply", { ...right, prompt, diskResumeConfig: same });
-  });
-
-  it("is no way around the gate of bypassPermissions", () => {
-    expect(bypassing).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
   it("needs the right `resumeToken`; ours come with one", () => {

@@ -105,18 +105,19 @@ describe("the events and messages of the page are like real ones", () => {
 
 describe("other pages say what is so", () => {
   const textOf = (file: string) => readFileSync(file, "utf8");
-  const start = async (...commands: string[]) => {
-    const turns = commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] }));
-    return server.call("claude_code", { prompt: scriptTag([...turns, { text: "Fixed." }]), cwd, waitMs: 40_000 });
-  };
+  const running = (commands: string[], text: string) =>
+    scriptTag([...commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] })), { text }]);
+  /** The session of README's run, which the next test goes on with. */
+  let id: string;
 
   it("README's run, call by call", async () => {
     const lines = [...textOf("README.md").matchAll(/^(claude_code\w*) +(\{.*\})\n +\/\/ (\{.*\})$/gm)];
     const [first, poll, answer] = lines.map(([, tool = "", call = "", said = ""]) => ({ tool, call, said }));
     expect(lines.map(([, tool]) => tool)).toEqual(["claude_code", "claude_code_check", "claude_code_check"]);
-    const prompt = `Fix the failing test ${scriptTag([{ tools: [{ name: "Bash", input: { command: "npm test" } }] }, { text: "Fixed: it passes." }])}`;
+    const prompt = `Fix the failing test ${running(["npm test"], "Fixed: it passes.")}`;
     const args = JSON.parse(first?.call ?? "") as Record<string, unknown>;
     const begun = await server.call(first?.tool ?? "", { ...args, prompt, cwd });
+    id = begun.sessionId;
     const ids = (call = "", requestId = "") =>
       JSON.parse(call.replace("4b07…", begun.sessionId).replace("8c25…", requestId)) as Record<string, unknown>;
     const asked = await server.call(poll?.tool ?? "", ids(poll?.call));
@@ -131,7 +132,8 @@ describe("other pages say what is so", () => {
   });
 
   it("how requests end, what a busy session is answered with, and what is taken back", async () => {
-    const { sessionId: id } = await start("touch a.txt", "npm test", "npm run lint");
+    const prompt = running(["touch a.txt", "npm test", "npm run lint"], "Fixed.");
+    await server.call("claude_code_reply", { sessionId: id, prompt, waitMs: 40_000 });
     const [{ requestId } = { requestId: "" }] = (await server.news(id)).actions;
     const tools = textOf("docs/tools.md");
     const [, example = ""] = /"error": "(Error \[SESSION_BUSY\][^"]*)"/.exec(tools) ?? [];

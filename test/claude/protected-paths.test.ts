@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -119,11 +120,19 @@ function resultsOf(sessionId: string): [id: string, result: string][] {
   });
 }
 
+/** The session in each permission mode. */
+const sessions = new Map<string, string>();
+
 /** Makes all calls in one answer of the model; their results, in the same order. */
-async function run(calls: Call[], options: object) {
-  const tools = calls.map((call, index) => ({ ...call, id: `toolu_${String(index)}` }));
+async function run(calls: Call[], permissionMode: string) {
+  const tools = calls.map((call) => ({ ...call, id: `toolu_${randomUUID()}` }));
   const prompt = `${scriptTag([{ tools }, { text: "end" }])} @${at(".local/state/claude-agents-mcp/http-token")}`;
-  const { sessionId } = await server.call("claude_code", { prompt, cwd: home, waitMs: 40_000, ...options });
+  const before = sessions.get(permissionMode);
+  const start = { cwd: home, permissionMode, allowedTools: ["Read", "Write", "Edit", "Bash"] };
+  const { sessionId } = await (before === undefined
+    ? server.call("claude_code", { prompt, ...start, waitMs: 40_000 })
+    : server.call("claude_code_reply", { prompt, sessionId: before, waitMs: 40_000 }));
+  sessions.set(permissionMode, sessionId);
   const { status } = await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
   // Claude Code makes some of them at once.
   const results = resultsOf(sessionId);
@@ -136,9 +145,8 @@ describe("what no session may reach", () => {
     "is neither read nor written, whatever its spelling, in permission mode %s",
     async (permissionMode) => {
       const paths = CLOSED.map((path) => path());
-      const allowedTools = ["Read", "Write", "Edit", "Bash"];
       const calls = [...paths.map(read), ...paths.map(write)];
-      const { results, sessionId, status } = await run(calls, { permissionMode, allowedTools });
+      const { results, sessionId, status } = await run(calls, permissionMode);
 
       expect(status).toBe("idle");
       expect(results.length).toBe(calls.length);
@@ -154,8 +162,7 @@ describe("what no session may reach", () => {
     const own = world.configFolder;
     const reads = [at("plain.txt"), join(own, "plans/plan.md"), join(own, "projects/a/memory/MEMORY.md")];
     const writes = [at("new.txt"), join(own, "plans/other.md"), join(own, "projects/a/memory/more.md")];
-    const options = { permissionMode: "bypassPermissions" };
-    const { results, sessionId } = await run([...reads.map(read), ...writes.map(write)], options);
+    const { results, sessionId } = await run([...reads.map(read), ...writes.map(write)], "bypassPermissions");
     // CLAUDE.md of the folder is read by Claude Code itself.
     expect(results.map((result) => result.slice(0, 4))).toEqual(Array(6).fill("done"));
     expect(
