@@ -7,17 +7,21 @@ import type { World } from "../support/world.ts";
 
 export type Script = Parameters<typeof scriptTag>[0];
 
-/** What a scenario is played on: one server, in a world whose Claude Code is the real one or the stand-in. */
+/** What the scenarios of a session are played on: one server, in a world whose Claude Code is the real one or the stand-in. */
 export class Stage {
   readonly world: World;
   readonly server: Server;
   readonly cwd: string;
   readonly elsewhere: string;
+  readonly #options: object;
   #sessionId = "";
+  /** What there was when the scenario began: how far the log went, and how often the model had been asked. */
+  #before = { cursor: 1, requests: 0 };
 
-  constructor(world: World, server: Server) {
+  constructor(world: World, server: Server, options: object) {
     this.world = world;
     this.server = server;
+    this.#options = options;
     this.cwd = world.folder();
     this.elsewhere = world.folder();
   }
@@ -26,31 +30,35 @@ export class Stage {
     return this.#sessionId;
   }
 
-  /** Starts the session, and waits for the end of its turn or a request. */
-  async start(script: Script, options: object = {}): Promise<Answer> {
-    const prompt = `Begin. ${scriptTag(script)}`;
-    const answer = await this.server.call("claude_code", { prompt, cwd: this.cwd, waitMs: 40_000, ...options });
+  async play(scenario: (stage: Stage) => Promise<unknown>): Promise<unknown> {
+    if (this.#sessionId !== "") {
+      const { nextCursor } = await this.log();
+      this.#before = { cursor: nextCursor, requests: this.#requests() };
+    }
+    return scenario(this);
+  }
+
+  /** The next prompt, of which the first starts the session; waits for the end of its turn or a request. */
+  async prompt(script: Script, options: object = {}): Promise<Answer> {
+    const call = { prompt: `Do it. ${scriptTag(script)}`, waitMs: 40_000, ...options };
+    if (this.#sessionId !== "") return this.server.call("claude_code_reply", { sessionId: this.#sessionId, ...call });
+    const answer = await this.server.call("claude_code", { cwd: this.cwd, ...this.#options, ...call });
     this.#sessionId = answer.sessionId;
     return answer;
   }
 
-  async reply(script: Script, options: object = {}): Promise<Answer> {
-    const prompt = `Go on. ${scriptTag(script)}`;
-    return this.server.call("claude_code_reply", { sessionId: this.#sessionId, prompt, waitMs: 40_000, ...options });
-  }
-
   /** Answers the requests that are open, in order, until the turn has ended; the last answer stands for all that follow. */
   async answer(answers: readonly object[]): Promise<void> {
-    for (let at = 0; ; at += 1) {
-      const { actions, status } = await this.server.news(this.#sessionId);
-      const [action] = actions;
-      if (!action) {
-        if (status !== "running") return;
-        continue;
+    const left = [...answers];
+    for (let { cursor } = this.#before; ;) {
+      const { actions, nextCursor, status } = await this.server.news(this.#sessionId, cursor);
+      for (const { requestId, type } of actions) {
+        const given = left.length > 1 ? left.shift() : left[0];
+        const action = type === "question" ? "answer_question" : "respond_permission";
+        await this.check({ action, requestId, until: "news", waitMs: 0, ...given });
       }
-      const given = answers[Math.min(at, answers.length - 1)];
-      const verb = action.type === "question" ? "answer_question" : "respond_permission";
-      await this.check({ action: verb, requestId: action.requestId, until: "news", waitMs: 0, ...given });
+      if (actions.length === 0 && status !== "running") return;
+      cursor = nextCursor;
     }
   }
 
@@ -58,13 +66,18 @@ export class Stage {
     return this.server.call("claude_code_check", { action: "poll", sessionId: this.#sessionId, ...args });
   }
 
+  /** All that has been told of the session. */
+  async log(): Promise<Answer> {
+    return this.check({ waitMs: 0, responseMode: "full", maxBytes: 1_000_000 });
+  }
+
   async act(action: string, args: object = {}): Promise<Answer> {
     return this.server.call("claude_code_session", { action, sessionId: this.#sessionId, ...args });
   }
 
-  /** Waits until the log holds the text. */
+  /** Waits until the log holds the text, as something that has come in this scenario. */
   async told(text: string, times = 1): Promise<void> {
-    for (let cursor = 1, seen = 0; ;) {
+    for (let { cursor } = this.#before, seen = 0; ;) {
       const news = { cursor, waitMs: 20_000, until: "event", responseMode: "full", maxBytes: 262_144 };
       const { events, nextCursor } = await this.check(news);
       seen += events.filter(({ data }) => JSON.stringify(data).includes(text)).length;
@@ -97,8 +110,12 @@ export class Stage {
     return [...(asked?.told ?? "").matchAll(/"text":"(?:One|Two|Three|Four)\./g)].map(([said]) => said);
   }
 
-  async requested(count = 1): Promise<void> {
-    const isMine = () => this.world.model.requests.filter(({ sessionId }) => sessionId === this.#sessionId);
-    await this.world.model.waitForRequest(() => isMine().length >= count);
+  /** Waits until the model is asked in this scenario. */
+  async requested(): Promise<void> {
+    await this.world.model.waitForRequest(() => this.#requests() > this.#before.requests);
+  }
+
+  #requests(): number {
+    return this.world.model.requests.filter(({ sessionId }) => sessionId === this.#sessionId).length;
   }
 }

@@ -80,7 +80,9 @@ const Write = {
     writeFileSync(place, content);
     context.known.add(place);
     const structuredPatch = originalFile === null ? [] : patchOf(originalFile, content);
-    context.count(originalFile === null ? [{ lines: linesOf(content).map((line) => `+${line}`) }] : structuredPatch);
+    // Of a new file it counts one line more than there are where the last one ends in a break.
+    const added = content.split("\n").map((line) => `+${line}`);
+    context.count(originalFile === null ? [{ lines: added }] : structuredPatch);
     const type = originalFile === null ? "create" : "update";
     const output = { type, filePath: path, content, structuredPatch, originalFile, userModified: false };
     if (type === "create") return { content: `File created successfully at: ${path} ${FRESH}`, output };
@@ -125,10 +127,6 @@ const Edit = {
     return { content: `The file ${path} has been updated successfully. ${FRESH}`, output };
   },
 };
-
-function linesOf(text) {
-  return text.replace(/\n$/, "").split("\n");
-}
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 
