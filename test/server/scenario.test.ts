@@ -6,7 +6,9 @@ import { useWorld } from "../support/world.ts";
 
 /** Each toolset over each transport, each client once. All combinations: test/matrices/scenario.test.ts. */
 
-const world = useWorld();
+/** Each toolset tells it of the real Claude Code once. */
+const real = useWorld();
+const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
 
 describe("a task of seven turns is told alike", () => {
@@ -15,7 +17,7 @@ describe("a task of seven turns is told alike", () => {
     ["query", "legacy"],
     ["chat", "v1"],
   ])("by the toolset %s to a %s client of stdio", async (toolset, client) => {
-    await expectSameFacts(world, await world.server({ client, args }), toolset);
+    await expectSameFacts(real, await real.server({ client, args }), toolset);
   });
 
   describe("over HTTP", () => {
