@@ -9,17 +9,21 @@ import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
+const standIn = useWorld({ agent: "stand-in" });
 
-// All combinations: test/matrices/death.test.ts.
+// All combinations, with the real Claude Code: test/matrices/death.test.ts. Each means ends it here as well.
 describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {
   it.each<[KillingName, MeansName]>([
     ["SIGKILL", "setpriv and the reaper"],
-    ["SIGINT", "setpriv and the reaper"],
-    ["stdin end", "setpriv and the reaper"],
     ["SIGKILL", "the reaper alone"],
-    ["SIGTERM", "the reaper alone"],
     ["a real client's SIGINT, SIGTERM after 100 ms, SIGKILL after 400 ms more", "the reaper alone"],
   ])("%s, with %s", async (name, means) => expectNothingLeft(world, means, name));
+
+  it.each<[KillingName, MeansName]>([
+    ["SIGINT", "setpriv and the reaper"],
+    ["stdin end", "setpriv and the reaper"],
+    ["SIGTERM", "the reaper alone"],
+  ])("%s, with %s, of the stand-in for Claude Code", async (name, means) => expectNothingLeft(standIn, means, name));
 });
 
 describe("what Bash has left behind when its turn ends", () => {
