@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -10,8 +10,16 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
+/** Without rules, and with other ones, of another store. */
+let plain: Server;
+let strict: Server;
+let store: string[];
 let auditLog: string;
 beforeAll(async () => {
+  store = ["--store", join(world.folder(), "store.db")];
+  plain = await world.server({ args: store });
+  const others = ["--ask-rules", "Read,Bash,Agent,Skill", "--deny-rules", "Bash(touch:*)"];
+  strict = await world.server({ args: [...store, ...others] });
   auditLog = join(world.folder(), "audit.jsonl");
   const [allow, ask, deny] = ["Bash(touch:*)", "Bash(touch asked)", "Bash(touch denied:*),Edit(secret/**)"];
   const rules = ["--allow-rules", allow, "--ask-rules", ask, "--deny-rules", deny];
@@ -40,7 +48,7 @@ async function remembered(on: Server, sessionId: string): Promise<string[]> {
 }
 
 describe("the operator's rules", () => {
-  it("allow: it runs, and the log says by which rule", async () => {
+  it("allow: it runs, and the log says by which rule; but not what is more than one command", async () => {
     const cwd = world.folder();
     const done = await play(server, [bash("touch allowed"), { text: "end" }], { cwd });
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
@@ -56,31 +64,29 @@ describe("the operator's rules", () => {
       { ...about, action: "asked", risk: "all" },
       { ...about, action: "answered", decision: "allow", by: "rule", rule: "Bash(touch:*)" },
     ]);
+
+    // They do not allow what is more than one command.
+    const both = scriptTag([bash("touch a && node -e 1"), { text: "end" }]);
+    await server.call("claude_code_reply", { sessionId: done.sessionId, prompt: both, waitMs: 40_000 });
+    const open = await told(server, done.sessionId);
+    expect(open.actions).toMatchObject([{ toolName: "Bash", input: { command: "touch a && node -e 1" } }]);
+    await server.call("claude_code_session", { action: "cancel", sessionId: done.sessionId });
   });
 
-  it("do not allow what is more than one command", async () => {
+  it("ask, whatever another rule and the caller's options allow; also, and say why, about a command that cannot be read", async () => {
     const cwd = world.folder();
-    const open = await play(server, [bash("touch a && node -e 1"), { text: "end" }], { cwd });
-    expect(open.actions).toMatchObject([{ toolName: "Bash" }]);
-    await server.call("claude_code_session", { action: "cancel", sessionId: open.sessionId });
-  });
-
-  it("ask, and say why, about a command that cannot be read, whatever allows it", async () => {
-    const cwd = world.folder();
-    const options = { cwd, allowedTools: ["Bash"], permissionMode: "acceptEdits" };
-    const open = await play(server, [bash("bash build.sh"), { text: "end" }], options);
-    expect(open.actions).toMatchObject([
-      { toolName: "Bash", decisionReason: expect.stringContaining("cannot be checked against the command rules") },
-    ]);
-    expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
-  });
-
-  it("ask: what another rule and the caller's options allow is asked all the same", async () => {
-    const cwd = world.folder();
-    const options = { cwd, allowedTools: ["Bash(touch:*)"], permissionMode: "acceptEdits" };
-    const open = await play(server, [bash("touch asked"), { text: "end" }], options);
+    const options = { cwd, allowedTools: ["Bash", "Bash(touch:*)"], permissionMode: "acceptEdits" };
+    const open = await play(server, [bash("touch asked"), bash("bash build.sh"), { text: "end" }], options);
     expect(open.actions).toMatchObject([{ toolName: "Bash", input: { command: "touch asked" } }]);
-    expect(await respond(server, open, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
+    const unread = await respond(server, open, { decision: "deny" });
+    expect(unread.actions).toMatchObject([
+      {
+        toolName: "Bash",
+        input: { command: "bash build.sh" },
+        decisionReason: expect.stringContaining("cannot be checked against the command rules"),
+      },
+    ]);
+    expect(await respond(server, unread, { decision: "deny" })).toMatchObject({ result: { result: "end" } });
     expect(existsSync(join(cwd, "asked"))).toBe(false);
   });
 
@@ -100,19 +106,27 @@ describe("the operator's rules", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it.each(["default", "acceptEdits", "bypassPermissions"])(
-    "deny: it beats `allowedTools`, in permission mode %s too",
-    async (permissionMode) => {
-      const cwd = world.folder();
-      const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
-      const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
-      const script = [write(files[0]!), ...denied, bash("touch more"), { text: "end" }];
-      const allowedTools = ["Bash", "Write", "Edit"];
-      const done = await play(server, script, { cwd, allowedTools, permissionMode });
+  it("deny: it beats `allowedTools`, in permission mode bypassPermissions, acceptEdits and default too", async () => {
+    const cwd = world.folder();
+    const files = [join(cwd, "secret", "a"), join(cwd, "denied"), join(cwd, "more")];
+    const denied = [bash("touch denied"), bash("t''ouch denied"), bash("nice -n 5 /usr/bin/touch denied")];
+    const script = [write(files[0]!), ...denied, bash("touch more"), { text: "end" }];
+    const options = { cwd, allowedTools: ["Bash", "Write", "Edit"], permissionMode: "bypassPermissions" };
+    let done = await play(server, script, options);
+    const { sessionId } = done;
+    const expectDenied = () => {
       expect(done).toMatchObject({ status: "idle", result: { result: "end" } });
       expect(files.map((file) => existsSync(file))).toEqual([false, false, true]);
-    },
-  );
+    };
+    expectDenied();
+    for (const permissionMode of ["acceptEdits", "default"]) {
+      rmSync(files[2]!);
+      await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
+      await server.call("claude_code_reply", { sessionId, prompt: scriptTag(script), waitMs: 40_000 });
+      done = await told(server, sessionId);
+      expectDenied();
+    }
+  });
 });
 
 describe("what Claude Code runs unasked in permission mode default", () => {
@@ -150,14 +164,12 @@ describe("what Claude Code runs unasked in permission mode default", () => {
   });
 
   it("is asked where `--ask-rules` name it", async () => {
-    const strict = await world.server({ args: ["--ask-rules", "Read,Bash,Agent,Skill"] });
     expect(await asked(strict)).toEqual(["Read", "Bash", "Bash", "Agent", "Skill"]);
   });
 });
 
 describe("an answer that is remembered: `decision` allow_for_session of `claude_code_check`", () => {
   it("is listed with its rule, answers from then on, and is revoked by `rule` of `claude_code_session`", async () => {
-    const plain = await world.server();
     const cwd = world.folder();
     const script = [bash("touch one"), bash("touch one"), { text: "end" }];
     const open = await play(plain, script, { cwd });
@@ -193,12 +205,10 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
   });
 
   it("outlives its process and its server, and a new deny rule beats it", async () => {
-    const store = ["--store", join(world.folder(), "store.db")];
-    const first = await world.server({ args: store });
     const cwd = world.folder();
-    const open = await play(first, [bash("touch kept"), { text: "end" }], { cwd });
-    const { sessionId } = await respond(first, open, { decision: "allow_for_session" });
-    await first.close();
+    const open = await play(plain, [bash("touch kept"), { text: "end" }], { cwd });
+    const { sessionId } = await respond(plain, open, { decision: "allow_for_session" });
+    await plain.close();
 
     const second = await world.server({ args: store });
     const reply = async (on: Server, command: string) => {
@@ -212,10 +222,9 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     expect(await reply(second, "touch kept")).toMatchObject({ status: "idle", actions: [] });
     await second.close();
 
-    const stricter = await world.server({ args: [...store, "--deny-rules", "Bash(touch:*)"] });
-    const [rule] = await remembered(stricter, sessionId);
+    const [rule] = await remembered(strict, sessionId);
     expect(rule).toMatch(/^Bash\(touch/);
-    const denied = await reply(stricter, "touch kept2");
+    const denied = await reply(strict, "touch kept2");
     expect(denied).toMatchObject({ status: "idle", actions: [] });
     expect(existsSync(join(cwd, "kept2"))).toBe(false);
   });
