@@ -57,6 +57,10 @@ const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t",
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let ann: Signed;
+/** Of the ways that leave a session as usable as it was. */
+let shared: Promise<Target> | undefined;
+/** A session that asks for one thing after the other. */
+let asking: Promise<string> | undefined;
 beforeAll(async () => {
   const env = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", ...WITH_SECRET };
   server = await world.http({
@@ -74,10 +78,15 @@ beforeAll(async () => {
   ann = await signIn(server, users.tokens.all);
 });
 
-async function targetFor({ on }: Way): Promise<Target> {
+async function targetFor({ on }: Pick<Way, "on">): Promise<Target> {
+  if (on === undefined) {
+    shared ??= targetFor({ on: "own" });
+    return shared;
+  }
   const cwd = world.folder();
   if (on === "asking") {
-    const sessionId = await ann.start(calling([writing(`${cwd}/a`)]), cwd);
+    asking ??= ann.start(calling(Array.from({ length: 9 }, (_, n) => writing(`${cwd}/${String(n)}`))), cwd);
+    const sessionId = await asking;
     return { ...NOWHERE, sessionId, cwd, requestId: (await ann.asked(sessionId)).requestId };
   }
   if (on === "task") {
@@ -131,7 +140,7 @@ describe("the actions", () => {
 
 describe("what a caller gives", () => {
   const LONGEST = 2_097_152;
-  const session = () => targetFor(WAYS[0] as Way);
+  const session = () => targetFor({});
 
   it("is bounded alike: a prompt has as many characters at the console as over MCP, and no more", async () => {
     const { cwd } = await session();

@@ -18,8 +18,8 @@ export interface Way {
   /** The tool with its action, the route, or the method. */
   readonly way: string;
   readonly drive: (target: Target) => Drive;
-  /** The session in which it can be done: one that has had a turn, unless it says otherwise. */
-  readonly on?: "asking" | "task";
+  /** What it is done to: a session that all such ways share, which has had a turn and goes on, unless it says otherwise. */
+  readonly on?: "asking" | "task" | "own";
   /** What comes of it for one who may; "ok" unless there is nothing that it could be done to. */
   readonly comesTo?: string;
 }
@@ -62,14 +62,16 @@ export const WAYS: readonly Way[] = [
   {
     action: "reply",
     way: "claude_code_reply",
+    on: "own",
     drive: ({ sessionId }) => tool("claude_code_reply", { sessionId, prompt: PROMPT }),
   },
   {
     action: "reply",
     way: "claude_chat_query",
+    on: "own",
     drive: ({ sessionId }) => tool("claude_chat_query", { sessionId, prompt: PROMPT }),
   },
-  ofPage("reply", () => ({ prompt: PROMPT })),
+  { ...ofPage("reply", () => ({ prompt: PROMPT })), on: "own" },
   {
     action: "fork",
     way: "claude_code_reply",
@@ -118,16 +120,17 @@ export const WAYS: readonly Way[] = [
     on: "task",
     drive: ({ taskId }) => mcp("tasks/cancel", { taskId }),
   },
-  ofTool("cancel"),
-  ofPage("cancel", () => ({ reason: "no more" })),
-  ofTool("close"),
+  { ...ofTool("cancel"), on: "own" },
+  { ...ofPage("cancel", () => ({ reason: "no more" })), on: "own" },
+  { ...ofTool("close"), on: "own" },
   {
     action: "close",
     way: "claude_session_close",
+    on: "own",
     drive: ({ sessionId }) => tool("claude_session_close", { sessionId }),
   },
-  ofTool("delete"),
-  ofPage("delete"),
+  { ...ofTool("delete"), on: "own" },
+  { ...ofPage("delete"), on: "own" },
   ofTool("rename", { title: "t" }),
   ofPage("rename", () => ({ title: "t" })),
   ofTool("release_queue"),
