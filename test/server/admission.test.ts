@@ -8,7 +8,7 @@ import { useWorld } from "../support/world.ts";
 
 /** As many Claude Codes run as the operator allows, over all servers; the rest of the sessions wait, and none is lost. */
 
-const PLACES = ["--max-live", "2"];
+const PLACES = ["--max-live", "2", "--max-background", "1"];
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
@@ -37,7 +37,7 @@ async function start(on: Server, prompt: string, args: object = {}) {
 describe("--max-live", () => {
   it("lets many sessions run, never more at a time than there are places", async () => {
     let most = 0;
-    const watching = setInterval(() => (most = Math.max(most, claudes().length)), 20);
+    const watching = setInterval(() => (most = Math.max(most, claudes().length)), 50);
     const other = await world.server({ args: PLACES });
     const ids = await Promise.all(Array.from({ length: 8 }, async (_, n) => start(n % 2 ? other : server, ok)));
     const ended = await Promise.all(ids.map(async (id) => server.end(id)));
@@ -83,25 +83,23 @@ describe("--max-live", () => {
 
 describe("--max-background", () => {
   it("is how many places background work alone may hold while others wait; what is ended for them is told", async () => {
-    const own = await world.server({ args: [...PLACES, "--max-background", "1"] });
     const command = "while :; do sleep 0.1; done";
     const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true, description: "watching" } }] };
     const watch = scriptTag([shell, { text: "It runs." }]);
-    const first = await start(own, watch);
-    await own.end(first);
-    const later = await start(own, watch);
-    await own.end(later);
-    const third = await start(own, ok);
-    expect(await own.end(third)).toMatchObject({ result: { result: "ok" } });
-    const told = await own.call("claude_code_check", poll(first));
+    const first = await start(server, watch);
+    await server.end(first);
+    const later = await start(server, watch);
+    await server.end(later);
+    const third = await start(server, ok);
+    expect(await server.end(third)).toMatchObject({ result: { result: "ok" } });
+    const told = await server.call("claude_code_check", poll(first));
     const notices = told.events.filter(({ data }) => data["notice"] === "warning");
     expect(notices.map(({ data }) => data["message"])).toEqual([expect.stringContaining("watching")]);
     expect(told.background).toEqual([]);
-    const left = await own.call("claude_code_check", poll(later));
+    const left = await server.call("claude_code_check", poll(later));
     expect(left.background).toMatchObject([{ description: "watching" }]);
-    const again = await own.call("claude_code_reply", { sessionId: first, prompt: ok, waitMs: 40_000 });
+    const again = await server.call("claude_code_reply", { sessionId: first, prompt: ok, waitMs: 40_000 });
     expect(again).toMatchObject({ result: { result: "ok", sessionTotalTurns: 3 } });
-    await own.close();
   });
 });
 

@@ -90,8 +90,12 @@ it("four requests of one turn are answered by rule, in a form, by the webhook's 
 });
 
 describe("a person who never answers", () => {
+  let short: HttpServer;
+  beforeAll(async () => {
+    short = await start("user:1500,caller");
+  });
+
   it.each(["modern", "legacy"] as const)("is passed over in time, at a %s client", async (kind) => {
-    const short = await start("user:1500,caller");
     const fakeUser = new FakeUser();
     const asking = await short.connect(kind, users.tokens.ann, fakeUser.person);
     const caller = await short.connect("modern", users.tokens.ann);
@@ -112,7 +116,7 @@ describe("a person who never answers", () => {
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
     await caller.call("claude_code_check", { ...answer, until: "end", waitMs: 40_000 });
     expect(existsSync(file)).toBe(true);
-    await short.close();
+    await asking.close();
   });
 });
 

@@ -11,9 +11,12 @@ const world = useWorld({ agent: "stand-in" });
 let caller: Server;
 /** Lists `agent` as well, to look on and to answer. */
 let watcher: Server;
+/** Its client stops reading at times. What it answers with is short. */
+let slow: Server;
 beforeAll(async () => {
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
   watcher = await world.server({ args: ["--toolsets", "agent,query,chat,configure"], env: { IS_SANDBOX: "1" } });
+  slow = await world.server({ args: ["--toolsets", "agent,query,chat", "--query-max-bytes", "16384"] });
 });
 
 const CHAT = "claude_chat_query";
@@ -94,7 +97,6 @@ describe("a chat query that waits behind a turn of Claude Code's own", () => {
 });
 
 it("a call that is cancelled when its own turn is over leaves the turn of another caller alone", async () => {
-  const slow = await world.server({ args: ["--toolsets", "query"] });
   const long = { text: "x".repeat(100_000), tools: [{ name: "Read", input: { file_path: "/nowhere" } }] };
   const prompt = scriptTag([...Array.from({ length: 12 }, () => long), { text: "done" }]);
   const controller = new AbortController();
@@ -123,10 +125,10 @@ it("a call that is cancelled when its own turn is over leaves the turn of anothe
 });
 
 it.each([
-  ["claude_direct_query", []],
-  ["claude_code_query", ["--query-max-bytes", "16384"]],
-])("%s shows what is asked whole, or says that it is cut", async (tool, args) => {
-  const server = await world.server({ args: ["--toolsets", "agent,query,chat", ...args] });
+  ["claude_direct_query", () => watcher],
+  ["claude_code_query", () => slow],
+])("%s shows what is asked whole, or says that it is cut", async (tool, on) => {
+  const server = on();
   const cwd = world.folder();
   writeFileSync(join(cwd, "big.txt"), "line of text here\n".repeat(400));
   const reads = Array.from({ length: 12 }, () => ({ name: "Read", input: { file_path: join(cwd, "big.txt") } }));
@@ -205,7 +207,6 @@ it("an interrupted query answers with what there was", async () => {
 });
 
 it("a lost turn that was run on is told by its real end, however slowly its caller reads", async () => {
-  const slow = await world.server({ args: ["--toolsets", "agent,chat"] });
   const start = { cwd: world.folder(), prompt: say("hi"), allowedTools: ["Bash"], waitMs: 20_000 };
   const { sessionId } = await slow.call("claude_code", { ...start, advanced: { onLost: "resume" } });
   const { stdout } = Reflect.get(slow.transport, "_process") as { stdout: NodeJS.ReadableStream };

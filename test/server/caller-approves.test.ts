@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Answer, Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { play, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
@@ -15,10 +16,18 @@ const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
 const world = useWorld({ agent: "stand-in" });
 let none: Server;
+/** Its operator allows queries more than its callers may. */
 let edits: Server;
+/** Knows nothing of the sessions of the others. Its operator may approve everything, and ann nothing. */
+let http: HttpServer;
+let operator: Connection;
+const users = namedUsers({ ann: { scopes: ["read", "run"] } });
 beforeAll(async () => {
   none = await world.server({ args: [...ALL, "--caller-approves", "none"] });
-  edits = await world.server({ args: [...ALL, "--caller-approves", "edits"] });
+  const queries = ["--allow-bypass", "--query-allowed-tools", "Bash"];
+  edits = await world.server({ args: [...ALL, "--caller-approves", "edits", ...queries], env: { IS_SANDBOX: "1" } });
+  http = await world.http({ args: [...users.args, ...ALL, "--store", "memory:"] });
+  operator = await http.connect();
 });
 
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
@@ -95,11 +104,7 @@ describe("other ways to begin", () => {
     const { sessionId } = open;
     expect(await askedOf(none, String(sessionId))).toEqual(["Write", "Bash"]);
 
-    const generous = await world.server({
-      args: ["--toolsets", "all", "--caller-approves", "edits", "--allow-bypass", "--query-allowed-tools", "Bash"],
-      env: { IS_SANDBOX: "1" },
-    });
-    const { data: denied } = await stream(generous, "claude_code_query", { prompt, cwd });
+    const { data: denied } = await stream(edits, "claude_code_query", { prompt, cwd });
     expect(denied).toMatchObject({ permissionMode: "dontAsk", note: expect.stringContaining("(edits)") });
     // What the operator allows is not the caller's approval.
     expect([existsSync(files.Write), existsSync(files.Bash)]).toEqual([false, true]);
@@ -119,11 +124,9 @@ describe("other ways to begin", () => {
   });
 
   it("claude_code_reply: a fork of a session that was allowed more", async () => {
-    const generous = await world.server();
     const options = { cwd: world.folder(), permissionMode: "acceptEdits" };
     const begin = { prompt: scriptTag([{ text: "end" }]), ...options, waitMs: 40_000 };
-    const { sessionId } = await generous.call("claude_code", begin);
-    await generous.close();
+    const { sessionId } = await edits.call("claude_code", begin);
     const fork = { sessionId, prompt: scriptTag([{ text: "end" }]), forkSession: true, waitMs: 40_000 };
     expect(warned(await none.call("claude_code_reply", fork))).toContain("permissionMode acceptEdits: left out");
     expect((await edits.call("claude_code_reply", fork))["warnings"]).toBeUndefined();
@@ -131,8 +134,7 @@ describe("other ways to begin", () => {
 
   it("claude_code_reply: diskResumeConfig", async () => {
     const cwd = world.folder();
-    const open = await world.server({ args: [...ALL, "--store", "memory:"] });
-    const first = await open.call("claude_code", {
+    const first = await operator.call("claude_code", {
       prompt: scriptTag([{ text: "end" }]),
       cwd,
       permissionMode: "acceptEdits",
@@ -140,7 +142,8 @@ describe("other ways to begin", () => {
     });
     const { sessionId } = first;
     expect(first["warnings"]).toBeUndefined();
-    await open.close();
+    await operator.call("claude_code_session", { action: "close", sessionId });
+    await expect.poll(() => world.processes().some(({ command }) => command.includes(sessionId))).toBe(false);
     const { files, script } = deeds();
     const prompt = scriptTag([write(files.Write), script[2]!]);
     const diskResumeConfig = { cwd, permissionMode: "acceptEdits", allowedTools: ["Write"] };
@@ -210,8 +213,6 @@ describe("another input", () => {
 
 describe("a caller without the scope approve", () => {
   it("approves nothing by its options, an answer or a mode", async () => {
-    const users = namedUsers({ ann: { scopes: ["read", "run"] } });
-    const http = await world.http({ args: [...users.args, "--toolsets", "all"] });
     const ann = await http.connect("modern", users.tokens.ann);
     const { cwd, files, script } = deeds();
     const begun = await ann.call("claude_code", {

@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -11,11 +12,17 @@ const world = useWorld({ agent: "stand-in" });
 
 const CONFIGURE = "claude_code_configure";
 
+let auditLog: string;
+let server: Server;
+beforeAll(async () => {
+  auditLog = join(world.folder(), "audit.jsonl");
+  const args = ["--toolsets", "agent,chat,configure", "--audit-log", auditLog];
+  server = await world.server({ args, env: { IS_SANDBOX: "1" } });
+});
+
+const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
+
 it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs: for every new turn, not for one that runs", async () => {
-  const auditLog = join(world.folder(), "audit.jsonl");
-  const args = ["--toolsets", "agent,configure", "--audit-log", auditLog];
-  const server = await world.server({ args, env: { IS_SANDBOX: "1" } });
-  const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
   const ran = join(start.cwd, "ran.txt");
   const run = { tools: [{ name: "Bash", input: { command: `touch ${ran}` } }], gateBefore: "gate is closed" };
@@ -65,8 +72,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
 });
 
 it("nothing begins in bypassPermissions once the gate is closed: neither what waited, nor what Claude Code begins by itself", async () => {
-  const env = { IS_SANDBOX: "1", CLAUDE_CODE_MCP_ALLOW_BYPASS: "1" };
-  const server = await world.server({ args: ["--toolsets", "agent,chat,configure"], env });
+  await change("enable_bypass");
   const folder = world.folder();
   const start = { cwd: folder, permissionMode: "bypassPermissions" };
   const path = (name: string) => join(folder, name);
@@ -85,8 +91,8 @@ it("nothing begins in bypassPermissions once the gate is closed: neither what wa
   const { sessionId: idle } = await server.call("claude_code", { prompt: scriptTag(idles), ...start });
   await server.end(idle);
 
-  const off = await stream(server, CONFIGURE, { action: "disable_bypass" });
-  expect(off.data["message"]).toContain("2 sessions");
+  const off = await change("disable_bypass");
+  expect(off["message"]).toContain("2 sessions");
   writeFileSync(path("shell ends"), "");
   world.model.release("running goes on");
   const ended = await server.end(running);

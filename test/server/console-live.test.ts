@@ -109,20 +109,18 @@ describe("a log live", () => {
   });
 
   it("says that a session is gone, and goodbye before the server stops", async () => {
-    const other = await world.http();
-    const at = await signIn(other, other.token);
-    const id = await at.start(scriptTag([{ text: "Short." }]), world.folder());
-    await at.end(id);
+    const id = await me.start(scriptTag([{ text: "Short." }]), world.folder());
+    await me.end(id);
     const told: Live[] = [];
-    for await (const event of live(await at.ask(`live?session=${id}&from=1`))) {
+    for await (const event of live(await me.ask(`live?session=${id}&from=1`))) {
       told.push(event);
-      if (event.kind === "log" && event.data.type === "turn.ended") await at.post(`sessions/${id}/delete`);
-      if (event.kind === "gone") other.signal("SIGTERM");
+      if (event.kind === "log" && event.data.type === "turn.ended") await me.post(`sessions/${id}/delete`);
+      if (event.kind === "gone") http.signal("SIGTERM");
     }
     const kinds = told.map(({ kind }) => kind);
     expect(kinds).toContain("gone");
     expect(kinds.at(-1)).toBe("bye");
-    expect(await other.exited).toBe(0);
+    expect(await http.exited).toBe(0);
   });
 });
 
@@ -147,14 +145,16 @@ async function startCommand(args: string[], env: Record<string, string>) {
 }
 
 describe("`claude-agents-mcp console`", () => {
-  it("sees the session of a server on stdio and answers its request, whoever has the turn", async () => {
+  it("is for whoever starts it, who sees the session of a server on stdio and answers its request, whoever has the turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
     const env = { HOME: home };
     const server = await world.server({ env });
+    const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
+    const others = ["--public-url", "https://agents.example/here", "--oauth-issuer", "https://issuer.example"];
     const file = join(cwd, "a");
     const { sessionId } = await server.call("claude_code", { prompt: calling([writing(file)]), cwd });
     const { actions } = await server.news(sessionId);
-    const started = await startCommand(["--port", "0"], {
+    const started = await startCommand(["--port", "0", ...args, ...others], {
       ...world.model.environment(world.configFolder),
       ...STAND_IN,
       ...env,
@@ -175,6 +175,15 @@ describe("`claude-agents-mcp console`", () => {
     expect(await at.get("requests")).toMatchObject({ open: [], decided: [{ behavior: "allow", by: "console" }] });
     await at.post(`sessions/${sessionId}/reply`, { prompt: scriptTag([{ text: "From here." }]) });
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
+
+    // It is for whoever has started it, whatever the settings say of a server for many.
+    const again = await send(started, "api/sign-in", post({ token: started.token }));
+    expect(again.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
+    ]);
+    await expect(signIn(started, tokens.ann)).rejects.toThrow("401");
+    const { port } = new URL(started.origin);
+    await expect(startCommand(["--port", port], env)).rejects.toThrow("--port: cannot listen");
     expect(await started.end()).toBe(0);
     expect(started.stderr()).toBe("");
   });
@@ -206,21 +215,6 @@ describe("`claude-agents-mcp console`", () => {
       { action: "answer", sessionId: id, requestId: "none", decision: "deny", outcome: "PERMISSION_REQUEST_NOT_FOUND" },
       { action: "reply", sessionId: id, outcome: "SESSION_BUSY" },
     ]);
-  });
-
-  it("is for whoever has started it, whatever the settings say of a server for many", async () => {
-    const { args, tokens } = namedUsers({ ann: { scopes: ["read"] } });
-    const others = ["--public-url", "https://agents.example/here", "--oauth-issuer", "https://issuer.example"];
-    const env = { HOME: world.folder() };
-    const started = await startCommand([...args, ...others], env);
-    const answer = await send(started, "api/sign-in", post({ token: started.token }));
-    expect(answer.headers.getSetCookie()).toEqual([
-      expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
-    ]);
-    await expect(signIn(started, tokens.ann)).rejects.toThrow("401");
-    const { port } = new URL(started.origin);
-    await expect(startCommand(["--port", port], env)).rejects.toThrow("--port: cannot listen");
-    expect(await started.end()).toBe(0);
   });
 
   it("refuses what does not go with it, and says what to do", async () => {

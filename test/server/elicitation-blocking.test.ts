@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { asks, blockingForms, DIRECT, isWhole, QUERY, withForms } from "../support/blocking-forms.ts";
+import { asks, blockingForms, DIRECT, isWhole, QUERY } from "../support/blocking-forms.ts";
 import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
 import { told } from "../support/one-turn.ts";
 import { stream, type Log } from "../support/streaming.ts";
@@ -11,25 +11,28 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-// Each tool and each kind of client is here; `test/matrices` has each tool with each kind.
-const watcher = blockingForms(world, {
+// Each tool, kind of client and transport is here; `test/matrices` has each tool with each kind, on servers of their own.
+const desk = blockingForms(world, {
   forms: [
-    [QUERY, "modern"],
-    [DIRECT, "legacy"],
-    [QUERY, "v1"],
+    [QUERY, "modern", "stdio"],
+    [DIRECT, "legacy", "http"],
+    [QUERY, "v1", "http"],
   ],
   caller: [
-    [DIRECT, "modern"],
-    [QUERY, "legacy"],
+    [DIRECT, "modern", "http"],
+    [QUERY, "legacy", "http"],
   ],
-  chat: ["v1"],
-  cancelled: ["legacy"],
+  chat: [["v1", "http"]],
+  cancelled: [["legacy", "http"]],
 });
 
 describe("a form in a call that blocks", () => {
   it("that a client of 2026-07-28 never answers is over in time, and so is its turn", async () => {
     const fakeUser = new FakeUser();
-    const server = await withForms(world, fakeUser, ["--toolsets", "query", "--approvals", "user:1500"]);
+    const server = await world.server({
+      args: ["--toolsets", "query", "--approvals", "user:1500"],
+      person: fakeUser.person,
+    });
     let opened = () => undefined as void;
     const isOpen = new Promise<void>((resolve) => (opened = resolve));
     fakeUser.does = async () => {
@@ -42,15 +45,15 @@ describe("a form in a call that blocks", () => {
     const args = { prompt: calling([writing(join(cwd, "a"))]), cwd, ...asks(QUERY) };
     void stream(server, QUERY, args, { onLog }).catch(() => undefined);
     await isOpen;
-    expect(await watcher().end(sessionId)).toMatchObject({ status: "idle", result: { result: "Over." } });
-    expect(decisions(await told(watcher(), sessionId))).toEqual([["deny", "timeout"]]);
-    await server.close();
+    const { watcher } = desk();
+    expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { result: "Over." } });
+    expect(decisions(await told(watcher, sessionId))).toEqual([["deny", "timeout"]]);
   });
 
   it("is the last of seven: what is asked then is denied where only the person could answer", async () => {
     const fakeUser = new FakeUser();
     fakeUser.does = filled({ decision: "allow" });
-    const server = await withForms(world, fakeUser, ["--toolsets", "query"]);
+    const server = await desk().closed(fakeUser);
     const cwd = world.folder();
     const files = Array.from({ length: 8 }, (_, index) => join(cwd, String(index)));
     const answer = await stream(server, QUERY, { prompt: calling(files.map(writing)), cwd, ...asks(QUERY) });
@@ -58,7 +61,6 @@ describe("a form in a call that blocks", () => {
     isWhole(QUERY, answer);
     expect(fakeUser.seen).toHaveLength(7);
     expect(files.map((file) => existsSync(file))).toEqual([...Array.from({ length: 7 }, () => true), false]);
-    await server.close();
   });
 });
 
@@ -87,8 +89,6 @@ describe("what is asked of the webhook", () => {
     expect(data).toMatchObject({ status: "done" });
     expect(existsSync(file)).toBe(true);
     expect(fakeUser.seen).toHaveLength(approvals.startsWith("user") ? 1 : 0);
-    await client.close();
-    await http.close();
     await receiver.close();
   });
 });

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
+import type { Connection } from "../support/connection.ts";
 import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { told } from "../support/one-turn.ts";
 import { callOnce } from "../support/outer-claude.ts";
 import { calling, decisions, filled, FakeUser, writing } from "../support/fake-user.ts";
-import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, bob: { scopes: ["read", "run"] } });
@@ -22,9 +22,9 @@ beforeAll(async () => {
 
 describe("a form", () => {
   const fakeUser = new FakeUser();
-  let server: Server;
+  let server: Connection;
   beforeAll(async () => {
-    server = await world.server({ person: fakeUser.person });
+    server = await http.connect("modern", http.token, fakeUser.person);
   });
   beforeEach(() => void (fakeUser.seen.length = 0));
 

@@ -10,7 +10,7 @@ import { useWorld } from "../support/world.ts";
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
 beforeAll(async () => {
-  shared = await world.http({ args: ["--toolsets", "agent,query"] });
+  shared = await world.http({ args: ["--toolsets", "agent,query", "--stdio"] });
 });
 
 /** Asks before it writes, and says so. */
@@ -30,21 +30,6 @@ describe("over HTTP", () => {
     const next = await client.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
     expect(next.result?.result).toBe("and again");
     await client.close();
-  });
-
-  it("clients of both eras go on with each other's sessions, also after the server was started anew", async () => {
-    const store = `${world.folder()}/store.db`;
-    const first = await world.http({ args: ["--store", store] });
-    const [modern, legacy] = [await first.connect("modern"), await first.connect("legacy")];
-    const prompt = scriptTag([{ text: "one" }]);
-    const { sessionId } = await modern.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
-    const reply = { sessionId, prompt: scriptTag([{ text: "two" }]), waitMs: 40_000 };
-    expect((await legacy.call("claude_code_reply", reply)).result?.result).toBe("two");
-    await first.close();
-    const second = await world.http({ args: ["--store", store] });
-    const other = await second.connect("v1");
-    const again = { ...reply, prompt: scriptTag([{ text: "three" }]) };
-    expect((await other.call("claude_code_reply", again)).result?.result).toBe("three");
   });
 
   it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
@@ -205,25 +190,27 @@ describe("a call over HTTP", () => {
 });
 
 describe("a server over HTTP", () => {
-  afterEach(async () => world.closeServers());
-
   it("serves stdio on the same engine where it is asked to, and outlives that client", async () => {
-    const server = await world.http({ args: ["--stdio"] });
-    const client = await server.connect();
+    const client = await shared.connect();
     const prompt = scriptTag([{ text: "hi" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     const list = { name: "claude_code_session", arguments: { action: "list" } };
-    server.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
-    server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
-    server.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: list })}\n`);
-    await expect.poll(() => server.stdout()).toContain(sessionId);
-    server.stdin.end();
-    await server.logged("the client on stdin is gone");
-    expect((await server.fetch("/healthz")).status).toBe(200);
+    shared.stdin.write(`${JSON.stringify(INITIALIZE)}\n`);
+    shared.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", method: "notifications/initialized" })}\n`);
+    shared.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: list })}\n`);
+    await expect.poll(() => shared.stdout()).toContain(sessionId);
+    shared.stdin.end();
+    await shared.logged("the client on stdin is gone");
+    expect((await shared.fetch("/healthz")).status).toBe(200);
     expect((await client.end(sessionId)).status).toBe("idle");
   });
+});
 
-  it("on SIGTERM says that it is not ready, begins nothing more, and lets what runs come to its end", async () => {
+describe("a server over HTTP that is ended", () => {
+  beforeAll(async () => world.closeServers());
+  afterEach(async () => world.closeServers());
+
+  it("says that it is not ready, begins nothing more, and lets what runs come to its end", async () => {
     const server = await world.http({ args: ["--drain-ms", "60000"] });
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "draining", text: "to the end" }]);
@@ -242,33 +229,39 @@ describe("a server over HTTP", () => {
     await world.quiet(5_000);
   });
 
-  it("tells who waits for something else to come again", async () => {
-    const server = await world.http();
-    const client = await server.connect();
-    const prompt = scriptTag([{ text: "hi" }]);
-    const { nextCursor, sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
-    const { nextCursor: cursor } = await client.end(sessionId, nextCursor);
-    const poll = { action: "poll", sessionId, cursor, until: "event", waitMs: 40_000 };
-    const waiting = rawCall(server, "modern", { name: "claude_code_check", arguments: poll });
-    const metrics = async () => (await server.fetch("/metrics")).text();
-    await expect.poll(metrics).toContain('http_requests_open{route="/mcp"} 1');
-    server.signal("SIGTERM");
-    const answer = await waiting;
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") } });
-  });
+  it("interrupts what takes longer than it has, and tells who waits; when it is started anew, both eras go on with it", async () => {
+    const store = `${world.folder()}/store.db`;
+    const first = await world.http({ args: ["--drain-ms", "100", "--store", store] });
+    const [modern, legacy] = [await first.connect("modern"), await first.connect("legacy")];
+    const prompt = scriptTag([{ text: "one" }]);
+    const { sessionId } = await modern.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const reply = { sessionId, prompt: scriptTag([{ text: "two" }]), waitMs: 40_000 };
+    expect((await legacy.call("claude_code_reply", reply)).result?.result).toBe("two");
 
-  it("interrupts what takes longer than it has, and whoever waits is told", async () => {
-    const server = await world.http({ args: ["--drain-ms", "100"] });
-    const client = await server.connect("legacy");
-    const prompt = scriptTag([{ gateBefore: "never", text: "never said" }]);
-    const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
-    await world.model.waitForRequest((request) => request.sessionId === sessionId);
-    const end = client.end(sessionId);
-    server.signal("SIGTERM");
+    const { sessionId: idle } = await modern.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const { nextCursor: last } = await modern.end(idle);
+    const poll = { action: "poll", sessionId: idle, cursor: last, until: "event", waitMs: 40_000 };
+    const waiting = rawCall(first, "modern", { name: "claude_code_check", arguments: poll });
+    const metrics = async () => (await first.fetch("/metrics")).text();
+    // The other is the stream on which the earlier era listens.
+    await expect.poll(metrics).toContain('http_requests_open{route="/mcp"} 2');
+    const long = scriptTag([{ gateBefore: "never", text: "never said" }]);
+    const { nextCursor } = await modern.call("claude_code_reply", { sessionId, prompt: long });
+    await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("never said"));
+    const end = legacy.end(sessionId, nextCursor);
+    first.signal("SIGTERM");
     expect((await end).result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
-    expect(await server.exited).toBe(0);
+    // Whoever waits for something else comes again.
+    const told = await waiting;
+    expect(told.status).toBe(503);
+    expect(await told.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") } });
+    expect(await first.exited).toBe(0);
     await world.quiet(5_000);
+
+    const second = await world.http({ args: ["--store", store] });
+    const other = await second.connect("v1");
+    const again = { ...reply, prompt: scriptTag([{ text: "three" }]) };
+    expect((await other.call("claude_code_reply", again)).result?.result).toBe("three");
   });
 });
 

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { ESCAPES, plant, ROADS, type Place } from "../support/escapes.ts";
@@ -78,90 +78,97 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
   });
 });
 
-/** A repository's own settings are for whoever has been told to trust them. */
-describe("the settings of a folder", () => {
-  const quick = { env: { MCP_TIMEOUT: "1000" } };
-  afterEach(async () => real.closeServers());
+/** Users for each of whom the operator has settled something else, on one server; bob has nothing of it. */
+describe("the real Claude Code of a user", () => {
+  /** A repository whose settings run commands: whom it is trusted for, and what Claude Code has recorded as trusted. */
+  let trusted: ReturnType<typeof hostile>;
+  let recorded: ReturnType<typeof hostile>;
+  let hers: string;
+  let traces: string;
+  let server: HttpServer;
+  let bobs: string;
+  const names = ["ada", "bob", "cleo", "wanda", "xenia"] as const;
+  let tokens: Readonly<Record<(typeof names)[number], string>>;
+  const transcriptsIn = (folder: string) =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"));
+  const run = async (token: string, cwd: string) => {
+    const client = await server.connect("modern", token);
+    const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
+    return { client, sessionId };
+  };
+  /** It stays above what it runs, or becomes it. */
+  const wrapper = (name: string, exec: string) => {
+    const path = join(traces, `as-${name}.sh`);
+    writeFileSync(path, `#!/bin/sh\necho "$1 $2" >> ${traces}/ran\nshift\nexport AS=$0\n${exec}"$@"\n`, {
+      mode: 0o755,
+    });
+    return { ...USUAL, spawnWrapper: [path, name] };
+  };
+  beforeAll(async () => {
+    [trusted, recorded, hers, traces] = [hostile(real), hostile(real), real.folder(), real.folder()];
+    writeFileSync(join(hers, "CLAUDE.md"), "I am cleo.");
+    const projects = { [recorded.cwd]: { hasTrustDialogAccepted: true } };
+    writeFileSync(join(real.configFolder, ".claude.json"), JSON.stringify({ projects }));
+    const users = namedUsers({
+      ada: { ...USUAL, trustDirs: [trusted.cwd] },
+      bob: USUAL,
+      cleo: { ...USUAL, claudeConfigDir: hers },
+      wanda: wrapper("wanda", ""),
+      // Only the wrapper is told of the server's death: one that stays above what it runs would have to hand that on.
+      xenia: wrapper("xenia", "exec "),
+    });
+    ({ tokens } = users);
+    server = await real.http({ args: users.args, env: { MCP_TIMEOUT: "1000" } });
+    ({ sessionId: bobs } = await run(tokens.bob, trusted.cwd));
+  });
 
-  it("run nothing over HTTP, for the operator neither, whatever Claude Code has recorded as trusted", async () => {
-    const users = namedUsers({ ada: USUAL });
-    const { cwd, ran } = hostile(real);
-    const trusted = { projects: { [cwd]: { hasTrustDialogAccepted: true } } };
-    await real.closeServers();
-    await real.quiet(15_000);
-    writeFileSync(join(real.configFolder, ".claude.json"), JSON.stringify(trusted));
-    const server = await real.http({ args: users.args, ...quick });
-    for (const token of [users.tokens.ada, server.token]) {
-      const client = await server.connect("modern", token);
-      const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
+  it("runs nothing of a folder's settings over HTTP, for the operator neither, whatever it has recorded as trusted", async () => {
+    for (const token of [tokens.bob, server.token]) {
+      const { client, sessionId } = await run(token, recorded.cwd);
       const { events, status } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
       expect(status).toBe("idle");
       expect(JSON.stringify(events)).toContain("untrusted_directory");
     }
-    expect(ran()).toEqual([]);
+    const kept = readFileSync(join(real.configFolder, ".claude.json"), "utf8");
+    expect(JSON.parse(kept)).toMatchObject({ projects: { [recorded.cwd]: { hasTrustDialogAccepted: true } } });
+    expect(recorded.ran()).toEqual([]);
   });
 
-  it("run for whom trustDirs names it, and for nobody else", async () => {
-    const { cwd, ran } = hostile(real);
-    const { args, tokens } = namedUsers({ ada: { ...USUAL, trustDirs: [cwd] }, bob: USUAL });
-    const server = await real.http({ args, ...quick });
-    const start = { prompt: say("hi"), cwd, waitMs: 40_000 };
-    await (await server.connect("modern", tokens.bob)).call("claude_code", start);
-    expect(ran()).toEqual([]);
-    await (await server.connect("modern", tokens.ada)).call("claude_code", start);
-    expect(ran()).toContain("project-hook");
+  it("runs the settings of a folder for whom trustDirs names it, and for nobody else", async () => {
+    expect(trusted.ran()).toEqual([]);
+    await run(tokens.ada, trusted.cwd);
+    expect(trusted.ran()).toContain("project-hook");
   });
-});
-
-describe("the real Claude Code of a user", () => {
-  const transcriptsIn = (folder: string) =>
-    readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"));
-  afterEach(async () => real.closeServers());
 
   it("has her own configuration folder: claudeConfigDir", async () => {
-    const [hers, cwd] = [real.folder(), real.folder()];
-    writeFileSync(join(hers, "CLAUDE.md"), "I am ada.");
-    const { args, tokens } = namedUsers({ ada: { ...USUAL, claudeConfigDir: hers }, bob: USUAL });
-    const server = await real.http({ args });
-    const runs = async (token: string) => {
-      const client = await server.connect("modern", token);
-      const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
-      return sessionId;
-    };
-    const [ofAda, ofBob] = [await runs(tokens.ada), await runs(tokens.bob)];
-    expect(transcriptsIn(hers).join()).toContain(ofAda);
-    expect(real.transcript(ofAda)).toBe("");
-    expect(transcriptsIn(hers).join()).not.toContain(ofBob);
-    expect(real.transcript(ofBob)).not.toBe("");
+    const { sessionId: cleos } = await run(tokens.cleo, real.folder());
+    expect(transcriptsIn(hers).join()).toContain(cleos);
+    expect(real.transcript(cleos)).toBe("");
+    expect(transcriptsIn(hers).join()).not.toContain(bobs);
+    expect(real.transcript(bobs)).not.toBe("");
     const request = (id: string) => real.model.requests.find(({ sessionId }) => sessionId === id);
-    expect(request(ofAda)?.told).toContain("I am ada.");
-    expect(request(ofBob)?.told).not.toContain("I am ada.");
+    expect(request(cleos)?.told).toContain("I am cleo.");
+    expect(request(bobs)?.told).not.toContain("I am cleo.");
   });
 
-  // Only the wrapper is told of the server's death: one that stays above what it runs would have to hand that on.
   it.each([
-    ["turn", ""],
-    ["server", "exec "],
-  ] as const)("runs through her spawnWrapper; nothing is left when the %s is killed", async (what, exec) => {
-    const [traces, cwd] = [real.folder(), real.folder()];
-    const wrapper = join(traces, "as-ada.sh");
-    const run = `#!/bin/sh\necho "$1 $2" >> ${traces}/ran\nshift\nexport AS=ada\n${exec}"$@"\n`;
-    writeFileSync(wrapper, run, { mode: 0o755 });
-    const { args, tokens } = namedUsers({ ada: { ...USUAL, spawnWrapper: [wrapper, "ada"] }, bob: USUAL });
-    const server = await real.http({ args });
-    const [ada, bob] = [await server.connect("modern", tokens.ada), await server.connect("modern", tokens.bob)];
-    const plain = { prompt: say("plain"), cwd: real.folder(), waitMs: 40_000 };
-    expect((await bob.call("claude_code", plain)).result?.result).toBe("plain");
-    expect(readdirSync(traces)).not.toContain("ran");
-
+    ["turn", "wanda"],
+    ["server", "xenia"],
+  ] as const)("runs through her spawnWrapper; nothing is left when the %s is killed", async (what, name) => {
+    const ran = join(traces, "ran");
+    // It has run for nobody else.
+    expect(existsSync(ran)).toBe(false);
+    const cwd = real.folder();
     const command = `printf "$AS" > as; node -e 'setInterval(() => {}, 1000)'`;
     const script = [{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }];
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"] };
-    const { sessionId } = await ada.call("claude_code", start);
+    const client = await server.connect("modern", tokens[name]);
+    const { sessionId } = await client.call("claude_code", start);
     await expect.poll(() => real.processes().some(({ command: each }) => each.startsWith("node -e"))).toBe(true);
-    expect(readFileSync(join(cwd, "as"), "utf8")).toBe("ada");
-    expect(readFileSync(join(traces, "ran"), "utf8")).toMatch(/^ada .*claude\n$/);
-    if (what === "turn") await ada.call("claude_code_session", { action: "cancel", sessionId });
+    expect(readFileSync(join(cwd, "as"), "utf8")).toBe(join(traces, `as-${name}.sh`));
+    expect(readFileSync(ran, "utf8")).toMatch(new RegExp(`^${name} .*claude\n$`));
+    rmSync(ran);
+    if (what === "turn") await client.call("claude_code_session", { action: "cancel", sessionId });
     else server.signal("SIGKILL");
     await expect
       .poll(() =>

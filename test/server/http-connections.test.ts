@@ -5,14 +5,14 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { INITIALIZE, type HttpServer } from "../support/http-server.ts";
+import { INITIALIZE, type HttpConnection, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
 /** Connections of strangers, at as many file descriptors as a login on macOS has. */
 
 const FEW_DESCRIPTORS = ["bash", "-c", 'ulimit -n 256; exec "$@"', "bash"];
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 const descriptors = ({ pid }: HttpServer): number => readdirSync(`/proc/${String(pid)}/fd`).length;
 
@@ -72,29 +72,33 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
   });
 });
 
-it("a connection on which nobody has shown a token is cut off after 10 s, one with a token is not", async () => {
-  const server = await world.http();
-  const client = await server.connect();
-  const socket = open(server);
-  const prompt = scriptTag([{ text: "Later.", delayMs: 11_000 }]);
-  const answering = client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
-  const began = performance.now();
-  await once(socket, "close");
-  expect(performance.now() - began).toBeGreaterThan(9_000);
-  expect(await answering).toMatchObject({ status: "idle", result: { result: "Later." } });
-  await client.close();
-});
+describe("a server over HTTP", () => {
+  let server: HttpServer;
+  let client: HttpConnection;
+  beforeAll(async () => {
+    server = await world.http();
+    client = await server.connect();
+  });
 
-it("a Claude Code for which there is no descriptor is not started, with the reason", async () => {
-  const server = await world.http();
-  const client = await server.connect();
-  const prompt = scriptTag([{ text: "once" }]);
-  const cwd = world.folder();
-  await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
-  const most = descriptors(server) + 2;
-  execFileSync("bash", ["-c", `prlimit --pid ${String(server.pid)} --nofile=${String(most)}:${String(most)}`]);
-  const failed = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
-  expect(failed).toMatchObject({ status: "error", result: { errorSubtype: "start_failed" } });
-  expect(failed.result?.result).toContain("no file descriptor left");
-  expect(failed.result?.result).toContain(`it may have ${String(most)}`);
+  it("a connection on which nobody has shown a token is cut off after 10 s, one with a token is not", async () => {
+    const socket = open(server);
+    const prompt = scriptTag([{ text: "Later.", delayMs: 11_000 }]);
+    const answering = client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
+    const began = performance.now();
+    await once(socket, "close");
+    expect(performance.now() - began).toBeGreaterThan(9_000);
+    expect(await answering).toMatchObject({ status: "idle", result: { result: "Later." } });
+  });
+
+  it("a Claude Code for which there is no descriptor is not started, with the reason", async () => {
+    const prompt = scriptTag([{ text: "once" }]);
+    const cwd = world.folder();
+    await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+    const most = descriptors(server) + 2;
+    execFileSync("bash", ["-c", `prlimit --pid ${String(server.pid)} --nofile=${String(most)}:${String(most)}`]);
+    const failed = await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+    expect(failed).toMatchObject({ status: "error", result: { errorSubtype: "start_failed" } });
+    expect(failed.result?.result).toContain("no file descriptor left");
+    expect(failed.result?.result).toContain(`it may have ${String(most)}`);
+  });
 });

@@ -163,12 +163,13 @@ describe("at a door that asks for no token", () => {
   });
 });
 
-describe("at a door of its own", () => {
+describe("at a door that waits for nobody", () => {
   let server: HttpServer;
-  afterEach(async () => world.closeServers());
+  beforeAll(async () => {
+    server = await world.http({ args: ["--receive-ms", "800", "--send-ms", "500"] });
+  });
 
   it("a request that comes in drops is cut off: slow loris", async () => {
-    server = await world.http({ args: ["--receive-ms", "800"] });
     const { hostname, port } = new URL(server.url);
     const drip = async (begin: string): Promise<string> => {
       const socket: Socket = connectSocket(Number(port), hostname);
@@ -187,6 +188,43 @@ describe("at a door of its own", () => {
     for (const heard of [headers, body]) expect(heard === "" || heard.includes("408")).toBe(true);
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
+
+  it("a client that does not read is cut off, and the others hear all of theirs", async () => {
+    const client = await server.connect();
+    const { sessionId } = await client.call("claude_code", {
+      prompt: scriptTag([{ text: "x".repeat(200_000) }]),
+      cwd: world.folder(),
+      waitMs: 40_000,
+    });
+    const poll = { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 262_144, responseMode: "full" };
+    const begun = await server.fetch("/mcp", post(INITIALIZE));
+    await begun.text();
+    const id = begun.headers.get("mcp-session-id") ?? "";
+    const { hostname, port } = new URL(server.url);
+    const socket = connectSocket(Number(port), hostname);
+    socket.pause();
+    const closed = closing(socket);
+    for (let call = 1; call <= 60; call++) {
+      const body = JSON.stringify({
+        jsonrpc: "2.0",
+        id: call,
+        method: "tools/call",
+        params: { name: "claude_code_check", arguments: poll },
+      });
+      socket.write(
+        `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nMcp-Session-Id: ${id}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${String(Buffer.byteLength(body))}\r\n\r\n${body}`,
+      );
+    }
+    await server.logged("cut off");
+    socket.destroy();
+    await closed;
+    expect((await client.end(sessionId)).status).toBe("idle");
+  });
+});
+
+describe("at a door of its own", () => {
+  let server: HttpServer;
+  afterEach(async () => world.closeServers());
 
   it("more requests in a minute than allowed are put off, for one principal and not for others", async () => {
     const sha = "a".repeat(64);
@@ -223,39 +261,6 @@ describe("at a door of its own", () => {
     expect((await server.fetch("/mcp", post(INITIALIZE))).status).toBe(429);
     gone.abort();
     await expect.poll(async () => (await server.fetch("/mcp", post(INITIALIZE))).status).toBe(200);
-  });
-
-  it("a client that does not read is cut off, and the others hear all of theirs", async () => {
-    server = await world.http({ args: ["--send-ms", "500", "--toolsets", "agent,query"] });
-    const client = await server.connect();
-    const { sessionId } = await client.call("claude_code", {
-      prompt: scriptTag([{ text: "x".repeat(200_000) }]),
-      cwd: world.folder(),
-      waitMs: 40_000,
-    });
-    const poll = { action: "poll", sessionId, cursor: 1, waitMs: 0, maxBytes: 262_144, responseMode: "full" };
-    const begun = await server.fetch("/mcp", post(INITIALIZE));
-    await begun.text();
-    const id = begun.headers.get("mcp-session-id") ?? "";
-    const { hostname, port } = new URL(server.url);
-    const socket = connectSocket(Number(port), hostname);
-    socket.pause();
-    const closed = closing(socket);
-    for (let call = 1; call <= 60; call++) {
-      const body = JSON.stringify({
-        jsonrpc: "2.0",
-        id: call,
-        method: "tools/call",
-        params: { name: "claude_code_check", arguments: poll },
-      });
-      socket.write(
-        `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nMcp-Session-Id: ${id}\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ${String(Buffer.byteLength(body))}\r\n\r\n${body}`,
-      );
-    }
-    await server.logged("cut off");
-    socket.destroy();
-    await closed;
-    expect((await client.end(sessionId)).status).toBe("idle");
   });
 
   it("on all addresses, as in a container, says where clients find it, and comes to no other name", async () => {

@@ -3,7 +3,8 @@ import { it } from "vitest";
 import { callsOr, expectNoFaults, SEED } from "../support/random/trial.ts";
 import { useWorld } from "../support/world.ts";
 
-const CALLS = callsOr(500);
+/** `test/matrices` makes 10,000. */
+const CALLS = callsOr(200);
 
 const world = useWorld({ agent: "stand-in" });
 

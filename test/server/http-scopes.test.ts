@@ -1,27 +1,30 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import type { HttpConnection } from "../support/http-server.ts";
+import type { HttpConnection, HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
 /** What each scope gives, and what its want keeps back, as clients see it. */
 
 const world = useWorld({ agent: "stand-in" });
-let store: string;
-beforeAll(() => {
-  store = join(world.folder(), "store.db");
+/** Ada, as servers on one store have her: each gives her what it likes. */
+let reading: HttpConnection;
+let running: HttpConnection;
+let approving: HttpConnection;
+beforeAll(async () => {
+  const store = join(world.folder(), "store.db");
+  const adaWith = async (...scopes: string[]) => {
+    const { args, tokens } = namedUsers({ ada: { scopes } });
+    const server = await world.http({ args: [...args, "--store", store, "--toolsets", "all"] });
+    return server.connect("modern", tokens.ada);
+  };
+  reading = await adaWith("read");
+  running = await adaWith("read", "run");
+  approving = await adaWith("read", "approve");
 });
-afterEach(async () => world.closeServers());
-
-/** Ada, as a server on the same store has her: each gives her what it likes. */
-async function adaWith(...scopes: string[]): Promise<HttpConnection> {
-  const { args, tokens } = namedUsers({ ada: { scopes } });
-  const server = await world.http({ args: [...args, "--store", store, "--toolsets", "all"] });
-  return server.connect("modern", tokens.ada);
-}
 
 /** A session of hers in which the question is whether it may write the file. */
 async function asking(ada: HttpConnection) {
@@ -50,9 +53,7 @@ const denied = (what: string, needed: string, had: string) => ({
 
 describe("a caller with the scope", () => {
   it("read sees what there is, and nothing is changed by anything else that she tries", async () => {
-    const full = await adaWith("read", "run", "approve");
-    const reading = await adaWith("read");
-    const { allow, file, sessionId } = await asking(full);
+    const { allow, file, sessionId } = await asking(running);
     expect(await toolsOf(reading)).toEqual(["claude_code_check", "claude_code_session", "claude_code_configure"]);
     const seen = await reading.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     expect(seen).toMatchObject({ status: "waiting_permission", actions: [{ toolName: "Write" }] });
@@ -76,11 +77,10 @@ describe("a caller with the scope", () => {
     expect({ ...again, actions: again.actions.length }).toEqual({ ...seen, actions: 1 });
     expect(existsSync(file)).toBe(false);
     expect((await reading.call("claude_code_session", { action: "list" })).sessions).toHaveLength(1);
-    await full.call("claude_code_session", { action: "cancel", sessionId });
+    await running.call("claude_code_session", { action: "cancel", sessionId });
   });
 
   it("run starts and ends, and does not decide what is asked", async () => {
-    const running = await adaWith("read", "run");
     const { allow, file, sessionId } = await asking(running);
     const what = "claude_code_check (respond_permission)";
     expect(await running.refusal("claude_code_check", allow)).toEqual(denied(what, "approve", "scopes read, run"));
@@ -91,8 +91,6 @@ describe("a caller with the scope", () => {
   });
 
   it("approve decides, in a session that another server runs, and starts, goes on with and ends nothing", async () => {
-    const running = await adaWith("read", "run");
-    const approving = await adaWith("read", "approve");
     const { allow, file, sessionId } = await asking(running);
     const had = "scopes read, approve";
     const prompt = scriptTag([{ text: "x" }]);
@@ -107,6 +105,17 @@ describe("a caller with the scope", () => {
 });
 
 describe("what is for the operator", () => {
+  const scopes = ["read", "run", "approve"];
+  const { args, tokens } = namedUsers({
+    ada: { scopes },
+    bob: { scopes, operatorOptions: true },
+    eve: { scopes: [...scopes, "admin"] },
+  });
+  let server: HttpServer;
+  beforeAll(async () => {
+    server = await world.http({ args: [...args, "--toolsets", "agent,configure"], env: { IS_SANDBOX: "1" } });
+  });
+
   const bypassing = () => ({
     prompt: scriptTag([{ tools: [{ name: "Bash", input: { command: "touch done" } }] }, { text: "unasked" }]),
     cwd: world.folder(),
@@ -115,9 +124,6 @@ describe("what is for the operator", () => {
   });
 
   it("is the gate to bypassPermissions, and goes for everybody on the server", async () => {
-    const { args, tokens } = namedUsers({ ada: { scopes: ["read", "run", "approve"] } });
-    const both = [...args, "--toolsets", "agent,configure"];
-    const server = await world.http({ args: both, env: { IS_SANDBOX: "1" } });
     const [ada, operator] = [await server.connect("modern", tokens.ada), await server.connect("legacy")];
     const enable = { action: "enable_bypass" };
     const needed = denied("claude_code_configure (enable_bypass)", "admin", "scopes read, run, approve");
@@ -135,13 +141,6 @@ describe("what is for the operator", () => {
   });
 
   it("are options that reach beyond a folder, unless he names who may use them", async () => {
-    const scopes = ["read", "run", "approve"];
-    const { args, tokens } = namedUsers({
-      ada: { scopes },
-      bob: { scopes, operatorOptions: true },
-      eve: { scopes: [...scopes, "admin"] },
-    });
-    const server = await world.http({ args });
     const ada = await server.connect("modern", tokens.ada);
     const told = join(world.folder(), "told");
     const script = [{ tools: [{ name: "Bash", input: { command: `printf "$TIDE" > ${told}-$WHO` } }] }, { text: "ok" }];

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { decisions, calling, writing } from "../support/fake-user.ts";
 import { fileDrop } from "../support/file-drop/approver.ts";
-import type { HttpServer } from "../support/http-server.ts";
+import type { HttpConnection } from "../support/http-server.ts";
 import { buildWith, run } from "../support/server-with.ts";
 import { useWorld } from "../support/world.ts";
 
@@ -16,10 +16,10 @@ beforeAll(() => {
   buildWith(copy, "file-drop", "fileDrop");
 }, 300_000);
 
-/** Allows nothing by the calling model, and asks nobody else. */
+/** With nobody else asked. */
 async function start(approvals: string, ...more: string[]) {
   const drop = world.folder();
-  const bound = ["--caller-approves", "none", "--approvals", approvals, "--drop-folder", drop];
+  const bound = ["--approvals", approvals, "--drop-folder", drop];
   const http = await world.http({ args: [...bound, ...more], through: ["env", "-C", copy] });
   return { http, drop, client: await http.connect() };
 }
@@ -39,13 +39,15 @@ function decide(drop: string, requestId: string, decision: object): void {
   renameSync(draft, join(drop, `${requestId}.decision.json`));
 }
 
-/** A turn that writes a file, which is asked for. */
-async function begin(client: Awaited<ReturnType<HttpServer["connect"]>>) {
+/** A turn that makes a file, which is asked for. */
+async function begin(client: HttpConnection, make: (file: string) => { name: string; input: object } = writing) {
   const cwd = world.folder();
   const file = join(cwd, "made");
-  const { sessionId } = await client.call("claude_code", { prompt: calling([writing(file)]), cwd });
+  const { sessionId } = await client.call("claude_code", { prompt: calling([make(file)]), cwd });
   return { file, sessionId };
 }
+
+const touching = (file: string) => ({ name: "Bash", input: { command: `touch ${file}` } });
 
 describe("an approver that was added by a folder and a line", () => {
   it("keeps the house rules, and stands in the help text and among what --approvals takes", () => {
@@ -58,10 +60,18 @@ describe("an approver that was added by a folder and a line", () => {
     expect(() => serve("--approvals", "file-drop,caller")).toThrow("say with --drop-folder where");
     expect(() => serve("--approvals", "file-drop:1")).toThrow("the time of file-drop is 1: must be");
   });
+});
+
+describe("an approver that was added, before a caller who may allow nothing,", () => {
+  let auditLog: string;
+  let made: Awaited<ReturnType<typeof start>>;
+  beforeAll(async () => {
+    auditLog = join(world.folder(), "audit.jsonl");
+    made = await start("file-drop,caller", "--caller-approves", "none", "--audit-log", auditLog);
+  });
 
   it("is offered a request when it is its turn, decides it, and is named wherever that is told", async () => {
-    const auditLog = join(world.folder(), "audit.jsonl");
-    const { client, drop, http } = await start("file-drop,caller", "--audit-log", auditLog);
+    const { client, drop, http } = made;
     const { file, sessionId } = await begin(client);
     const { requestId, ...request } = await asked(drop);
     expect(request).toMatchObject({ toolName: "Write", input: { file_path: file }, session: { principal: "local" } });
@@ -80,7 +90,7 @@ describe("an approver that was added by a folder and a line", () => {
   });
 
   it("denies with a reason, which Claude Code is told", async () => {
-    const { client, drop } = await start("file-drop");
+    const { client, drop } = made;
     const { file, sessionId } = await begin(client);
     decide(drop, (await asked(drop)).requestId, { decision: "deny", denyMessage: "Not on a Friday." });
     await client.end(sessionId);
@@ -88,9 +98,11 @@ describe("an approver that was added by a folder and a line", () => {
     const log = { action: "poll", sessionId, waitMs: 0, responseMode: "full" };
     expect(JSON.stringify(await client.call("claude_code_check", log))).toContain("Not on a Friday.");
   });
+});
 
+describe("an approver that was added, before a caller who may allow everything,", () => {
   it("loses a request to the next when its time is over", async () => {
-    const { client, drop } = await start("file-drop:1000,caller", "--caller-approves", "all");
+    const { client, drop } = await start("file-drop:1000,caller");
     const late = await begin(client);
     await asked(drop);
     const [action] = (await client.news(late.sessionId)).actions;
@@ -100,24 +112,21 @@ describe("an approver that was added by a folder and a line", () => {
     expect(existsSync(late.file)).toBe(true);
   });
 
-  it("is passed over at once when it cannot be reached", async () => {
-    const { client, drop } = await start("file-drop,caller", "--caller-approves", "all");
-    rmSync(drop, { recursive: true });
-    const { sessionId } = await begin(client);
-    const mine = async () => {
-      const { actions } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
-      return actions.map(({ requestId, waitsFor }) => [requestId, waitsFor]);
-    };
-    // With nobody named it is the caller's.
-    await expect.poll(mine).toEqual([[expect.any(String), undefined]]);
-  });
-
-  it("has its folder to itself: a session that would write a decision there may not", async () => {
+  it("has its folder to itself: a session writes no decision there; once it cannot be reached, the next is asked at once", async () => {
     const { client, drop } = await start("file-drop,caller", "--allow-rules", "Write");
     const forged = join(drop, "any.decision.json");
     const { sessionId } = await client.call("claude_code", { prompt: calling([writing(forged)]), cwd: world.folder() });
     await client.end(sessionId);
     expect(existsSync(forged)).toBe(false);
     expect(requestsIn(drop)).toEqual([]);
+
+    rmSync(drop, { recursive: true });
+    const { sessionId: later } = await begin(client, touching);
+    const mine = async () => {
+      const { actions } = await client.call("claude_code_check", { action: "poll", sessionId: later, waitMs: 0 });
+      return actions.map(({ requestId, waitsFor }) => [requestId, waitsFor]);
+    };
+    // With nobody named it is the caller's.
+    await expect.poll(mine).toEqual([[expect.any(String), undefined]]);
   });
 });

@@ -1,23 +1,27 @@
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { CLIENT_KINDS } from "../support/connection.ts";
-import type { Server } from "../support/stdio-server.ts";
+import { CLIENT_KINDS, type Connection } from "../support/connection.ts";
+import type { HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
+let http: HttpServer;
+beforeAll(async () => {
+  http = await world.http();
+});
 
 const Json = z.string().transform((text): unknown => JSON.parse(text));
 
-async function read({ client }: Server, uri: string): Promise<string> {
+async function read({ client }: Connection, uri: string): Promise<string> {
   const { contents } = await client.readResource({ uri });
   return z.tuple([z.looseObject({ uri: z.literal(uri), text: z.string() })]).parse(contents)[0].text;
 }
 
 describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
   it("explain, and tell of sessions", async () => {
-    const server = await world.server({ client: kind });
+    const server = await http.connect(kind);
     const { resources } = await server.client.listResources();
     expect(resources).toHaveLength(4);
     for (const { uri } of resources) expect(await read(server, uri)).toMatch(/^# /);

@@ -13,8 +13,12 @@ const world = useWorld({ agent: "stand-in" });
 let server: Server;
 /** Another server on the same store: what is asked of a session reaches its owner. */
 let other: Server;
+/** As open as its operator can make it. */
+let open: Server;
 beforeAll(async () => {
+  const env = { IS_SANDBOX: "1", CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" };
   [server, other] = await Promise.all([world.server(), world.server()]);
+  open = await world.server({ args: ["--allow-bypass"], env });
 });
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
@@ -70,8 +74,6 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     const closed = { action: "set_permission_mode", sessionId, permissionMode: "bypassPermissions" };
     expect(await other.refusal("claude_code_session", closed)).toMatchObject({ code: "PERMISSION_DENIED" });
 
-    const env = { IS_SANDBOX: "1" };
-    const open = await world.server({ args: ["--allow-bypass"], env });
     const cwd = world.folder();
     const begun = await open.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
     await act("set_permission_mode", { sessionId: begun.sessionId, permissionMode: "bypassPermissions" }, open);
@@ -80,7 +82,6 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     const done = await open.call("claude_code_reply", { sessionId: begun.sessionId, prompt: run, waitMs: 40_000 });
     expect(done.status).toBe("idle");
     expect(existsSync(join(cwd, "done"))).toBe(true);
-    await open.close();
   });
 
   it("interrupt: the turn ends, the session of `sessionId` goes on", async () => {
@@ -172,10 +173,8 @@ describe("`action` of `claude_code_session`, through a server that does not own 
   it("rename, close, delete: a `title` that can be found, an end, and nothing left", async () => {
     const { sessionId } = await start(say("one"));
     await act("rename", { sessionId, title: "My only session" });
-    const open = await world.server({ env: { CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" } });
     const found = await act("list", { text: "my only", includeSensitive: true }, open);
     expect(found.sessions).toMatchObject([{ sessionId, title: "My only session" }]);
-    await open.close();
 
     await act("close", { sessionId });
     const prompt = { sessionId, prompt: say("x") };

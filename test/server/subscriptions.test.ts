@@ -17,8 +17,8 @@ const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;
 let owner: Connection;
 beforeAll(async () => {
-  owner = await world.server();
   http = await world.http({ args: PRINCIPALS });
+  owner = await http.connect();
 });
 
 interface Updates {

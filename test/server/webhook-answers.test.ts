@@ -49,6 +49,17 @@ async function answeredBy(client: Connection, sessionId: string): Promise<unknow
 }
 
 describe("a request whose turn it is to be answered by the webhook", () => {
+  let audit: string;
+  let port: number;
+  let told: Telling;
+  beforeAll(async () => {
+    audit = join(world.folder(), "audit.jsonl");
+    receiver = await startReceiver();
+    port = Number(new URL(receiver.url).port);
+    told = await telling(receiver.url, LADDER, ["--notify-attempts", "2", "--audit-log", audit]);
+    await receiver.close();
+  });
+
   it("is answered by the receiver while it is told, at the URL that it is told", async () => {
     let answered: Promise<{ status: number; body: unknown }> | undefined;
     let token = "";
@@ -58,9 +69,8 @@ describe("a request whose turn it is to be answered by the webhook", () => {
       const sent = fetch(payload.answerUrl, { method: "POST", headers, body: JSON.stringify({ decision: "allow" }) });
       answered = sent.then(async (reply) => ({ status: reply.status, body: await reply.json() }));
       void answered.finally(() => response.end());
-    });
-    const audit = join(world.folder(), "audit.jsonl");
-    const { http, client } = await telling(receiver.url, LADDER, ["--audit-log", audit]);
+    }, port);
+    const { http, client } = told;
     ({ token } = http);
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
@@ -86,12 +96,10 @@ describe("a request whose turn it is to be answered by the webhook", () => {
   });
 
   it("goes to the next at once when the receiver cannot be reached", async () => {
+    // At another port.
     receiver = await startReceiver();
-    const { url } = receiver;
-    await receiver.close();
-    receiver = await startReceiver();
-    // With its own time, ten minutes, the test would not end.
-    const { client } = await telling(url, LADDER, ["--notify-attempts", "2"]);
+    // With the webhook's own time, ten minutes, the test would not end.
+    const { client } = told;
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
     const { actions } = await client.news(sessionId);

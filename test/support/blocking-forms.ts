@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-import type { ClientKind } from "./connection.ts";
+import type { ClientKind, Connection } from "./connection.ts";
+import type { Transport } from "./elicitation.ts";
 import { calling, decisions, FakeUser, filled, writing } from "./fake-user.ts";
+import type { HttpServer } from "./http-server.ts";
 import { told } from "./one-turn.ts";
-import type { Server } from "./stdio-server.ts";
 import { stream, type Log, type Streamed } from "./streaming.ts";
-import { WITH_SECRET } from "./webhook-receiver.ts";
 import type { World } from "./world.ts";
 
 /** A person at a client answers while a call of the toolsets query and chat waits for its turn. */
@@ -22,7 +22,7 @@ const QUESTION = {
   options: ["Fast", "Small"].map((label) => ({ label, description: `${label}!` })),
 };
 
-const decided = async (watcher: Server, { data }: Pick<Streamed, "data">) =>
+const decided = async (watcher: Connection, { data }: Pick<Streamed, "data">) =>
   decisions(await told(watcher, String(data["sessionId"])));
 /** A query asks, whatever the operator's default is. */
 export const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
@@ -51,41 +51,58 @@ function isOutcome(said: Log["data"]): said is { toolUseId: string; success: boo
   return typeof said === "object" && said !== null && "success" in said;
 }
 
-export async function withForms(
-  world: World,
-  fakeUser: FakeUser,
-  args: string[],
-  client: ClientKind = "modern",
-): Promise<Server> {
-  return world.server({ client, args, person: fakeUser.person, env: WITH_SECRET });
-}
-
-type Row = readonly [tool: string, client: ClientKind];
+type Row = readonly [tool: string, client: ClientKind, transport: Transport];
 
 export interface Rows {
   readonly forms: readonly Row[];
   /** Where the caller could answer too. */
   readonly caller: readonly Row[];
-  readonly chat: readonly ClientKind[];
-  readonly cancelled: readonly ("legacy" | "v1")[];
+  readonly chat: readonly (readonly [client: ClientKind, transport: Transport])[];
+  readonly cancelled: readonly (readonly [client: "legacy" | "v1", transport: Transport])[];
 }
 
-/** What is shown for each of these tools and clients; returns the server that looks on. */
-export function blockingForms(world: World, rows: Rows): () => Server {
-  let watcher: Server;
+/** Servers whose callers can answer what is asked, and others whose callers cannot: those over HTTP are one of each. */
+export interface Desk {
+  /** Looks on. */
+  readonly watcher: Connection;
+  /** A client with a person at it. */
+  open(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
+  closed(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
+}
+
+const OPEN = ["--toolsets", "all"];
+const CLOSED = ["--toolsets", "query,chat", "--approvals", "user:60000,caller"];
+
+async function startDesk(world: World): Promise<Desk> {
+  const servers = new Map<string[], HttpServer>([
+    [OPEN, await world.http({ args: OPEN })],
+    [CLOSED, await world.http({ args: CLOSED })],
+  ]);
+  const at =
+    (args: string[]): Desk["open"] =>
+    async ({ person }, client = "modern", transport = "http") => {
+      if (transport === "stdio") return world.server({ client, args, person });
+      return servers.get(args)!.connect(client, undefined, person);
+    };
+  return { watcher: await servers.get(OPEN)!.connect(), open: at(OPEN), closed: at(CLOSED) };
+}
+
+/** What is shown for each of these tools and clients. */
+export function blockingForms(world: World, rows: Rows): () => Desk {
+  let desk: Desk;
+  let watcher: Connection;
   beforeAll(async () => {
-    watcher = await world.server();
+    desk = await startDesk(world);
+    ({ watcher } = desk);
   });
 
-  describe.each(rows.forms)("%s and a person at a %s client", (tool, kind) => {
+  describe.each(rows.forms)("%s and a person at a %s client over %s", (tool, kind, transport) => {
     const fakeUser = new FakeUser();
-    let server: Server;
+    let server: Connection;
     beforeAll(async () => {
-      const args = ["--toolsets", "query,chat", "--approvals", "user:60000,caller"];
-      server = await world.server({ client: kind, args, person: fakeUser.person });
+      server = await desk.closed(fakeUser, kind, transport);
     });
     beforeEach(() => void (fakeUser.seen.length = 0));
-    afterAll(async () => server.close());
 
     it("allows, denies and answers a question in one call, which tells everything once and answers with all of it", async () => {
       const cwd = world.folder();
@@ -126,10 +143,10 @@ export function blockingForms(world: World, rows: Rows): () => Server {
 
   describe("where the caller can answer too,", () => {
     it.each(rows.caller)(
-      "%s at a %s client returns with what is asked once the form is closed",
-      async (tool, client) => {
+      "%s at a %s client over %s returns with what is asked once the form is closed",
+      async (tool, client, transport) => {
         const fakeUser = new FakeUser();
-        const server = await withForms(world, fakeUser, ["--toolsets", "all"], client);
+        const server = await desk.open(fakeUser, client, transport);
         const cwd = world.folder();
         const file = join(cwd, "a");
         const { data } = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
@@ -141,16 +158,15 @@ export function blockingForms(world: World, rows: Rows): () => Server {
         expect(rest).toMatchObject({ result: { result: "Over." } });
         expect(existsSync(file)).toBe(true);
         expect(await decided(watcher, { data })).toEqual([["allow", "caller"]]);
-        await server.close();
       },
     );
   });
 
   describe("a form in a call that blocks", () => {
-    it.each(rows.chat)("goes on in a session that is known: claude_chat_query, %s client", async (kind) => {
+    it.each(rows.chat)("goes on in a session that is known: claude_chat_query, %s client over %s", async (...way) => {
       const fakeUser = new FakeUser();
       fakeUser.does = filled({ decision: "allow" });
-      const server = await withForms(world, fakeUser, ["--toolsets", "chat"], kind);
+      const server = await desk.closed(fakeUser, ...way);
       const cwd = world.folder();
       const files = ["a", "b"].map((name) => join(cwd, name));
       const { data: opened } = await stream(server, "claude_session_create", { cwd });
@@ -162,14 +178,13 @@ export function blockingForms(world: World, rows: Rows): () => Server {
         expect(existsSync(file)).toBe(true);
       }
       expect(fakeUser.seen).toHaveLength(2);
-      await server.close();
     });
 
     it.each(rows.cancelled)(
-      "is taken back when its call is cancelled, and the turn interrupted: %s client",
-      async (kind) => {
+      "is taken back when its call is cancelled, and the turn interrupted: %s client over %s",
+      async (kind, transport) => {
         const fakeUser = new FakeUser();
-        const server = await withForms(world, fakeUser, ["--toolsets", "query"], kind);
+        const server = await desk.closed(fakeUser, kind, transport);
         const cwd = world.folder();
         const controller = new AbortController();
         let takenBack = false;
@@ -189,9 +204,8 @@ export function blockingForms(world: World, rows: Rows): () => Server {
         expect(await watcher.end(sessionId)).toMatchObject({ status: "idle", result: { errorSubtype: "interrupted" } });
         expect(existsSync(join(cwd, "a"))).toBe(false);
         expect(fakeUser.seen).toHaveLength(1);
-        await server.close();
       },
     );
   });
-  return () => watcher;
+  return () => desk;
 }
