@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
@@ -10,8 +11,14 @@ import { HOSTILE_CLAUDE, type Misbehaviour } from "../support/attacks/hostile-cl
 
 const world = useWorld();
 let server: Server;
+/** The real one, which asks and waits while another goes wrong, and does a turn beside each. */
+let neighbour: { sessionId: string; cwd: string };
 beforeAll(async () => {
   server = await world.server();
+  const prompt = scriptTag([{ text: "Here." }]);
+  const cwd = world.folder();
+  const { sessionId } = await server.call("claude_code", { prompt, cwd, waitMs: 40_000 });
+  neighbour = { sessionId, cwd };
 });
 
 const asks = (id: string, request: object = {}): string =>
@@ -75,13 +82,12 @@ const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
 ];
 
 it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", async (_, misbehaviour, told) => {
-  // The real one, which asks and waits meanwhile.
-  const cwd = world.folder();
-  const file = join(cwd, "file.txt");
+  const { cwd, sessionId } = neighbour;
+  const file = join(cwd, `${randomUUID()}.txt`);
   const write = { name: "Write", input: { file_path: file, content: "x" } };
   const prompt = scriptTag([{ tools: [write] }, { text: "Done." }]);
-  const { sessionId } = await server.call("claude_code", { prompt, cwd });
-  const asked = await server.news(sessionId);
+  const replied = await server.call("claude_code_reply", { sessionId, prompt });
+  const asked = await server.news(sessionId, replied.nextCursor);
 
   const lost = await hostile(misbehaviour);
   expect(lost).toMatchObject({ status: "error", result: { isError: true } });
@@ -97,7 +103,8 @@ it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", a
   const done = answered.result ? answered : await server.end(sessionId, answered.nextCursor);
   expect(done).toMatchObject({ status: "idle", result: { result: "Done.", isError: false } });
   expect(server.stderr()).not.toContain("uncaught exception");
-  await server.call("claude_code_session", { action: "close", sessionId });
+  const { sessions } = await server.call("claude_code_session", { action: "get", sessionId });
+  expect(sessions).toMatchObject([{ processStarts: 1 }]);
 });
 
 async function hostile(misbehaviour: Misbehaviour): Promise<Answer> {

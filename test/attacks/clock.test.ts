@@ -23,9 +23,9 @@ const JUMPS = [40, -40, HOUR, -HOUR, 5 * HOUR];
 /** Long enough that a lease which has run out would count, ms. */
 const LOOK_ON_MS = 17_000;
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
-/** Claude Code does not start under libfaketime: it keeps the real clock. */
+/** Neither Claude Code nor the stand-in is to live by it: the first does not even start under libfaketime. */
 const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };
 
 /** A clock for some servers. */

@@ -67,10 +67,16 @@ const MEANS: Record<string, Means> = {
   },
 };
 
+/** The server lives on after these. */
+const ENDS_OF_SESSION = new Set(["close", "cancel"]);
+
 describe.each(Object.entries(MEANS))("by %s", (_, { args = [], ends, says, survive, without }) => {
+  let living: Server | undefined;
+
   it.each(ends ?? Object.keys(ENDS))("%s", async (name) => {
-    const env = without === undefined ? {} : { PATH: pathWithout(without) };
-    const server = await world.server({ args, env });
+    const start = async () => world.server({ args, env: without === undefined ? {} : { PATH: pathWithout(without) } });
+    const server = (living ??= await start());
+    if (!ENDS_OF_SESSION.has(name)) living = undefined;
     const daemons = await leaveDaemons(server, { cwd: world.folder() });
     expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
     const { sessionId } = daemons;
@@ -87,7 +93,6 @@ describe.each(Object.entries(MEANS))("by %s", (_, { args = [], ends, says, survi
       .split("\n")
       .find((each) => each.includes("foundBy"));
     expect(JSON.parse(line ?? "{}")).toMatchObject({ foundBy: says, survives: survive });
-    await server.close();
   });
 });
 

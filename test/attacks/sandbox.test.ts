@@ -91,11 +91,12 @@ describe("outside its folders a session writes nothing", () => {
 
   it("in a process that was started ahead of it", async () => {
     const options = { cwd: project, permissionMode: "default", allowedTools: ["Bash"] };
-    await tries(server, [bash("true")], options);
-    await expect.poll(() => server.stderr()).toContain("a spare waits");
+    const ahead = await fenced.another(["--spares", "1"]);
+    await tries(ahead, [bash("true")], options);
+    await expect.poll(() => ahead.stderr()).toContain("a spare waits");
     const spares = new Set(world.processes().flatMap(({ command }) => /--session-id=(\S+)/.exec(command)?.[1] ?? []));
     const before = readdirSync(outside);
-    const { sessionId } = await tries(server, [bash(`touch inside; touch ${outside}/M`)], options);
+    const { sessionId } = await tries(ahead, [bash(`touch inside; touch ${outside}/M`)], options);
     expect(spares).toContain(sessionId);
     expect(existsSync(join(project, "inside"))).toBe(true);
     expect(readdirSync(outside)).toEqual(before);

@@ -8,7 +8,7 @@ import { TAMPERINGS } from "../support/store/tampering.ts";
 
 /** Somebody changes the files of the store under a server in which a turn runs. */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 
 /** Several Claude Codes start at once. */
 const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };

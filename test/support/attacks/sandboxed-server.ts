@@ -13,6 +13,8 @@ import { createWorld, type World } from "../world.ts";
 export interface Fenced {
   readonly world: World;
   readonly server: Server;
+  /** Starts another one like it. */
+  another(args: string[]): Promise<Server>;
   /** Outside every session's folders: nothing may be made there. */
   readonly outside: string;
   /** Trusted by the operator. */
@@ -41,11 +43,10 @@ export async function createFenced(): Promise<Fenced> {
   mkdirSync(programs);
   writeFileSync(join(outside, "secret"), SECRET);
   const rules = ["Read(**/.env)", `Read(/${outside}/secret)`].join(",");
-  const server = await world.server({
-    args: ["--sandbox", "required", "--allow-bypass", "--spares", "1", "--deny-rules", rules, "--trust-dir", project],
-    env: { IS_SANDBOX: "1", PATH: [programs, process.env["PATH"]].join(delimiter) },
-  });
-  return { world, server, outside, project, programs };
+  const all = ["--sandbox", "required", "--allow-bypass", "--deny-rules", rules, "--trust-dir", project];
+  const env = { IS_SANDBOX: "1", PATH: [programs, process.env["PATH"]].join(delimiter) };
+  const another = async (args: string[]) => world.server({ args: [...all, ...args], env });
+  return { world, server: await another([]), another, outside, project, programs };
 }
 
 /** Plays all calls in one turn, and tells what came of it. */
