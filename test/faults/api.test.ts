@@ -1,19 +1,27 @@
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag, type Script } from "../../src/demo/model/script.ts";
+import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 import { report } from "../support/faults/figures.ts";
 
 const world = useWorld();
+let server: Server;
+/** With a bound on silence. */
+let bounded: Server;
+beforeAll(async () => {
+  server = await world.server();
+  bounded = await world.server({ args: ["--inactivity-ms", "3000"] });
+});
 
-async function run(script: Script, args: string[] = []) {
-  const server = await world.server({ args });
-  const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
-  const ended = await server.end(sessionId);
+/** What has become of a turn, on whose session another went on. The session has left nothing behind. */
+async function run(script: Script, on = server) {
+  const { sessionId } = await on.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
+  const ended = await on.end(sessionId);
   const prompt = scriptTag([{ text: "Back." }]);
-  const reply = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
+  const reply = await on.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });
   expect(reply).toMatchObject({ status: "idle", result: { result: "Back.", isError: false } });
-  await server.close();
+  await on.call("claude_code_session", { action: "close", sessionId });
   await world.quiet(10_000);
   report({ fault: `API: ${JSON.stringify(script[0])}`.slice(0, 60), runs: 1, lost: 0, leftOver: 0 });
   return ended;
@@ -50,7 +58,7 @@ describe("the API hangs", () => {
   it.each(["before-headers", "mid-stream"] as const)(
     "%s: the turn is ended with the reason, within the operator's bound",
     async (hang) => {
-      const ended = await run([{ text: "half", hang, times: 99 }], ["--inactivity-ms", "3000"]);
+      const ended = await run([{ text: "half", hang, times: 99 }], bounded);
       expect(ended).toMatchObject({
         status: "error",
         result: { isError: true, errorSubtype: "inactivity", code: "TIMEOUT" },
@@ -61,10 +69,9 @@ describe("the API hangs", () => {
 
 describe("Claude Code is wedged", () => {
   it("stopped by a signal: killed with its shells when it does not listen, and the session goes on", async () => {
-    const server = await world.server({ args: ["--inactivity-ms", "2000"] });
     const command = "node -e 'setInterval(() => {}, 1000)'";
     const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }]);
-    const { sessionId } = await server.call("claude_code", {
+    const { sessionId } = await bounded.call("claude_code", {
       prompt: script,
       cwd: world.folder(),
       allowedTools: ["Bash"],
@@ -74,10 +81,10 @@ describe("Claude Code is wedged", () => {
       .toBe(true);
     const claude = world.processes().find((process) => process.command.includes(sessionId));
     process.kill(claude?.pid ?? Number.NaN, "SIGSTOP");
-    const ended = await server.end(sessionId);
+    const ended = await bounded.end(sessionId);
     expect(ended).toMatchObject({ status: "error", result: { errorSubtype: "inactivity" } });
     await world.quiet(10_000);
-    const reply = await server.call("claude_code_reply", {
+    const reply = await bounded.call("claude_code_reply", {
       sessionId,
       prompt: scriptTag([{ text: "Back." }]),
       waitMs: 40_000,

@@ -13,6 +13,9 @@ const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 /** A turn of about two seconds that starts, thinks, runs tools and talks. */
 const LONGEST_MS = 2_500;
 
+/** Random, one in each of as many parts of the turn as there are runs: few of them meet its start, its middle and its end. */
+const momentOf = (run: number, runs: number, random: () => number) => ((run + random()) / runs) * LONGEST_MS;
+
 function turn(): string {
   const command = (text: string) => ({
     tools: [{ name: "Bash", input: { command: `echo ${text}; node -e 'setTimeout(() => {}, 150)'` } }],
@@ -36,7 +39,7 @@ async function leftOver(): Promise<number> {
 }
 
 describe(`killed at random moments (seed ${String(seed)})`, () => {
-  const serverRuns = isFull ? 200 : 6;
+  const serverRuns = isFull ? 200 : 4;
   it(
     `the server, ${String(serverRuns)} times: nothing seen is lost, every session goes on, nothing is left`,
     { timeout: serverRuns * 30_000 },
@@ -53,7 +56,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         });
         const watcher = new Watcher(server);
         const watching = watcher.follow(sessionId);
-        await sleep(random() * LONGEST_MS);
+        await sleep(momentOf(run, serverRuns, random));
         process.kill(server.pid, "SIGKILL");
         await Promise.all([server.gone, watching]);
 
@@ -90,7 +93,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
         const watching = watcher.follow(sessionId);
         const isRunning = () => world.processes().some(({ command }) => command.includes(sessionId));
         await expect.poll(isRunning, { timeout: 30_000, interval: 10 }).toBe(true);
-        await sleep(random() * LONGEST_MS);
+        await sleep(momentOf(run, cliRuns, random));
         const claude = world.processes().find(({ command }) => command.includes(sessionId));
         if (claude) process.kill(claude.pid, "SIGKILL");
         await watching;
