@@ -6,7 +6,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Each toolset through each client over each transport. */
 
-const world = useWorld();
+const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
 let http: HttpServer;
 beforeAll(async () => {
