@@ -1,4 +1,5 @@
 export interface World {
+  readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 

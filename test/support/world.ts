@@ -58,7 +58,7 @@ export type AgentKind = "real" | "stand-in";
 export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
 
 /** `AGENT=real npm test` has the real one everywhere. */
-function environmentOf(agent: AgentKind): Record<string, string> {
+export function environmentOf(agent: AgentKind): Record<string, string> {
   return (process.env["AGENT"] ?? agent) === "stand-in" ? STAND_IN : {};
 }
 
