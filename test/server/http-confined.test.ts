@@ -90,7 +90,9 @@ describe("the real Claude Code of a user", () => {
   const names = ["ada", "bob", "cleo", "wanda", "xenia"] as const;
   let tokens: Readonly<Record<(typeof names)[number], string>>;
   const transcriptsIn = (folder: string) =>
-    readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".jsonl"));
+    readdirSync(join(folder, "projects"), { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".jsonl"),
+    );
   const run = async (token: string, cwd: string) => {
     const client = await server.connect("modern", token);
     const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });

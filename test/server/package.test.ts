@@ -45,6 +45,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
       "docs/console.md",
       "docs/console.png",
       "docs/decisions.md",
+      "docs/glossary.md",
       "docs/http.md",
       "docs/installation.md",
       "docs/observability.md",
