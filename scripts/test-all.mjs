@@ -26,7 +26,8 @@ if (values.full) projects.push("--project", "unit");
 const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
 const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {
   stdio: "inherit",
-  env: { ...process.env, ...(values.full && full) },
+  // Attacks and faults mostly wait: for ends, deadlines and sweeps.
+  env: { TEST_WORKERS: "6", ...process.env, ...(values.full && full) },
 });
 const withMutations = values.full && positionals.length === 0;
 const mutations = withMutations
