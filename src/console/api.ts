@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import { CONSOLE, type Rung } from "../domain/approvals/rung.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";
@@ -11,7 +11,7 @@ import { events as readEvents, get, list as listSessions } from "../engine/actio
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
 import { Agents } from "./agents.ts";
-import { BY, COMMANDS, startSession } from "./commands.ts";
+import { COMMANDS, startSession } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
 import { createNumbers } from "./numbers.ts";
@@ -121,7 +121,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
 }
 
 function actorOf({ engine }: Pick<Sources, "engine">, { caller }: Pick<Asked, "caller">): Actor {
-  return { engine, caller, by: BY };
+  return { engine, caller, by: CONSOLE };
 }
 
 function meOf({ principal, scopes }: Caller, options: ConsoleOptions): Me {

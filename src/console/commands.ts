@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CONSOLE } from "../domain/approvals/rung.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";
@@ -12,11 +13,8 @@ import { rewind } from "../engine/actions/process.ts";
 
 /** What is done from the page: actions, the bodies they come in, and what the page is answered. */
 
-/** By whom, as the log has it, and what a prompt came through. */
-export const BY = "console";
-
 /** Whoever writes here sees no forms and has no tools, but sits at the console. */
-const AT_CONSOLE = { via: BY, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
+const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
 const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;
 const { idempotencyKey, prompt } = start.fields;

@@ -1,3 +1,4 @@
+import { CALLER } from "../domain/approvals/rung.ts";
 import { SCOPES, type Caller, type Scope } from "../domain/principal.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import type { Engine } from "../engine/api.ts";
@@ -30,7 +31,7 @@ export function mayUse({ scopes }: Pick<Caller, "scopes">, { scope }: Scoped): b
 
 /** A caller as actions have it. */
 export function actorOf(caller: Caller, { engine }: { readonly engine: Engine }): Actor {
-  return { engine, caller, by: "caller" };
+  return { engine, caller, by: CALLER };
 }
 
 function strictest(scopes: readonly Scope[]): Scope {

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { Command } from "../../domain/command.ts";
 import { AppError, type Refusal } from "../../domain/error.ts";
 import { checkDecision, checkMode, type Gate } from "../gate.ts";
@@ -30,7 +31,7 @@ function check({ data, kind }: Command, gate: Gate, policy: Policy): void {
   if (kind !== "answer") return;
   const { asCaller, by, decides, decision } = data;
   checkDecision(gate, decision);
-  if (by !== "caller" && !asCaller) return;
+  if (by !== CALLER && !asCaller) return;
   const [left] = decisionWithin(decision, decides ? policy.sessionApproves : policy.callerApproves).withheld;
   if (left !== undefined) throw new AppError("PERMISSION_DENIED", left);
 }

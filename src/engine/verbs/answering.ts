@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import { randomUUID } from "node:crypto";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../domain/command.ts";
@@ -32,7 +33,7 @@ export async function answerCommand(
   const meant = decisionOf(request);
   checkDecision(gate, meant);
   // People decide for themselves; a model decides what it may.
-  const isBound = !reach.decides && (by === "caller" || reach.asCaller);
+  const isBound = !reach.decides && (by === CALLER || reach.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
   const asked = await readAsk(means.backend, record, requestId);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
@@ -52,7 +53,7 @@ function reachOf(
   { asPerson = false, by, decision }: AnswerRequest,
 ): Pick<CommandOf<"answer">["data"], "asCaller" | "decides"> {
   if (scopes.includes("decide")) return { decides: true };
-  return by === "caller" || asPerson || decision === "deny" ? {} : { asCaller: true };
+  return by === CALLER || asPerson || decision === "deny" ? {} : { asCaller: true };
 }
 
 interface Asked {

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
 import { rungOf, type OpenAsk } from "../../domain/permission.ts";
@@ -172,7 +173,7 @@ async function reactToAsks(
   const asks = state.asks.filter(({ eventId }) => eventId < next);
   const needsInput = await eliciting?.ask(view, asks, next);
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
-  const unanswered = asks.filter((open) => eliciting?.isForUser(open) === true || rungOf(open) === "caller");
+  const unanswered = asks.filter((open) => eliciting?.isForUser(open) === true || rungOf(open) === CALLER);
   if (unanswered.length === 0) return undefined;
   if (deps.callersAnswer) return { why: "asked", nextCursor: next };
   for (const open of unanswered) await giveUp(view, open, call, deps);
@@ -196,7 +197,7 @@ async function giveUp(view: SessionView, open: OpenAsk, call: ToolCall, { engine
 
 /** Ends what came of the prompt and nothing else: by now another turn may run. */
 async function cancel(view: SessionView, promptId: string, call: ToolCall, { engine }: ToolDeps): Promise<Left> {
-  await engine.interrupt(call.principal, view.id, "caller", promptId).catch((error: unknown) => {
+  await engine.interrupt(call.principal, view.id, CALLER, promptId).catch((error: unknown) => {
     // A session that is gone has nothing left to end.
     if (!(error instanceof AppError)) throw error;
   });

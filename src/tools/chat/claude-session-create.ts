@@ -1,11 +1,12 @@
 import { z } from "zod";
+import { CALLER } from "../../domain/approvals/rung.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { create } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actorOf } from "../scope.ts";
 import { conversationOptions } from "./begin.ts";
-import { beginning, BY } from "./fields.ts";
+import { beginning } from "./fields.ts";
 import { liveModel } from "./live-model.ts";
 
 const Input = z.strictObject({
@@ -50,7 +51,7 @@ function known(args: Input, sessionId: string): string {
 
 /** Nobody has heard of a session whose Claude Code never ran. */
 async function discard(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
-  await engine.delete(principal, sessionId, BY).catch((error: unknown) => {
+  await engine.delete(principal, sessionId, CALLER).catch((error: unknown) => {
     if (!(error instanceof AppError)) throw error;
   });
 }

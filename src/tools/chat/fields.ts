@@ -19,6 +19,3 @@ export const saying = {
   prompt: said.prompt,
   includeThinking: z.boolean().exactOptional().describe("tell and return its thinking. Default: false"),
 };
-
-/** Who closes, interrupts and configures, for the log. */
-export const BY = "caller";

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { rungOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
@@ -183,7 +184,7 @@ function isNews({ requestId, whole }: CheckAnswer["shown"][number], { asks }: Se
   const open = asks.find((ask) => ask.requestId === requestId);
   if (!open) return false;
   // With somebody else its time does not run for the caller, who may read it all the same.
-  const isUnseen = rungOf(open) === "caller" && open.deliveredAt === undefined;
+  const isUnseen = rungOf(open) === CALLER && open.deliveredAt === undefined;
   return isUnseen || (whole && !open.seenWhole);
 }
 

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentEvent, timeOf, type ShownEvent } from "../present/event.ts";
@@ -74,7 +75,7 @@ async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): A
 /** In mode minimal nobody hears again what they have said in the same breath. */
 function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
   const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
-  const isOwn = isAnswer && event.data.by === "caller" && event.data.requestId === answered;
+  const isOwn = isAnswer && event.data.by === CALLER && event.data.requestId === answered;
   return isOwn && mode === "minimal" ? undefined : presentEvent(event, mode);
 }
 

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
@@ -67,7 +68,7 @@ function answerToPermission({ answers, ...response }: Response): AnswerRequest {
   return {
     requestId,
     decision,
-    by: "caller",
+    by: CALLER,
     ...(denyMessage !== undefined && { denyMessage }),
     ...(interrupt && { interrupt }),
     ...permissionOptions,
@@ -101,7 +102,7 @@ async function answerToQuestion(view: SessionView, response: Response): Promise<
   // A request that is not open is for the engine to refuse: it knows who has answered it.
   const input = event?.type === "question.asked" ? event.data.input : undefined;
   const updated = input && { updatedInput: withAnswers(input, response.answers) };
-  return { requestId, decision: "allow", by: "caller", ...updated };
+  return { requestId, decision: "allow", by: CALLER, ...updated };
 }
 
 function requestIdOf({ requestId }: Response): string {

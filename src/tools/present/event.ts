@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { presentMessage } from "./message.ts";
@@ -76,7 +77,7 @@ function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
   const { requestId, toolName, behavior, by, forSession, message, remembered, rule } = answered;
   const decision = forSession === true && behavior === "allow" ? "allow_for_session" : behavior;
   // What the caller has said itself it need not hear again.
-  if (mode === "minimal" && by === "caller") return { type: "permission_result", data: { requestId, decision, by } };
+  if (mode === "minimal" && by === CALLER) return { type: "permission_result", data: { requestId, decision, by } };
   const data = {
     requestId,
     toolName,

@@ -1,3 +1,4 @@
+import { CALLER } from "../../domain/approvals/rung.ts";
 import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
@@ -124,7 +125,7 @@ function byWhom(args: Input, options: SessionOptions) {
 }
 
 async function rest(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
-  await engine.control(call, sessionId, { do: "rest" }, "caller").catch((error: unknown) => {
+  await engine.control(call, sessionId, { do: "rest" }, CALLER).catch((error: unknown) => {
     // Somebody has deleted it meanwhile, or its store cannot be written: the answer stands all the same.
     if (!(error instanceof AppError)) throw error;
   });

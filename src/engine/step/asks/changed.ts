@@ -1,3 +1,4 @@
+import { CALLER } from "../../../domain/approvals/rung.ts";
 import { isWithin, tighter } from "../../../domain/approvals/risk.ts";
 import { readDenying } from "../../../domain/approvals/rule.ts";
 import type { CommandOf } from "../../../domain/command.ts";
@@ -48,7 +49,7 @@ function whyNotByRules(
 
 function whyNotByBound({ policy }: Draft, changed: Ask, answer: CommandOf<"answer">["data"]): Refusal | undefined {
   const { level = "all" } = changed.risk ?? {};
-  const isBound = answer.by === "caller" || answer.asCaller === true;
+  const isBound = answer.by === CALLER || answer.asCaller === true;
   const most = answer.decides ? policy.sessionApproves : isBound ? policy.callerApproves : "all";
   const bound = tighter(answer.bound ?? "all", most);
   if (isWithin(level, bound)) return undefined;

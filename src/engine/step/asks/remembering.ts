@@ -1,3 +1,4 @@
+import { CALLER } from "../../../domain/approvals/rung.ts";
 import { withNewest } from "../../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import { accept, emit, refuse, type Draft } from "../draft.ts";
@@ -11,7 +12,7 @@ export function rememberAnswer(
 ): string[] {
   if (!remember) return [];
   const { eventId, level, rules } = remember;
-  const holder = decides && by === "caller" ? "decide" : asCaller ? "caller" : by;
+  const holder = decides && by === CALLER ? "decide" : asCaller ? CALLER : by;
   state.remembered = withNewest(
     state.remembered ?? [],
     // What holds of a caller's answers, that they stay within the bound, does not hold of these.

@@ -1,3 +1,4 @@
+import { CALLER } from "../../../domain/approvals/rung.ts";
 import { isWithin } from "../../../domain/approvals/risk.ts";
 import { parseRule, type Rule } from "../../../domain/approvals/rule.ts";
 import type { Ask, Decision } from "../../../domain/permission.ts";
@@ -31,7 +32,7 @@ function rememberedFor(
   const { callerApproves, cwd, rules } = policy;
   const { level = "all" } = ask.risk ?? {};
   const found = state.remembered?.find((each) => {
-    if (!isWithin(level, each.level) || (each.by === "caller" && !isWithin(level, callerApproves))) return false;
+    if (!isWithin(level, each.level) || (each.by === CALLER && !isWithin(level, callerApproves))) return false;
     const parsed = parseRule(each.rule, "allow");
     return parsed.ok && isEnough(parsed.rule, ask) && allows(parsed.rule, ask, basesOf(ask, rules, cwd));
   });
