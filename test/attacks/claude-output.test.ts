@@ -76,7 +76,7 @@ const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
     { lines: ['{"type":"stream_event","parent_tool_use_id":null}'] },
     /exited with code 3/,
   ],
-  ["100,000 lines that are no JSON", { repeat: "no JSON #\n", times: 100_000 }, /exited with code 3/],
+  ["50,000 lines that are no JSON", { repeat: "no JSON #\n", times: 50_000 }, /exited with code 3/],
   ["5,000 permission requests by one id", { repeat: `${asks("a")}\n`, times: 5_000 }, /exited with code 3/],
   ["5,000 permission requests", { repeat: `${asks("#")}\n`, times: 5_000 }, /exited with code 3/],
 ];
@@ -113,5 +113,9 @@ async function hostile(misbehaviour: Misbehaviour): Promise<Answer> {
     cwd: world.folder(),
     advanced: { pathToClaudeCodeExecutable: HOSTILE_CLAUDE },
   });
-  return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 40_000, until: "end" });
+  for (;;) {
+    const poll = { action: "poll", sessionId, waitMs: 40_000, until: "end" };
+    const answer = await server.call("claude_code_check", poll);
+    if (answer.result) return answer;
+  }
 }
