@@ -7,7 +7,7 @@ export default defineConfig({
     // `npm run test:coverage` alone sets it.
     setupFiles: process.env["COVERAGE_FOLDER"] === undefined ? [] : ["./test/support/coverage.ts"],
     // For two cores: some tests wait for real time, and others work meanwhile.
-    maxWorkers: Number(process.env["TEST_WORKERS"] ?? 3),
+    maxWorkers: 3,
     // Far above what is ever waited for: a slow machine is no failure.
     expect: { poll: { timeout: 15_000 } },
     projects: [

@@ -26,8 +26,7 @@ if (values.full) projects.push("--project", "unit");
 const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
 const { status } = spawnSync("npx", ["vitest", "run", ...projects, ...positionals], {
   stdio: "inherit",
-  // Attacks and faults mostly wait: for ends, deadlines and sweeps.
-  env: { TEST_WORKERS: "4", ...process.env, ...(values.full && full) },
+  env: { ...process.env, ...(values.full && full) },
 });
 const withMutations = values.full && positionals.length === 0;
 const mutations = withMutations
