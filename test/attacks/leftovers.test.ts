@@ -41,7 +41,8 @@ function agentsOf(server: Server): string[] {
 
 async function withSpare(server: Server): Promise<void> {
   await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
-  await expect.poll(() => server.stderr()).toContain("a spare waits");
+  // It starts when nothing else is to be done: late, beside other attacks.
+  await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare waits");
 }
 
 it.each([15, 18, 21, 24])(
