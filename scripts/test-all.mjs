@@ -12,7 +12,8 @@ const { positionals, values } = parseArgs({
 if (values.help) {
   console.log(`Usage: npm run test:all [-- --full] [FILE ...]
 
-Each option of Claude Code, the page in every view, matrices (of clients, transports and eras), attacks, faults, conformance and load, through the built server.
+Every option of Claude Code, every view of the page, matrices (of clients, transports and eras), attacks, faults,
+conformance and load, through the built server.
 
 --full  all runs of the faults (200 kills of the server, 100 of Claude Code), ten minutes of load by 200 clients,
         the unit tests once more with ten times as many random cases, and the mutation check (unless FILES are named)`);
