@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+import { LongestFirst } from "./test/support/longest-first.ts";
+
 export default defineConfig({
   test: {
     reporters: ["default", "./test/support/closing-line.ts"],
@@ -8,6 +10,7 @@ export default defineConfig({
     setupFiles: process.env["COVERAGE_FOLDER"] === undefined ? [] : ["./test/support/coverage.ts"],
     // For two cores: some tests wait for real time, and others work meanwhile.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // Far above what is ever waited for: a slow machine is no failure.
     expect: { poll: { timeout: 15_000 } },
     projects: [

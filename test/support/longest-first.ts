@@ -1,0 +1,29 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/**
+ * Files that take longest, mostly by waiting, in the order in which they start. One that started last would be waited for alone.
+ * All others follow in vitest's order.
+ */
+const LONGEST = [
+  "attacks/sandbox",
+  "attacks/daemons",
+  "attacks/command-rules",
+  "faults/servers",
+  "matrices/http-random",
+  "matrices/long-turn",
+  "matrices/http-restart",
+  "attacks/leftovers",
+  "load/http-load",
+];
+
+function rankOf({ moduleId }: TestSpecification): number {
+  const at = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+  return at === -1 ? LONGEST.length : at;
+}
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
+  }
+}
