@@ -27,8 +27,8 @@ const CHUNKS = [
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
-  { name: "engine/engine", test: /src\/(app-engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
-  { name: "http/server", test: /src\/app-http\.ts$/ },
+  { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
+  { name: "http/server", test: /src\/app\/http\.ts$/ },
   { name: "demo/model", test: /src\/demo\/model\/(script|server)\.ts$/ },
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));

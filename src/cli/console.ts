@@ -1,4 +1,4 @@
-import { createApp, isolationOf } from "../app.ts";
+import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";

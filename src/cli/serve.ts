@@ -1,4 +1,4 @@
-import { createApp, isolationOf } from "../app.ts";
+import { createApp, isolationOf } from "../app/app.ts";
 import { readApproverSecrets } from "../config/approvals/approvers.ts";
 import { unknownTools } from "../config/approvals/settings.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";

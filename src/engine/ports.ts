@@ -2,7 +2,7 @@ import type { JsonObject } from "../domain/json.ts";
 
 /**
  * What the engine needs from the outside: somebody to run Claude Code (claude/), somewhere to keep sessions (store/),
- * a clock and a log. The engine owns these contracts; app.ts plugs the implementations in.
+ * a clock and a log. The engine owns these contracts; app/app.ts plugs the implementations in.
  */
 
 export type * from "./ports/agent.ts";

@@ -34,7 +34,10 @@ describe("what the house allows", () => {
     ["the engine's ports in claude", { ...engine, "claude/a.ts": 'import type { Port } from "../engine/ports.ts";\n' }],
     ["the Agent SDK in claude", { "claude/a.ts": 'await import("@anthropic-ai/claude-agent-sdk");\n' }],
     ["a subpath of the MCP server in mcp", { "mcp/a.ts": 'import { x } from "@modelcontextprotocol/server/stdio";\n' }],
-    ["the app in cli", { "app.ts": "export const app = 1;\n", "cli/main.ts": 'import { app } from "../app.ts";\n' }],
+    [
+      "the app in cli",
+      { "app/app.ts": "export const app = 1;\n", "cli/main.ts": 'import { app } from "../app/app.ts";\n' },
+    ],
     ["a .js path to a .ts file", { ...domain, "engine/a.ts": 'import { event } from "../domain/event.js";\n' }],
     ["an import named in a comment", { "domain/a.ts": '// import("node:fs") is not for us\nexport const a = 1;\n' }],
   ])("%s", (_, files) => {
@@ -105,8 +108,8 @@ describe("what the house forbids", () => {
     ],
     [
       "a type taken by import()",
-      { "app.ts": 'type Sdk = typeof import("@anthropic-ai/claude-agent-sdk");\n' },
-      "src/app.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude",
+      { "app/app.ts": 'type Sdk = typeof import("@anthropic-ai/claude-agent-sdk");\n' },
+      "src/app/app.ts:1 imports @anthropic-ai/claude-agent-sdk: only claude",
     ],
     [
       "a computed dynamic import",
@@ -124,11 +127,19 @@ describe("what the house forbids", () => {
       { "config/a.ts": 'import x from "lodash";\n' },
       "src/config/a.ts:1 imports lodash: config may import only these packages: zod\n",
     ],
-    ["a database driver outside store", { "app.ts": 'import "node:sqlite";\n' }, "only store may import node:sqlite\n"],
+    [
+      "a database driver outside store",
+      { "app/app.ts": 'import "node:sqlite";\n' },
+      "only store may import node:sqlite\n",
+    ],
     ["a built-in in domain", { "domain/a.ts": 'import "node:fs";\n' }, "node:fs: domain is pure: no module of Node\n"],
     ["a built-in without its prefix", { "domain/a.ts": 'import "fs";\n' }, "fs: domain is pure: no module of Node\n"],
     ["a built-in in engine", { "engine/a.ts": 'import "node:fs";\n' }, "of Node's modules only node:crypto\n"],
-    ["the cli in app.ts", { "cli/a.ts": "", "app.ts": 'import "./cli/a.ts";\n' }, "src/app.ts:1 imports ./cli/a.ts"],
+    [
+      "the cli in app",
+      { "cli/a.ts": "", "app/app.ts": 'import "../cli/a.ts";\n' },
+      "src/app/app.ts:1 imports ../cli/a.ts",
+    ],
     ["a way out of src", { "cli/a.ts": 'import "../../package.json";\n' }, "an import must stay inside src\n"],
     [
       "a file that is not there",

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { Readiness } from "../../src/readiness.ts";
+import { Readiness } from "../../src/app/readiness.ts";
 
 /** A start that ends when the test says so. */
 function starting() {

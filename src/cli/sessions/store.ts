@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import type { connectStore, StoreSettings } from "../../app-store.ts";
+import type { connectStore, StoreSettings } from "../../app/store.ts";
 import { ConfigError } from "../../config/error.ts";
 import { loadConfig } from "../../config/load.ts";
 import { storeText } from "../../config/store.ts";
@@ -34,7 +34,7 @@ export async function withStoreIfAny<T>(
 ): Promise<T> {
   const settings = settingsOf(flags);
   // Only now: it costs half a second, which a misspelt flag need not wait for.
-  const { connectStore, storeLocation } = await import("../../app-store.ts");
+  const { connectStore, storeLocation } = await import("../../app/store.ts");
   const masker = createMasker(settings.environment);
   const location = await storeLocation(settings, createLogger({ level: "warn", masker }));
   if (location.kind === "memory") {

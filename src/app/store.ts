@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import type { Config } from "./config/schema.ts";
-import type { StoreLocation } from "./config/store.ts";
-import { FORMER_PRODUCT } from "./domain/names.ts";
-import type { Logger, SessionBackend } from "./engine/ports.ts";
-import { isInside, realPathOf } from "./security/paths.ts";
+import type { Config } from "../config/schema.ts";
+import type { StoreLocation } from "../config/store.ts";
+import { FORMER_PRODUCT } from "../domain/names.ts";
+import type { Logger, SessionBackend } from "../engine/ports.ts";
+import { isInside, realPathOf } from "../security/paths.ts";
 
 /** Where the sessions of this user are, and the way to them; what it needs is loaded by its first use. */
 
@@ -14,15 +14,15 @@ export interface StoreSettings {
 }
 
 export async function storeLocation(settings: StoreSettings, log: Logger): Promise<StoreLocation> {
-  const { STORE_FILE } = await import("./store/open.ts");
+  const { STORE_FILE } = await import("../store/open.ts");
   return settings.config.store ?? { kind: "sqlite", file: join(await settledState(settings, log), STORE_FILE) };
 }
 
 /** The state folder; one that still has the name before is moved, unless it is in use or the store was named in it. */
 export async function settledState({ config: { store }, environment }: StoreSettings, log: Logger): Promise<string> {
   const [{ stateFolder }, { settledFolder }] = await Promise.all([
-    import("./store/open.ts"),
-    import("./store/former-folder.ts"),
+    import("../store/open.ts"),
+    import("../store/former-folder.ts"),
   ]);
   const present = stateFolder(environment, process.platform);
   const former = stateFolder(environment, process.platform, FORMER_PRODUCT);
@@ -37,7 +37,7 @@ export async function storeNameOf(location: StoreLocation, { nodeId }: SessionBa
 }
 
 export async function thisProcess(): Promise<{ pid: number; startedAt: string }> {
-  const { startTime } = await import("./claude/supervise/tree.ts");
+  const { startTime } = await import("../claude/supervise/tree.ts");
   return { pid: process.pid, startedAt: (await startTime(process.pid)) ?? UNKNOWN };
 }
 
@@ -45,7 +45,7 @@ export async function thisProcess(): Promise<{ pid: number; startedAt: string }>
 const UNKNOWN = "unknown";
 
 async function isRunning(pid: number, startedAt: string): Promise<boolean> {
-  const { isAlive, startTime } = await import("./claude/supervise/tree.ts");
+  const { isAlive, startTime } = await import("../claude/supervise/tree.ts");
   return startedAt === UNKNOWN ? isAlive(pid) : (await startTime(pid)) === startedAt;
 }
 
@@ -56,8 +56,8 @@ export async function connectStore(
   urls: readonly string[] = [],
 ): Promise<SessionBackend> {
   const [{ openStore }, { systemClock }, process] = await Promise.all([
-    import("./store/open.ts"),
-    import("./engine/clock.ts"),
+    import("../store/open.ts"),
+    import("../engine/clock.ts"),
     thisProcess(),
   ]);
   return openStore(location, { nodeId: crypto.randomUUID(), process, isRunning, clock: systemClock, urls, log });

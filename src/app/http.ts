@@ -1,22 +1,22 @@
-import { consoleOf } from "./app-console.ts";
-import type { OverHttp, Running } from "./app-engine.ts";
-import { settledState } from "./app-store.ts";
-import type { Config } from "./config/schema.ts";
-import { ConfigError } from "./config/error.ts";
-import type { Logger } from "./engine/ports.ts";
-import { createAuthenticator } from "./http/auth/authenticator.ts";
-import { firstStartText } from "./http/auth/first-start.ts";
-import { Connections } from "./http/connections.ts";
-import { createDoor, type AuditRefusal, type DoorOptions } from "./http/door.ts";
-import { hostOf, LOOPBACK, type Names } from "./http/guards.ts";
-import { createHealth } from "./http/health.ts";
-import { listen, type Listening, type ListenOptions } from "./http/listen.ts";
-import { createMetrics } from "./http/metrics.ts";
-import { createRequests, type Requests } from "./http/requests.ts";
-import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "./mcp/http.ts";
+import { consoleOf } from "./console.ts";
+import type { OverHttp, Running } from "./engine.ts";
+import { settledState } from "./store.ts";
+import type { Config } from "../config/schema.ts";
+import { ConfigError } from "../config/error.ts";
+import type { Logger } from "../engine/ports.ts";
+import { createAuthenticator } from "../http/auth/authenticator.ts";
+import { firstStartText } from "../http/auth/first-start.ts";
+import { Connections } from "../http/connections.ts";
+import { createDoor, type AuditRefusal, type DoorOptions } from "../http/door.ts";
+import { hostOf, LOOPBACK, type Names } from "../http/guards.ts";
+import { createHealth } from "../http/health.ts";
+import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
+import { createMetrics } from "../http/metrics.ts";
+import { createRequests, type Requests } from "../http/requests.ts";
+import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
 import type { Readiness } from "./readiness.ts";
-import { descriptorLimit } from "./security/descriptors.ts";
-import type { Audit } from "./tools/audit.ts";
+import { descriptorLimit } from "../security/descriptors.ts";
+import type { Audit } from "../tools/audit.ts";
 
 /** The assembly of a server that is reached over HTTP; loaded only for one. */
 

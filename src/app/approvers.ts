@@ -1,12 +1,12 @@
-import type { Approver, ApproverHttp, ApproverPort, OfferVerbs, StartedApprover } from "./approvers/approver.ts";
-import { APPROVERS } from "./approvers/approvers.ts";
-import { Offers } from "./approvers/offers.ts";
-import { ladderOf } from "./config/approvals/ladder.ts";
-import type { Config } from "./config/schema.ts";
-import type { Rung } from "./domain/approvals/rung.ts";
-import type { Append, Logger, SessionBackend } from "./engine/ports.ts";
-import type { Masker } from "./log/mask.ts";
-import type { Audit } from "./tools/audit.ts";
+import type { Approver, ApproverHttp, ApproverPort, OfferVerbs, StartedApprover } from "../approvers/approver.ts";
+import { APPROVERS } from "../approvers/approvers.ts";
+import { Offers } from "../approvers/offers.ts";
+import { ladderOf } from "../config/approvals/ladder.ts";
+import type { Config } from "../config/schema.ts";
+import type { Rung } from "../domain/approvals/rung.ts";
+import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
+import type { Masker } from "../log/mask.ts";
+import type { Audit } from "../tools/audit.ts";
 
 /** Those whom requests are taken to, put together. */
 

@@ -1,19 +1,19 @@
 import { fileURLToPath } from "node:url";
-import type { OverHttp, Running } from "./app-engine.ts";
-import { APPROVERS } from "./approvers/approvers.ts";
-import { ladderOf } from "./config/approvals/ladder.ts";
-import { confinements } from "./config/principals/confinement.ts";
-import type { Config } from "./config/schema.ts";
-import { startFolder } from "./config/start-folder.ts";
-import { createConsoleApi } from "./console/api.ts";
-import { CONSOLE } from "./domain/approvals/rung.ts";
-import type { Logger } from "./engine/ports.ts";
-import { mountConsole } from "./http/console/console.ts";
-import { createPage } from "./http/console/page.ts";
-import type { DoorOptions } from "./http/door.ts";
-import { createRequests } from "./http/requests.ts";
+import type { OverHttp, Running } from "./engine.ts";
+import { APPROVERS } from "../approvers/approvers.ts";
+import { ladderOf } from "../config/approvals/ladder.ts";
+import { confinements } from "../config/principals/confinement.ts";
+import type { Config } from "../config/schema.ts";
+import { startFolder } from "../config/start-folder.ts";
+import { createConsoleApi } from "../console/api.ts";
+import { CONSOLE } from "../domain/approvals/rung.ts";
+import type { Logger } from "../engine/ports.ts";
+import { mountConsole } from "../http/console/console.ts";
+import { createPage } from "../http/console/page.ts";
+import type { DoorOptions } from "../http/door.ts";
+import { createRequests } from "../http/requests.ts";
 import type { Readiness } from "./readiness.ts";
-import type { Audit } from "./tools/audit.ts";
+import type { Audit } from "../tools/audit.ts";
 
 /** The console, put together: its API over the engine, and the page, behind the door of the HTTP server. */
 

@@ -1,4 +1,4 @@
-import { AppError } from "./domain/error.ts";
+import { AppError } from "../domain/error.ts";
 
 /**
  * Whether something is there that takes a while to start: one promise of it for all who wait, and one answer for all who

@@ -1,28 +1,28 @@
-import type { OverHttp, Running } from "./app-engine.ts";
-import type { HttpParts, HttpServing, LocalHttp } from "./app-http.ts";
-import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./app-store.ts";
-import { ladderOf } from "./config/approvals/ladder.ts";
-import { callerApprovesOf } from "./config/approvals/settings.ts";
-import type { Config } from "./config/schema.ts";
-import { ConfigError } from "./config/error.ts";
-import { startFolder } from "./config/start-folder.ts";
-import type { Rung } from "./domain/approvals/rung.ts";
-import type { Engine } from "./engine/api.ts";
-import type { Logger } from "./engine/ports.ts";
-import { createAuditLog } from "./log/audit.ts";
-import { createLogger } from "./log/logger.ts";
-import { createMasker, type Masker } from "./log/mask.ts";
-import { followingOf, lazy, type Offer, type ServerOptions } from "./mcp/options.ts";
-import type { ServerFactory } from "./mcp/http.ts";
-import { createMcpServer } from "./mcp/server.ts";
-import { createStates, Unattended } from "./mcp/states.ts";
-import { serveOverStdio } from "./mcp/stdio.ts";
-import { waitLimits } from "./tools/arguments/wait-limits.ts";
-import type { Audit } from "./tools/audit.ts";
-import type { BypassSwitch, ToolDeps } from "./tools/define.ts";
-import { canAnswer, namesOf, tells, type ToolName } from "./tools/listed.ts";
-import { ReportedTools } from "./tools/reported-tools.ts";
-import { querySettings } from "./config/query.ts";
+import type { OverHttp, Running } from "./engine.ts";
+import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
+import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
+import { ladderOf } from "../config/approvals/ladder.ts";
+import { callerApprovesOf } from "../config/approvals/settings.ts";
+import type { Config } from "../config/schema.ts";
+import { ConfigError } from "../config/error.ts";
+import { startFolder } from "../config/start-folder.ts";
+import type { Rung } from "../domain/approvals/rung.ts";
+import type { Engine } from "../engine/api.ts";
+import type { Logger } from "../engine/ports.ts";
+import { createAuditLog } from "../log/audit.ts";
+import { createLogger } from "../log/logger.ts";
+import { createMasker, type Masker } from "../log/mask.ts";
+import { followingOf, lazy, type Offer, type ServerOptions } from "../mcp/options.ts";
+import type { ServerFactory } from "../mcp/http.ts";
+import { createMcpServer } from "../mcp/server.ts";
+import { createStates, Unattended } from "../mcp/states.ts";
+import { serveOverStdio } from "../mcp/stdio.ts";
+import { waitLimits } from "../tools/arguments/wait-limits.ts";
+import type { Audit } from "../tools/audit.ts";
+import type { BypassSwitch, ToolDeps } from "../tools/define.ts";
+import { canAnswer, namesOf, tells, type ToolName } from "../tools/listed.ts";
+import { ReportedTools } from "../tools/reported-tools.ts";
+import { querySettings } from "../config/query.ts";
 import { Readiness } from "./readiness.ts";
 
 export interface AppSettings extends StoreSettings {
@@ -55,7 +55,7 @@ export interface App {
 /** What gives each Claude Code a pid namespace of its own, as configured; throws ConfigError where that cannot be had. */
 export async function isolationOf({ processIsolation }: Config): Promise<readonly string[]> {
   if (processIsolation === "none") return [];
-  const { pidNamespace } = await import("./claude/supervise/isolation.ts");
+  const { pidNamespace } = await import("../claude/supervise/isolation.ts");
   return pidNamespace().catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     const advice = "Run the server as root, or install bubblewrap and allow user namespaces; or leave the setting out.";
@@ -83,7 +83,7 @@ export function createApp(settings: AppSettings): App {
   const bypass = bypassSwitch(config.allowBypass, log);
   const audit = auditTo(config.auditLog, log, masker);
   const sessions = new Readiness<Running, OverHttp>(async (http) => {
-    const [{ startEngine }, location] = await Promise.all([import("./app-engine.ts"), storeLocation(settings, log)]);
+    const [{ startEngine }, location] = await Promise.all([import("./engine.ts"), storeLocation(settings, log)]);
     const backend = await connectStore(location, log, http?.ownUrls);
     const self = { storeName: await storeNameOf(location, backend), process: await thisProcess() };
     return startEngine(settings, { backend, ...self, http, audit, log, masker, bypass, listed: toolNames });
@@ -95,7 +95,7 @@ export function createApp(settings: AppSettings): App {
   });
   const serverOptions = serverOptionsOf(settings, { toolNames, reported, log, bypass, deps });
   const http = new Readiness<HttpServing, ServerFactory>(async (given) => {
-    const { serveOverHttp } = await import("./app-http.ts");
+    const { serveOverHttp } = await import("./http.ts");
     const { version } = settings.info;
     // What else is served has sessions of its own, if any.
     const { following } = serverOptions;
@@ -189,8 +189,8 @@ function toolSettings(
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
     folders: async (principal, typed) => {
       const [{ foldersBelow }, { confinements }] = await Promise.all([
-        import("./claude/check/browse.ts"),
-        import("./config/principals/confinement.ts"),
+        import("../claude/check/browse.ts"),
+        import("../config/principals/confinement.ts"),
       ]);
       const confinement = confinements(config)(principal);
       return confinement ? foldersBelow(typed, confinement) : [];
@@ -200,7 +200,7 @@ function toolSettings(
 
 /** What the door asks of a message. */
 function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
-  const judges = lazy(async () => import("./mcp/tools.ts"));
+  const judges = lazy(async () => import("../mcp/tools.ts"));
   return {
     scopeMissing: async (caller, body) => (await judges()).scopeMissing((await offer()).tools, caller, body),
     takesAttachments: async (body) => (await judges()).takesAttachments((await offer()).tools, body),
@@ -209,9 +209,9 @@ function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "t
 
 async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
   const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
-    import("./tools/toolsets.ts"),
-    import("./tools/resources/library.ts"),
-    import("./tools/prompts/prompts.ts"),
+    import("../tools/toolsets.ts"),
+    import("../tools/resources/library.ts"),
+    import("../tools/prompts/prompts.ts"),
   ]);
   const query = querySettings(config);
   const prompts = promptsOf(namesOf(config.toolsets, query));
