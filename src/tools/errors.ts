@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { AppError } from "../domain/error.ts";
+import { AppError, type ErrorCode } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { ToolName } from "./listed.ts";
-import { adviceWithin } from "./present/advice.ts";
-import { cutText } from "./present/size.ts";
+import { namesOf, type ToolName } from "./listed.ts";
+import { cutText } from "../view/size.ts";
 import type { TaskHead } from "./tasks/task-id.ts";
 
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
@@ -75,4 +74,36 @@ function fault(error: unknown, report: ReportFault): AppError {
     "INTERNAL",
     `The server failed (fault ${id}). Try again; the server's log has more under that id.`,
   );
+}
+
+/**
+ * Advice is written for whoever has every tool. A sentence behind the first that names a tool which this server does not
+ * list gives way to one that names what is there, or to none. The first says what is wrong, and stays.
+ */
+export function adviceWithin(code: ErrorCode, message: string, listed: readonly ToolName[]): string {
+  const missing = ALL.filter((name) => !listed.includes(name));
+  const [problem = "", ...advice] = message.split(/(?<=[.!?]) (?=[A-Z])/u);
+  const kept = advice.filter((sentence) => !namesIn(sentence).some((name) => missing.includes(name)));
+  if (kept.length === advice.length) return message;
+  const instead = INSTEAD[code]?.find(([name]) => listed.includes(name))?.[1];
+  return [problem, ...kept, ...(instead === undefined ? [] : [instead])].join(" ");
+}
+
+const ALL = namesOf(["all"], { enabled: true });
+
+const INSTEAD: Partial<Record<ErrorCode, readonly (readonly [ToolName, string])[]>> = {
+  CANCELLED: [
+    ["claude_session_create", "Open another with claude_session_create."],
+    ["claude_code_query", "Start another with claude_code_query."],
+  ],
+  SESSION_BUSY: [["claude_chat_interrupt", "Wait for its reply, or end it with claude_chat_interrupt."]],
+  SESSION_NOT_FOUND: [
+    ["claude_session_create", "Open one with claude_session_create."],
+    ["claude_code_query", "Start one with claude_code_query."],
+  ],
+};
+
+function namesIn(sentence: string): ToolName[] {
+  const words = new Set(sentence.match(/claude_[a-z_]+/gu));
+  return ALL.filter((name) => words.has(name));
 }

@@ -4,7 +4,7 @@ import type { SessionState } from "../domain/session.ts";
 import type { WaitUntil } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "./define.ts";
-import { presentResult } from "./present/result.ts";
+import { presentResult } from "../view/result.ts";
 
 export interface Wait {
   readonly cursor: number;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { invalidArgument } from "../domain/error.ts";
 import type { ToolCall, ToolLimits } from "./define.ts";
-import { headline, presentEvent } from "./present/event.ts";
+import { headline, presentEvent } from "../view/event.ts";
 import type { SessionView, Wait } from "./session-view.ts";
 
 /** Calls wait on the server, so that nobody has to poll: a model cannot sleep, and every look costs it tokens. */

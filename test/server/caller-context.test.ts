@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { jsonBytes } from "../../src/tools/present/size.ts";
+import { jsonBytes } from "../../src/view/size.ts";
 import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";

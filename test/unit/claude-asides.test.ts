@@ -1,7 +1,7 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { MessageReader } from "../../src/claude/messages.ts";
-import { presentMessage } from "../../src/tools/present/message.ts";
+import { presentMessage } from "../../src/view/message.ts";
 
 type Loose = Readonly<Record<string, unknown>>;
 

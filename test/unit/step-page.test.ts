@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SessionStatus } from "../../src/domain/session.ts";
 import { TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { typeOfEnd } from "../../src/tools/present/result.ts";
+import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
 import { ABORTED, API_ERROR, askOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
 

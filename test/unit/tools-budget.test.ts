@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { assembleCheck, type CheckMaterial } from "../../src/tools/present/check.ts";
+import { assembleCheck, type CheckMaterial } from "../../src/view/check.ts";
 import { readRequest } from "../../src/tools/check/request.ts";
-import type { EventType, ResponseMode, ShownEvent } from "../../src/tools/present/event.ts";
-import { beginningWithin, cutText, fit, jsonBytes } from "../../src/tools/present/size.ts";
+import type { EventType, ResponseMode, ShownEvent } from "../../src/view/event.ts";
+import { beginningWithin, cutText, fit, jsonBytes } from "../../src/view/size.ts";
 import { amount } from "../support/amount.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 

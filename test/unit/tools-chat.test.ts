@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviceWithin } from "../../src/tools/present/advice.ts";
+import { adviceWithin } from "../../src/tools/errors.ts";
 import { namesOf } from "../../src/tools/listed.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { runTool, tools } from "../support/tools/run.ts";

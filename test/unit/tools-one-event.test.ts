@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { jsonBytes } from "../../src/tools/present/size.ts";
+import { jsonBytes } from "../../src/view/size.ts";
 import { callOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { NOW } from "../support/tools/fake-session.ts";
 import { outcome, running } from "../support/tools/log.ts";

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { SessionEvent } from "../../src/domain/event.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import { headline, presentEvent, type ShownEvent } from "../../src/tools/present/event.ts";
-import { presentMessage } from "../../src/tools/present/message.ts";
-import { presentResult } from "../../src/tools/present/result.ts";
-import { summaryOf } from "../../src/tools/present/summary.ts";
+import { headline, presentEvent, type ShownEvent } from "../../src/view/event.ts";
+import { presentMessage } from "../../src/view/message.ts";
+import { presentResult } from "../../src/view/result.ts";
+import { summaryOf } from "../../src/view/summary.ts";
 import { ENDED, NOW } from "../support/tools/fake-session.ts";
 
 describe("a summary is one line that a person understands", () => {

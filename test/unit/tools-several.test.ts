@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { jsonBytes } from "../../src/tools/present/size.ts";
+import { jsonBytes } from "../../src/view/size.ts";
 import { FakeEngine } from "../support/tools/fake-engine.ts";
 import type { FakeSession } from "../support/tools/fake-session.ts";
 import { answerOf, run } from "../support/tools/run.ts";

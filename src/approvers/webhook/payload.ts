@@ -2,8 +2,8 @@ import type { NoticeType } from "./settings.ts";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
-import { fit } from "../../tools/present/size.ts";
-import { summaryOf } from "../../tools/present/summary.ts";
+import { fit } from "../../view/size.ts";
+import { summaryOf } from "../../view/summary.ts";
 
 /** What the receiver is told; docs/approvals.md has it as a table. */
 

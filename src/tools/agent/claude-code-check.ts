@@ -9,7 +9,7 @@ import { MAX_BYTES, MAX_EVENTS, MaxBytes, PollOptions, readRequest } from "../ch
 import { respond, Responded } from "../check/respond.ts";
 import { defineTool, type ToolCall, type ToolDeps, type ToolOutcome } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
-import { jsonBytes } from "../present/size.ts";
+import { jsonBytes } from "../../view/size.ts";
 import { viewSession } from "../session-view.ts";
 import { WaitMs } from "../waiting.ts";
 

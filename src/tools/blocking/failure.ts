@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { cutText } from "../present/size.ts";
+import { cutText } from "../../view/size.ts";
 import type { EndOfTurn } from "../session-view.ts";
 
 /** Of what the API or Claude Code says of a failure, bytes of JSON. */

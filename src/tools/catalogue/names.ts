@@ -2,7 +2,7 @@ import { z } from "zod";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { didYouMean } from "../../domain/suggest.ts";
-import { oneLine } from "../present/size.ts";
+import { oneLine } from "../../view/size.ts";
 
 /**
  * The names of tools in a caller's options. Claude Code ignores a name it does not know, which makes a misspelt rule a

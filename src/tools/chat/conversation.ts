@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { LogLevel, ToolCall } from "../define.ts";
-import { cutText, fit, oneLine } from "../present/size.ts";
+import { cutText, fit, oneLine } from "../../view/size.ts";
 import { partsOf, type Part } from "./utterance.ts";
 
 /** Shown of each tool call, bytes of JSON. */

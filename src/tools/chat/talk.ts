@@ -6,7 +6,7 @@ import { tellAsks } from "../blocking/asks.ts";
 import { failureOf } from "../blocking/failure.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
-import { cutText, fit, jsonBytes, oneLine } from "../present/size.ts";
+import { cutText, fit, jsonBytes, oneLine } from "../../view/size.ts";
 import { readEnd, viewSession, type EndOfTurn, type SessionView } from "../session-view.ts";
 import { Conversation } from "./conversation.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
-import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../present/blocks.ts";
+import { CallBlock, OutcomeBlock, TextBlock, textOf, ThinkingBlock } from "../../view/blocks.ts";
 
 /** What a message of Claude Code says, thinks, calls and gets back: all that a conversation tells of it. */
 

@@ -1,9 +1,9 @@
 import { askOf, type StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Ask } from "../../domain/permission.ts";
-import { briefInput } from "../present/brief.ts";
-import type { ShownEvent } from "../present/event.ts";
-import { callOfEvent, endCall, partsOf, type Form } from "../present/telling.ts";
+import { briefInput } from "../../view/brief.ts";
+import type { ShownEvent } from "../../view/event.ts";
+import { callOfEvent, endCall, partsOf, type Form } from "../../view/telling.ts";
 import type { SessionView } from "../session-view.ts";
 
 /** A request, and the event that has it whole. */

@@ -1,9 +1,9 @@
 import { CALLER } from "../../domain/approvals/rung.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { presentEvent, timeOf, type ShownEvent } from "../present/event.ts";
-import { briefly, typeOfEnd, wantedOf } from "../present/result.ts";
-import { applyTold, changesNothing, tell, type Form } from "../present/telling.ts";
+import { presentEvent, timeOf, type ShownEvent } from "../../view/event.ts";
+import { briefly, typeOfEnd, wantedOf } from "../../view/result.ts";
+import { applyTold, changesNothing, tell, type Form } from "../../view/telling.ts";
 import { AskedCalls } from "./asked-calls.ts";
 import { readEnd, type EndOfTurn, type SessionView } from "../session-view.ts";
 

@@ -3,9 +3,9 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf } from "../../domain/session.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { presentEvent } from "../present/event.ts";
-import { typeOfEnd } from "../present/result.ts";
-import { beginningWithin, jsonBytes } from "../present/size.ts";
+import { presentEvent } from "../../view/event.ts";
+import { typeOfEnd } from "../../view/result.ts";
+import { beginningWithin, jsonBytes } from "../../view/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
 
 /**

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import type { ToolLimits } from "../define.ts";
-import type { ResponseMode } from "../present/event.ts";
-import type { Form, Include } from "../present/telling.ts";
+import type { ResponseMode } from "../../view/event.ts";
+import type { Form, Include } from "../../view/telling.ts";
 import { waitWithin } from "../waiting.ts";
 
 /** How a poll, or an answer to a request, wants to be told what happened. */

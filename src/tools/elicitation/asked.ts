@@ -1,6 +1,6 @@
 import { askOf } from "../../domain/event.ts";
 import type { OpenAsk } from "../../domain/permission.ts";
-import type { Asked } from "../present/action.ts";
+import type { Asked } from "../../view/action.ts";
 import type { SessionView } from "../session-view.ts";
 
 /** An open request with all that the log has of it. */

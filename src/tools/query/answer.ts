@@ -3,7 +3,7 @@ import { tellAsks } from "../blocking/asks.ts";
 import { failureOf } from "../blocking/failure.ts";
 import type { Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { fit, jsonBytes } from "../present/size.ts";
+import { fit, jsonBytes } from "../../view/size.ts";
 import { readEnd, type SessionView } from "../session-view.ts";
 import type { Bundle } from "./bundle.ts";
 

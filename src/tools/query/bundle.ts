@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { fit, jsonBytes } from "../present/size.ts";
+import { fit, jsonBytes } from "../../view/size.ts";
 
 /** A single message takes at most this share of the answer: the others are worth something too. */
 const SHARE = 4;

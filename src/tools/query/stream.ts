@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 import type { ToolCall } from "../define.ts";
-import { headline, presentEvent } from "../present/event.ts";
+import { headline, presentEvent } from "../../view/event.ts";
 
 /** The messages of a query while they come, as log notifications, and in a word as progress. */
 export class MessageStream {

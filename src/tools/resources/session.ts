@@ -2,7 +2,7 @@ import { publicView } from "../agent/session/view.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { statusOf } from "../../domain/session.ts";
 import type { ToolDeps } from "../define.ts";
-import { assembleCheck } from "../present/check.ts";
+import { assembleCheck } from "../../view/check.ts";
 import { readShown } from "../check/events.ts";
 import { readRequest } from "../check/request.ts";
 import { viewSession } from "../session-view.ts";

@@ -5,7 +5,7 @@ import type { Form } from "../elicitation/needs-input.ts";
 import { isForForm, reachesUser, showForm } from "../elicitation/user.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { replyWith, type ToolReply } from "../errors.ts";
-import { oneLine } from "../present/size.ts";
+import { oneLine } from "../../view/size.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
 import { answerEnd } from "../turn-answer.ts";
 import { newsOf } from "../waiting.ts";

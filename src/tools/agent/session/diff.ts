@@ -1,5 +1,5 @@
 import { diff as readDiff } from "../../../engine/actions/diff.ts";
-import { fit } from "../../present/size.ts";
+import { fit } from "../../../view/size.ts";
 import { offer } from "./action.ts";
 import { ANSWER_BYTES } from "./view.ts";
 

@@ -1,5 +1,5 @@
 import { get as getSession } from "../../../engine/actions/reading.ts";
-import { jsonBytes } from "../../present/size.ts";
+import { jsonBytes } from "../../../view/size.ts";
 import { actorOf } from "../../scope.ts";
 import { offerAs } from "./action.ts";
 import { checkSensitive, IncludeSensitive } from "./sensitive.ts";

@@ -5,7 +5,7 @@ import { SessionStatus, statusOf } from "../../../domain/session.ts";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../../engine/actions/input.ts";
 import { list as listSessions } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
-import { jsonBytes } from "../../present/size.ts";
+import { jsonBytes } from "../../../view/size.ts";
 import { actorOf } from "../../scope.ts";
 import { offerAs } from "./action.ts";
 import { pageTokenBehind, placeOf } from "./page-token.ts";

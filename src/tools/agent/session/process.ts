@@ -1,6 +1,6 @@
 import * as actions from "../../../engine/actions/process.ts";
-import { inUsd } from "../../present/result.ts";
-import { fit, jsonBytes } from "../../present/size.ts";
+import { inUsd } from "../../../view/result.ts";
+import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";
 import { ANSWER_BYTES, publicView } from "./view.ts";
 

@@ -5,8 +5,8 @@ import type { OpenAsk } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
-import { inUsd } from "../../present/result.ts";
-import { cutText, fit, jsonBytes } from "../../present/size.ts";
+import { inUsd } from "../../../view/result.ts";
+import { cutText, fit, jsonBytes } from "../../../view/size.ts";
 
 /** A session as it is told: how it fares to everybody whose it is, what it is about only where that is allowed. */
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { fitActions, wholeActions, type Asked } from "./action.ts";
 import type { ShownEvent } from "./event.ts";
 import { lastWordsIn, saysAgain, seeResult, withoutListed, type Listed } from "./repeats.ts";

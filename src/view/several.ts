@@ -1,6 +1,6 @@
-import { invalidArgument } from "../../domain/error.ts";
-import type { JsonObject } from "../../domain/json.ts";
-import type { SessionState } from "../../domain/session.ts";
+import { invalidArgument } from "../domain/error.ts";
+import type { JsonObject } from "../domain/json.ts";
+import type { SessionState } from "../domain/session.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "./check.ts";
 import { jsonBytes } from "./size.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { JsonObject } from "../../domain/json.ts";
+import { JsonObject } from "../domain/json.ts";
 import { presentAside } from "./aside.ts";
 import { CallBlock, OutcomeBlock, TextBlock, textOf } from "./blocks.ts";
 import { briefInput, briefOutput, type Brief } from "./brief.ts";

@@ -1,6 +1,6 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
-import type { JsonObject } from "../../domain/json.ts";
-import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
+import { CALLER } from "../domain/approvals/rung.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
 import type { ResponseMode } from "./event.ts";
 import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";

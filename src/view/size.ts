@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 
 /** Answers are measured, and cut, in the bytes that they have as JSON in UTF-8. */
 

@@ -1,6 +1,6 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
-import type { StoredEvent } from "../../domain/event.ts";
-import type { JsonObject } from "../../domain/json.ts";
+import { CALLER } from "../domain/approvals/rung.ts";
+import type { StoredEvent } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { presentMessage } from "./message.ts";
 import { oneLine } from "./size.ts";
 import { summaryOf } from "./summary.ts";

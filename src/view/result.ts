@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { TurnEnded } from "../../domain/event.ts";
-import { JsonObject } from "../../domain/json.ts";
-import type { FailureCategory } from "../../domain/turn.ts";
-import { tokensOf } from "../../domain/usage.ts";
+import type { TurnEnded } from "../domain/event.ts";
+import { JsonObject } from "../domain/json.ts";
+import type { FailureCategory } from "../domain/turn.ts";
+import { tokensOf } from "../domain/usage.ts";
 import type { Form } from "./telling.ts";
 
 /** What gives way first when a result is too large; its text is cut before any of it. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { JsonObject } from "../../domain/json.ts";
+import { JsonObject } from "../domain/json.ts";
 
 /** What a message of Claude Code is made of, as far as a caller is told of it. */
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { jsonBytes, oneLine } from "./size.ts";
 
 /** What a person reads before answering, in characters. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { JsonObject } from "../../domain/json.ts";
+import { JsonObject } from "../domain/json.ts";
 import { oneLine } from "./size.ts";
 
 /** Messages that Claude Code sends only where an option of the session asks for them. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 import type { ShownEvent } from "./event.ts";
 import { SEE_RESULT } from "./result.ts";
 import { partsOf } from "./telling.ts";

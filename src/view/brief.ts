@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../domain/json.ts";
+import type { JsonObject } from "../domain/json.ts";
 import { firstCharacters, fit, jsonBytes } from "./size.ts";
 import { subjectKey } from "./summary.ts";
 
