@@ -25,7 +25,7 @@ const CHUNKS = [
   // Alone, since --version needs nothing else.
   { name: "config/version", test: /src\/config\/version\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
-  { name: "tools/toolsets", test: /src\/(tools\/toolsets|tools\/resources\/library|mcp\/tools|mcp\/resources)\.ts$/ },
+  { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
   { name: "cli/console", test: /src\/cli\/console\.ts$/ },
   { name: "engine/engine", test: /src\/(app\/engine|engine\/clock|store\/(former-folder|open))\.ts$/ },
   { name: "http/server", test: /src\/app\/http\.ts$/ },

@@ -50,8 +50,8 @@ const MODULES = [
   "approvers/approvers",
   "config/query",
   "config/schema",
-  "tools/reference/table",
-  "tools/resources/errors",
+  "mcp/resources/options-reference",
+  "mcp/resources/errors-page",
   "tools/toolsets",
 ];
 const source = await fromSource(

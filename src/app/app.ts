@@ -19,7 +19,7 @@ import { createStates, Unattended } from "../mcp/states.ts";
 import { serveOverStdio } from "../mcp/stdio.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { Audit } from "../tools/audit.ts";
-import type { BypassSwitch, ToolDeps } from "../tools/define.ts";
+import type { BypassSwitch, StartTask, ToolDeps } from "../tools/define.ts";
 import { canAnswer, namesOf, tells, type ToolName } from "../tools/listed.ts";
 import { ReportedTools } from "../tools/reported-tools.ts";
 import { querySettings } from "../config/query.ts";
@@ -174,12 +174,12 @@ function toolSettings(
   | "limits"
   | "listed"
   | "now"
-  | "offersTasks"
+  | "startTask"
 > {
   return {
     listed,
     callersAnswer: canAnswer(listed),
-    offersTasks: config.tasks === "auto",
+    startTask: config.tasks === "auto" ? beginTask : undefined,
     ladder: ladderOf(config.approvals).rungs,
     now: () => Date.now(),
     defaults: { cwd: startFolder },
@@ -198,6 +198,8 @@ function toolSettings(
   };
 }
 
+const beginTask: StartTask = async (...given) => (await import("../mcp/tasks/task-id.ts")).startTask(...given);
+
 /** What the door asks of a message. */
 function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "takesAttachments"> {
   const judges = lazy(async () => import("../mcp/tools.ts"));
@@ -210,8 +212,8 @@ function judgesOf({ offer }: ServerOptions): Pick<HttpParts, "scopeMissing" | "t
 async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
   const [{ toolsOf }, { LIBRARY }, { promptsOf }] = await Promise.all([
     import("../tools/toolsets.ts"),
-    import("../tools/resources/library.ts"),
-    import("../tools/prompts/prompts.ts"),
+    import("../mcp/resources/library.ts"),
+    import("../mcp/prompts/prompts.ts"),
   ]);
   const query = querySettings(config);
   const prompts = promptsOf(namesOf(config.toolsets, query));

@@ -2,8 +2,8 @@ import type { Logger } from "../engine/ports.ts";
 import type { Tool, ToolDeps } from "../tools/define.ts";
 import type { ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
-import type { Prompt } from "../tools/prompts/define.ts";
-import type { Library } from "../tools/resources/define.ts";
+import type { Prompt } from "./prompts/prompt.ts";
+import type { Library } from "./resources/resource.ts";
 import type { States, Unattended } from "./states.ts";
 import type { Following } from "./watch/subscriptions.ts";
 

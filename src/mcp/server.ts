@@ -1,10 +1,8 @@
-import { McpServer, type McpRequestContext } from "@modelcontextprotocol/server";
-import { instructionsFor } from "../tools/instructions.ts";
-import { hasPrompts, type ToolName } from "../tools/listed.ts";
+import { McpServer, type McpRequestContext, type ServerContext } from "@modelcontextprotocol/server";
+import { instructionsFor, hasPrompts, type ToolName } from "../tools/listed.ts";
 import type { ReportedTools } from "../tools/reported-tools.ts";
 import { lazy, type ServerOptions } from "./options.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
-import { serveTasks } from "./tasks/serve.ts";
 import type { Subscriptions } from "./watch/subscriptions.ts";
 
 /**
@@ -72,7 +70,10 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
     return toolAnswers(all, said, options);
   };
   const resources = async () => {
-    const [{ resourceAnswers }, { library }] = await Promise.all([import("./resources.ts"), options.offer()]);
+    const [{ resourceAnswers }, { library }] = await Promise.all([
+      import("./resources/resource-answers.ts"),
+      options.offer(),
+    ]);
     return resourceAnswers(library, said, options);
   };
   server.setRequestHandler("tools/list", async (_, context) => (await tools()).list(context));
@@ -87,7 +88,7 @@ function answerLater({ server }: McpServer, options: ServerOptions): void {
 /** Prompts, and what is typed into their arguments and for the ids of sessions. */
 function promptLater({ server }: McpServer, options: ServerOptions): void {
   const prompts = async () => {
-    const [{ promptAnswers }, offered] = await Promise.all([import("./prompts/prompts.ts"), options.offer()]);
+    const [{ promptAnswers }, offered] = await Promise.all([import("./prompts/prompt-answers.ts"), options.offer()]);
     return promptAnswers(offered.prompts, options);
   };
   if (hasPrompts(options.toolNames)) {
@@ -95,7 +96,10 @@ function promptLater({ server }: McpServer, options: ServerOptions): void {
     server.setRequestHandler("prompts/get", async ({ params }, context) => (await prompts()).get(params, context));
   }
   server.setRequestHandler("completion/complete", async ({ params }, context) => {
-    const [{ answerCompletion }, offered] = await Promise.all([import("./prompts/completions.ts"), options.offer()]);
+    const [{ answerCompletion }, offered] = await Promise.all([
+      import("./prompts/completion-answers.ts"),
+      options.offer(),
+    ]);
     return answerCompletion(params, context, offered, options);
   });
 }
@@ -113,7 +117,7 @@ function followLater({ server }: McpServer, { following, log, toolNames }: Serve
     return (opened = new made.Subscriptions(all, onUpdated));
   });
   server.setRequestHandler("resources/subscribe", async ({ params: { uri } }, context) => {
-    const [{ subscribe }, own] = await Promise.all([import("./resources.ts"), subscriptions()]);
+    const [{ subscribe }, own] = await Promise.all([import("./resources/resource-answers.ts"), subscriptions()]);
     await subscribe(uri, context, own, { log, toolNames });
     return {};
   });
@@ -129,4 +133,23 @@ function followReports(server: McpServer, reported: ReportedTools, listed: reado
   return reported.onChange(() => {
     if (listed.some((name) => reported.describes(name))) server.sendToolListChanged();
   });
+}
+
+const TASK_METHODS = ["tasks/get", "tasks/update", "tasks/cancel"] as const;
+
+/** Whatever they are: who may ask comes before what was asked. */
+const ANY = {
+  "~standard": { version: 1 as const, vendor: "claude-agents-mcp", validate: (value: unknown) => ({ value }) },
+};
+
+/** Takes the requests of the Tasks extension; what answers them is loaded by the first. */
+function serveTasks({ server }: McpServer, options: ServerOptions): void {
+  const { tasks } = options;
+  if (!tasks) return;
+  for (const method of TASK_METHODS) {
+    server.setRequestHandler(method, { params: ANY }, async (params: unknown, context: ServerContext) => {
+      const { answerTask } = await import("./tasks/answer.ts");
+      return answerTask(method, params, context, { ...options, tasks });
+    });
+  }
 }

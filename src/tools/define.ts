@@ -1,5 +1,6 @@
 import type { Bound } from "../domain/approvals/risk.ts";
 import type { z } from "zod";
+import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
 import type { Rung } from "../domain/approvals/rung.ts";
@@ -13,9 +14,8 @@ import type { ToolName } from "./listed.ts";
 import { parseArguments } from "./arguments/parse.ts";
 import type { DiskResume } from "./resume-token.ts";
 import type { ReportedTools } from "./reported-tools.ts";
-import { replyWith, replyWithError, type ToolReply } from "./errors.ts";
+import { replyWith, replyWithError, type ToolReply, type TaskHead } from "./errors.ts";
 import { scopeOf, type ToolScope } from "./scope.ts";
-import type { TaskHead } from "./tasks/task-id.ts";
 
 /** All hints are stated, never left to a client's defaults: some clients decide by them whether a tool may run. */
 export interface Annotations {
@@ -42,6 +42,17 @@ export interface BypassSwitch {
 /** Of the levels of MCP, those that are used. */
 export type LogLevel = "debug" | "info" | "error";
 
+/** The prompt as a task; undefined where the log does not have it. `cursor` is where the events of the prompt begin. */
+export type StartTask = (
+  session: SessionLog,
+  begun: { readonly cursor: number; readonly warnings: readonly string[] },
+) => Promise<TaskHead | undefined>;
+
+interface SessionLog {
+  readonly id: string;
+  read(from: number, limit: number): Promise<readonly StoredEvent[]>;
+}
+
 /** What every tool works with; the same for all calls. */
 export interface ToolDeps {
   readonly engine: Engine;
@@ -61,8 +72,8 @@ export interface ToolDeps {
   readonly listed: readonly ToolName[];
   /** claude_code_check is among them: whoever calls can answer what is asked. */
   readonly callersAnswer: boolean;
-  /** What is begun is a task for clients that know such. */
-  readonly offersTasks: boolean;
+  /** Makes what is begun a task for clients that know such; undefined where tasks are off. */
+  readonly startTask: StartTask | undefined;
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
   /** Takes down who did what; undefined where nobody wants to know. */

@@ -3,7 +3,6 @@ import { AppError, type ErrorCode } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { namesOf, type ToolName } from "./listed.ts";
 import { cutText } from "../view/size.ts";
-import type { TaskHead } from "./tasks/task-id.ts";
 
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
 export interface ToolReply {
@@ -16,6 +15,18 @@ export interface ToolReply {
   readonly outcome?: string;
   /** Given where it goes on as a task. */
   readonly task?: TaskHead;
+}
+
+/** How a task stands. */
+export interface TaskHead {
+  readonly taskId: string;
+  /** Where it runs: what every other tool takes. */
+  readonly sessionId: string;
+  readonly status: "working" | "input_required" | "completed" | "cancelled";
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly statusMessage: string;
 }
 
 /** Tells the operator of a fault of ours, under the id that the caller is given. */

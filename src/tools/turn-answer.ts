@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
-import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
+import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
 import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { EXPENDABLE_OF_RESULT, inShort } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
@@ -32,7 +32,7 @@ export async function answerTurn(
   const { cursor, sessionId } = begun;
   const view = viewSession(sessionId, call, deps);
   // Its client waits by itself.
-  if (call.client.tasks && deps.offersTasks) return beginTask(view, begun, { call, deps });
+  if (call.client.tasks && deps.startTask) return beginTask(deps.startTask, view, begun, { call, deps });
   const plain: PlainWait = async ([target], until, timeoutMs) =>
     target && waitFor([target], { until, timeoutMs }, call);
   const news = { targets: [{ view, cursor }], until: "news" as const };
@@ -48,7 +48,7 @@ export async function answerTurn(
 
 interface Answering {
   readonly call: ToolCall;
-  readonly deps: Pick<ToolDeps, "diskResume" | "offersTasks">;
+  readonly deps: Pick<ToolDeps, "diskResume">;
 }
 
 function answerBegun(view: SessionView, state: SessionState, { cursor, warnings }: Begun, by: Answering): JsonObject {
@@ -64,8 +64,7 @@ function answerBegun(view: SessionView, state: SessionState, { cursor, warnings 
   };
 }
 
-async function beginTask(view: SessionView, begun: Begun, by: Answering): Promise<Answered> {
-  const { startTask } = await import("./tasks/start.ts");
+async function beginTask(startTask: StartTask, view: SessionView, begun: Begun, by: Answering): Promise<Answered> {
   const task = await startTask(view, begun);
   const { state } = await view.record();
   return { answer: answerBegun(view, state, begun, by), ...(task && { task }) };

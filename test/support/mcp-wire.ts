@@ -5,8 +5,8 @@ import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { serveOverStdio, type StdioOptions } from "../../src/mcp/stdio.ts";
 import type { Tool } from "../../src/tools/define.ts";
 import { namesOf } from "../../src/tools/listed.ts";
-import { promptsOf } from "../../src/tools/prompts/prompts.ts";
-import { LIBRARY } from "../../src/tools/resources/library.ts";
+import { promptsOf } from "../../src/mcp/prompts/prompts.ts";
+import { LIBRARY } from "../../src/mcp/resources/library.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { depsOf, FakeEngine, TOOLSET_SETTINGS } from "./tools/fake-engine.ts";
 

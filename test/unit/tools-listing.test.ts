@@ -2,8 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Tool } from "../../src/tools/define.ts";
-import { instructionsFor } from "../../src/tools/instructions.ts";
-import type { ToolName } from "../../src/tools/listed.ts";
+import { instructionsFor, type ToolName } from "../../src/tools/listed.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 

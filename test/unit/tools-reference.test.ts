@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { AdvancedOptions, SessionOptions } from "../../src/domain/options.ts";
-import { optionsReference } from "../../src/tools/reference/options.ts";
+import { optionsReference } from "../../src/mcp/resources/options-reference.ts";
 
 const text = optionsReference();
 

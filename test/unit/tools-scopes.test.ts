@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { SCOPES, type Scope } from "../../src/domain/principal.ts";
 import { authInfoOf } from "../../src/mcp/caller.ts";
-import { resourceAnswers } from "../../src/mcp/resources.ts";
+import { resourceAnswers } from "../../src/mcp/resources/resource-answers.ts";
 import { createStates, Unattended } from "../../src/mcp/states.ts";
 import { toolAnswers } from "../../src/mcp/tools.ts";
 import type { AuditEntry } from "../../src/tools/audit.ts";
-import { LIBRARY } from "../../src/tools/resources/library.ts";
+import { LIBRARY } from "../../src/mcp/resources/library.ts";
 import { mayUse, scopeOf } from "../../src/tools/scope.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { tools, runTool } from "../support/tools/run.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { runTaskMethod } from "../../src/tools/tasks/methods.ts";
-import { readTaskId, writeTaskId } from "../../src/tools/tasks/task-id.ts";
+import { runTaskMethod } from "../../src/mcp/tasks/methods.ts";
+import { readTaskId, writeTaskId } from "../../src/mcp/tasks/task-id.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import type { FakeSession } from "../support/tools/fake-session.ts";
 

@@ -1,53 +1,110 @@
-import {
-  ProtocolError,
-  ProtocolErrorCode,
-  type CompleteRequest,
-  type CompleteResult,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
-import { complete, type ArgumentKind } from "../../tools/completions/complete.ts";
-import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import { mayFollow } from "../../tools/prompts/prompts.ts";
-import { callerOf } from "../caller.ts";
-import type { Offer, ServerOptions } from "../options.ts";
-import { refusalOf } from "../refusal.ts";
+import { z } from "zod";
+import type { Caller } from "../../domain/principal.ts";
+import type { SessionRecord } from "../../engine/ports.ts";
+import type { ToolDeps } from "../../tools/define.ts";
 
-type Params = CompleteRequest["params"];
+/**
+ * What an argument may be, while it is typed. Nothing is offered that this principal's sessions do not know already, but
+ * for folders, which the operator has allowed him.
+ */
 
-/** Completes what is typed into an argument of a prompt, or for a variable of a resource. */
-export async function answerCompletion(
-  { argument, context: typedBefore, ref }: Params,
-  context: ServerContext,
-  { library, prompts }: Offer,
-  { deps, log }: Pick<ServerOptions, "deps" | "log">,
-): Promise<CompleteResult> {
-  const caller = callerOf(context);
-  const name = argument.name.slice(0, 200);
-  let kind: ArgumentKind | undefined;
-  if (ref.type === "ref/prompt") {
-    const prompt = prompts.find((each) => each.name === ref.name && mayFollow(caller, each));
-    const found = prompt?.arguments.find((each) => each.name === argument.name);
-    if (!found) throw nothing(`argument ${name} of the prompt ${ref.name.slice(0, 200)}`);
-    ({ kind } = found);
-  } else {
-    const document = library.documents.find(({ uriTemplate }) => uriTemplate === ref.uri);
-    const isPage = library.pages.some(({ uri }) => uri === ref.uri);
-    if (!isPage && !document?.uriTemplate.includes(argument.name)) {
-      throw nothing(`variable ${name} of the resource ${ref.uri.slice(0, 200)}`);
-    }
-    kind = argument.name === "id" ? "session" : undefined;
-  }
-  // For anything else there is no telling what will be typed.
-  if (kind === undefined) return { completion: { values: [], total: 0, hasMore: false } };
-  try {
-    const typed = { kind, text: argument.value.slice(0, 4_096), cwd: typedBefore?.arguments?.["cwd"] };
-    return { completion: { ...(await complete(typed, caller, await deps())) } };
-  } catch (error) {
-    const report: ReportFault = (fault, cause) => log.error("a completion failed", { fault, error: cause });
-    throw refusalOf(asAppError(error, report));
-  }
+export type ArgumentKind = "session" | "model" | "agent" | "skill" | "folder";
+
+export interface Typed {
+  readonly kind: ArgumentKind;
+  /** What stands there so far. */
+  readonly text: string;
+  /** Where the session is to work, if that is known: another folder has other agents and skills. */
+  readonly cwd: string | undefined;
 }
 
-function nothing(what: string): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, `Error [INVALID_ARGUMENT]: there is no ${what}.`);
+export interface Completion {
+  readonly values: string[];
+  /** Missing where more may match than was looked at. */
+  readonly total?: number;
+  readonly hasMore: boolean;
+}
+
+/** The protocol takes no more. */
+const VALUES_MOST = 100;
+/** Sessions that are looked at, the newest. */
+const SESSIONS_MOST = 500;
+/** Of these few the log is read. */
+const LOGS_MOST = 5;
+
+export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
+  if (!caller.scopes.includes("read")) return completion([]);
+  const engine = deps.engine.forCaller(caller);
+  const { principal } = caller;
+  if (kind === "agent" || kind === "skill") {
+    const query = { principal, limit: LOGS_MOST };
+    const near = cwd === undefined ? [] : await engine.list({ ...query, cwd });
+    const records = near.length > 0 ? near : await engine.list(query);
+    const reported = await Promise.all(records.map(async (record) => reportedBy(record, kind, deps)));
+    return completion(unique(reported.flat()).filter((name) => begins(name, text)));
+  }
+  const records = await engine.list({ principal, limit: SESSIONS_MOST });
+  const isAll = records.length < SESSIONS_MOST;
+  if (kind === "session") {
+    const ids = records.filter((record) => isMeant(record, text)).map(({ id }) => id);
+    return completion(ids, isAll);
+  }
+  if (kind === "model") {
+    return completion(
+      unique(records.flatMap(modelsOf)).filter((name) => begins(name, text)),
+      isAll,
+    );
+  }
+  const used = unique(records.map(({ spec }) => spec.cwd)).filter((folder) => folder.startsWith(text));
+  // What is below a path is for those who may work there.
+  const below = caller.scopes.includes("run") ? await deps.folders(principal, text) : [];
+  return completion(unique([...used, ...below]), isAll);
+}
+
+function completion(found: readonly string[], isAll = true): Completion {
+  const values = found.slice(0, VALUES_MOST);
+  return { values, ...(isAll && { total: found.length }), hasMore: values.length < found.length || !isAll };
+}
+
+/** By how its id begins, or by words of its title. */
+function isMeant({ id, spec, title = spec.title ?? "" }: SessionRecord, text: string): boolean {
+  if (begins(id, text)) return true;
+  const words = title.toLowerCase().split(/\s+/);
+  const asked = text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+  return asked.every((word) => words.some((each) => each.startsWith(word)));
+}
+
+/** What it was told to use, and what Claude Code said that it uses. */
+function modelsOf({ spec, state }: SessionRecord): string[] {
+  return [state.reported.model, state.chosen.model, spec.model].filter((model) => model !== undefined);
+}
+
+const Init = z.object({
+  type: z.literal("system"),
+  subtype: z.literal("init"),
+  agents: z.array(z.string()).optional().catch(undefined),
+  skills: z.array(z.string()).optional().catch(undefined),
+});
+
+/** A process reports them before all else that it says. */
+const BEGINNING = 50;
+
+async function reportedBy({ id, principal }: SessionRecord, kind: "agent" | "skill", { engine }: ToolDeps) {
+  const events = await engine.read(principal, id, 1, BEGINNING).catch(() => []);
+  const inits = events.flatMap((event) =>
+    event.type === "message" ? (Init.safeParse(event.data.message).data ?? []) : [],
+  );
+  const [init] = inits;
+  return (kind === "agent" ? init?.agents : init?.skills) ?? [];
+}
+
+function begins(name: string, text: string): boolean {
+  return name.toLowerCase().startsWith(text.toLowerCase());
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)];
 }

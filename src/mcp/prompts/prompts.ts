@@ -1,60 +1,16 @@
-import {
-  ProtocolError,
-  ProtocolErrorCode,
-  type GetPromptRequest,
-  type GetPromptResult,
-  type ListPromptsResult,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
-import { requireScope } from "../../engine/actions/scope.ts";
-import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import type { Prompt } from "../../tools/prompts/define.ts";
-import { mayFollow } from "../../tools/prompts/prompts.ts";
-import { callerOf } from "../caller.ts";
-import type { ServerOptions } from "../options.ts";
-import { refusalOf } from "../refusal.ts";
+import type { Caller } from "../../domain/principal.ts";
+import { hasPrompts, type ToolName } from "../../tools/listed.ts";
+import type { Prompt } from "./prompt.ts";
+import { delegate } from "./delegate.ts";
+import { resume } from "./resume.ts";
+import { review } from "./review.ts";
 
-interface PromptAnswers {
-  list(context: ServerContext): ListPromptsResult;
-  get(params: GetPromptRequest["params"], context: ServerContext): Promise<GetPromptResult>;
+/** None where the tools that they speak of are not listed: they would lead nowhere. */
+export function promptsOf(listed: readonly ToolName[]): readonly Prompt[] {
+  return hasPrompts(listed) ? [delegate, review, resume] : [];
 }
 
-/** Lists prompts and writes them. What is wrong with an argument is said as a tool would say it. */
-export function promptAnswers(
-  prompts: readonly Prompt[],
-  { deps, log }: Pick<ServerOptions, "deps" | "log">,
-): PromptAnswers {
-  return {
-    list: (context) => ({
-      prompts: prompts
-        .filter((prompt) => mayFollow(callerOf(context), prompt))
-        .map(({ arguments: all, description, name, title }) => ({
-          name,
-          title,
-          description,
-          arguments: all.map((each) => ({ name: each.name, description: each.description, required: each.required })),
-        })),
-    }),
-    get: async ({ arguments: args, name }, context) => {
-      const prompt = prompts.find((each) => each.name === name) ?? unknown(name, prompts);
-      try {
-        const caller = callerOf(context);
-        for (const scope of prompt.scopes) requireScope(caller, scope, `The prompt ${name}`);
-        const text = await prompt.text(args ?? {}, caller, deps);
-        return { description: prompt.description, messages: [{ role: "user", content: { type: "text", text } }] };
-      } catch (error) {
-        const report: ReportFault = (fault, cause) =>
-          log.error("a prompt failed", { fault, prompt: name, error: cause });
-        throw refusalOf(asAppError(error, report));
-      }
-    },
-  };
-}
-
-function unknown(name: string, prompts: readonly Prompt[]): never {
-  const there = prompts.map((prompt) => prompt.name).join(", ");
-  throw new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    `Error [INVALID_ARGUMENT]: name: there is no prompt ${JSON.stringify(name.slice(0, 200))}. There are: ${there}.`,
-  );
+/** Whether the caller may do what it leads to. */
+export function mayFollow({ scopes }: Pick<Caller, "scopes">, prompt: Pick<Prompt, "scopes">): boolean {
+  return prompt.scopes.every((scope) => scopes.includes(scope));
 }

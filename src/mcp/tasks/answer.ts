@@ -5,8 +5,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { asAppError, type ReportFault } from "../../tools/errors.ts";
-import { runTaskMethod, type TaskMethod } from "../../tools/tasks/methods.ts";
-import type { Task } from "../../tools/tasks/task.ts";
+import { runTaskMethod, type TaskMethod } from "./methods.ts";
+import type { Task } from "./task.ts";
 import { openCall, roundOf } from "../call.ts";
 import { paramsOf } from "../forms.ts";
 import type { ServerOptions, TaskOptions } from "../options.ts";

@@ -2,7 +2,7 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import type { Caller } from "../../domain/principal.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
-import { find, type Library } from "../../tools/resources/define.ts";
+import { find, type Library } from "../resources/resource.ts";
 import type { From, SessionWatch } from "./session-watch.ts";
 
 /** The resources that one connection follows, or one stream of it. */

@@ -15,6 +15,7 @@ import { Config } from "../../../src/config/schema.ts";
 import type { SessionOptions } from "../../../src/domain/options.ts";
 import { statusOf } from "../../../src/domain/session.ts";
 import type { SessionQuery, SessionRecord } from "../../../src/engine/ports.ts";
+import { startTask } from "../../../src/mcp/tasks/task-id.ts";
 import type { ToolCall, ToolDeps } from "../../../src/tools/define.ts";
 import { namesOf } from "../../../src/tools/listed.ts";
 import { FakeSession, NOW } from "./fake-session.ts";
@@ -238,7 +239,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     ladder: ["caller"],
     callersAnswer: true,
     listed: namesOf(["all"], { enabled: true }),
-    offersTasks: true,
+    startTask,
     audit: undefined,
     mask: (fields) => fields,
     reported: undefined,

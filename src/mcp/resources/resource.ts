@@ -1,5 +1,5 @@
 import type { Caller } from "../../domain/principal.ts";
-import type { ToolDeps, ToolLimits } from "../define.ts";
+import type { ToolDeps, ToolLimits } from "../../tools/define.ts";
 
 /** What a model may read beside calling tools: pages that explain, and sessions as documents. No protocol in here. */
 

@@ -1,15 +1,14 @@
 import type { StoredEvent } from "../../domain/event.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
-import { requestKey } from "../elicitation/rounds.ts";
-import type { Form } from "../elicitation/needs-input.ts";
-import { isForForm, reachesUser, showForm } from "../elicitation/user.ts";
-import type { ToolCall, ToolDeps } from "../define.ts";
-import { replyWith, type ToolReply } from "../errors.ts";
+import { requestKey } from "../../tools/elicitation/rounds.ts";
+import type { Form } from "../../tools/elicitation/needs-input.ts";
+import { isForForm, reachesUser, showForm } from "../../tools/elicitation/user.ts";
+import type { ToolCall, ToolDeps } from "../../tools/define.ts";
+import { replyWith, type TaskHead, type ToolReply } from "../../tools/errors.ts";
 import { oneLine } from "../../view/size.ts";
-import type { EndOfTurn, SessionView } from "../session-view.ts";
-import { answerEnd } from "../turn-answer.ts";
-import { newsOf } from "../waiting.ts";
-import type { TaskHead } from "./task-id.ts";
+import type { EndOfTurn, SessionView } from "../../tools/session-view.ts";
+import { answerEnd } from "../../tools/turn-answer.ts";
+import { newsOf } from "../../tools/waiting.ts";
 
 /** A prompt and what comes of it, as the Tasks extension tells it. All of it is read off the log. */
 

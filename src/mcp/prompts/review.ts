@@ -7,9 +7,9 @@ import { SessionId } from "../../engine/actions/input.ts";
 import { get } from "../../engine/actions/reading.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
-import type { ToolDeps } from "../define.ts";
+import type { ToolDeps } from "../../tools/define.ts";
 import { call } from "./delegate.ts";
-import { definePrompt } from "./define.ts";
+import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({
   sessionId: SessionId.exactOptional().describe("the session whose work is to be looked at"),

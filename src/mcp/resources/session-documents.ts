@@ -1,12 +1,12 @@
-import { publicView } from "../agent/session/view.ts";
+import { publicView } from "../../tools/agent/session/view.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import { statusOf } from "../../domain/session.ts";
-import type { ToolDeps } from "../define.ts";
+import type { ToolDeps } from "../../tools/define.ts";
 import { assembleCheck } from "../../view/check.ts";
-import { readShown } from "../check/events.ts";
-import { readRequest } from "../check/request.ts";
-import { viewSession } from "../session-view.ts";
-import type { Reading, SessionDocument } from "./define.ts";
+import { readShown } from "../../tools/check/events.ts";
+import { readRequest } from "../../tools/check/request.ts";
+import { viewSession } from "../../tools/session-view.ts";
+import type { Reading, SessionDocument } from "./resource.ts";
 
 const [EVENTS, EVENTS_MOST] = [100, 1_000];
 /** The budget of a page of events, bytes of JSON. */

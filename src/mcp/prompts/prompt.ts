@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Caller, Scope } from "../../domain/principal.ts";
-import { parseArguments } from "../arguments/parse.ts";
-import type { ArgumentKind } from "../completions/complete.ts";
-import type { ToolDeps } from "../define.ts";
+import { parseArguments } from "../../tools/arguments/parse.ts";
+import type { ArgumentKind } from "./completions.ts";
+import type { ToolDeps } from "../../tools/define.ts";
 
 /** Texts that a person picks and a model acts upon. No protocol in here. */
 

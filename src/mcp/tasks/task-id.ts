@@ -1,3 +1,5 @@
+import type { StartTask } from "../../tools/define.ts";
+
 /**
  * The name of a task says where in the log its prompt stands, so that nothing has to be kept of it: every server of the
  * store knows it, also after a restart. Nobody can guess one, for both ids in it are random; and whose it is, is looked up.
@@ -21,14 +23,21 @@ export function readTaskId(text: string): TaskId | undefined {
   return { sessionId, eventId: Number(eventId), promptId };
 }
 
-/** How a task stands. */
-export interface TaskHead {
-  readonly taskId: string;
-  /** Where it runs: what every other tool takes. */
-  readonly sessionId: string;
-  readonly status: "working" | "input_required" | "completed" | "cancelled";
-  /** ISO 8601. */
-  readonly createdAt: string;
-  readonly lastUpdatedAt: string;
-  readonly statusMessage: string;
-}
+/** More than comes before a prompt in the events of its own command. */
+const FIRST = 64;
+
+/** The prompt as a task, for a client that knows such; undefined where the log does not have it. */
+export const startTask: StartTask = async (session, { cursor, warnings }) => {
+  const begun = await session.read(cursor, FIRST);
+  const prompt = begun.find((event) => event.type === "prompt.queued");
+  if (!prompt) return undefined;
+  const createdAt = new Date(prompt.at).toISOString();
+  return {
+    taskId: writeTaskId({ sessionId: session.id, eventId: prompt.id, promptId: prompt.data.promptId }),
+    sessionId: session.id,
+    status: "working",
+    createdAt,
+    lastUpdatedAt: createdAt,
+    statusMessage: ["Claude Code is at work", ...warnings].join(" | "),
+  };
+};

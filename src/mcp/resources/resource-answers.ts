@@ -5,18 +5,18 @@ import {
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Caller } from "../domain/principal.ts";
-import { events } from "../engine/actions/reading.ts";
-import { requireScope } from "../engine/actions/scope.ts";
-import type { Logger } from "../engine/ports.ts";
-import type { ToolDeps } from "../tools/define.ts";
-import { asAppError, type ReportFault } from "../tools/errors.ts";
-import type { ToolName } from "../tools/listed.ts";
-import { limitsOf, type Said } from "./call.ts";
-import { callerOf } from "./caller.ts";
-import { refusal } from "./refusal.ts";
-import type { Subscriptions } from "./watch/subscriptions.ts";
-import { find, type Found, type Library, type Reading } from "../tools/resources/define.ts";
+import type { Caller } from "../../domain/principal.ts";
+import { events } from "../../engine/actions/reading.ts";
+import { requireScope } from "../../engine/actions/scope.ts";
+import type { Logger } from "../../engine/ports.ts";
+import type { ToolDeps } from "../../tools/define.ts";
+import { asAppError, type ReportFault } from "../../tools/errors.ts";
+import type { ToolName } from "../../tools/listed.ts";
+import { limitsOf, type Said } from "../call.ts";
+import { callerOf } from "../caller.ts";
+import { refusal } from "../refusal.ts";
+import type { Subscriptions } from "../watch/subscriptions.ts";
+import { find, type Found, type Library, type Reading } from "./resource.ts";
 
 interface ResourceOptions {
   readonly limits: { readonly maxWaitMs?: number | undefined };

@@ -7,9 +7,9 @@ import { SessionId } from "../../engine/actions/input.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { cutText } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
-import { readResult, viewSession, type SessionView } from "../session-view.ts";
+import { readResult, viewSession, type SessionView } from "../../tools/session-view.ts";
 import { call } from "./delegate.ts";
-import { definePrompt } from "./define.ts";
+import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({ sessionId: SessionId.describe("the session to go on with") });
 

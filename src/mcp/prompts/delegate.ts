@@ -4,7 +4,7 @@ import { Folder, ModelName } from "../../domain/options.ts";
 import { answer } from "../../engine/actions/approving.ts";
 import { start } from "../../engine/actions/begin.ts";
 import { events } from "../../engine/actions/reading.ts";
-import { definePrompt } from "./define.ts";
+import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({
   task: z.string().min(1).max(100_000).describe("what Claude Code is to do"),

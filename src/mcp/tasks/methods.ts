@@ -6,12 +6,12 @@ import { answer } from "../../engine/actions/approving.ts";
 import { interruptPrompt } from "../../engine/actions/lifecycle.ts";
 import { events } from "../../engine/actions/reading.ts";
 import { requireScope } from "../../engine/actions/scope.ts";
-import { requestKey } from "../elicitation/rounds.ts";
-import { takeForm } from "../elicitation/user.ts";
-import { entryOf } from "../audit.ts";
-import type { ToolCall, ToolDeps } from "../define.ts";
-import { actorOf } from "../scope.ts";
-import { viewSession } from "../session-view.ts";
+import { requestKey } from "../../tools/elicitation/rounds.ts";
+import { takeForm } from "../../tools/elicitation/user.ts";
+import { entryOf } from "../../tools/audit.ts";
+import type { ToolCall, ToolDeps } from "../../tools/define.ts";
+import { actorOf } from "../../tools/scope.ts";
+import { viewSession } from "../../tools/session-view.ts";
 import { readTaskId } from "./task-id.ts";
 import { isRunning, tellTask, type Found, type Task } from "./task.ts";
 

@@ -1,5 +1,5 @@
 import { ErrorCode } from "../../domain/error.ts";
-import type { Page } from "./define.ts";
+import type { Page } from "./resource.ts";
 
 interface Explained {
   /** When a call is answered with it. */
