@@ -14,7 +14,7 @@ import { Agents } from "./agents.ts";
 import { COMMANDS, startSession } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
-import { createNumbers } from "./numbers.ts";
+import { createUsageReport } from "../usage/days.ts";
 import { decidedOf, pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
 import type { Sources } from "./sources.ts";
@@ -76,7 +76,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       store,
       titles: new Titles(engine),
       agents: new Agents(store.log),
-      numbers: createNumbers(store),
+      numbers: createUsageReport(store),
     };
     return { ...kept, engine: engine.forCaller(caller) };
   };

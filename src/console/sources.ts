@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend } from "../engine/ports.ts";
 import type { Agents } from "./agents.ts";
-import type { createNumbers } from "./numbers.ts";
+import type { createUsageReport } from "../usage/days.ts";
 import type { Titles } from "./titles.ts";
 
 /** What the console reads: the engine for all that is somebody's, and the store behind it for logs by kind of event. */
@@ -10,5 +10,5 @@ export interface Sources {
   readonly store: Pick<SessionBackend, "log">;
   readonly titles: Titles;
   readonly agents: Agents;
-  readonly numbers: ReturnType<typeof createNumbers>;
+  readonly numbers: ReturnType<typeof createUsageReport>;
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { readSession } from "../../src/cli/sessions/stats/reading.ts";
-import { tell } from "../../src/cli/sessions/stats/page.ts";
-import { Tally } from "../../src/cli/sessions/stats/tally.ts";
+import { readSession, tell } from "../../src/cli/sessions/stats.ts";
+import { Tally } from "../../src/usage/tally.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import type { SessionLog } from "../../src/engine/ports.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createNumbers } from "../../src/console/numbers.ts";
+import { createUsageReport } from "../../src/usage/days.ts";
 import type { SessionEvent, TurnEnded } from "../../src/domain/event.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { SessionBackend, SessionLog } from "../../src/engine/ports.ts";
-import { breather, RememberedQuarters } from "../../src/stats/remembered.ts";
+import { breather, RememberedQuarters } from "../../src/usage/remembered.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
 import { StoreFile } from "../support/store/files.ts";
 import { claimed, session, TTL, write } from "../support/store/stores.ts";
@@ -89,7 +89,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     [at, ended({ costUsd, ...over })],
   ];
 
-  const numbers = (query = {}, principal = "ann") => createNumbers(node, () => NOW)(principal, query);
+  const numbers = (query = {}, principal = "ann") => createUsageReport(node, () => NOW)(principal, query);
 
   it("are the sums of a principal's own sessions, by day, model and folder", async () => {
     await keep([
@@ -198,7 +198,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
         },
       },
     };
-    const ask = createNumbers(counting, () => NOW);
+    const ask = createUsageReport(counting, () => NOW);
     expect((await ask("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
     expect(new Set(read)).toEqual(new Set(ids));
     read.length = 0;
@@ -260,7 +260,7 @@ it("leave the event loop to others while they are read", async () => {
     if (!isOver) setImmediate(others);
   };
   setImmediate(others);
-  await createNumbers(slow, () => NOW)("ann", {});
+  await createUsageReport(slow, () => NOW)("ann", {});
   isOver = true;
   expect(turns).toBeGreaterThan(15);
 });

@@ -1,5 +1,6 @@
 import { firstPrompt, type SessionRecord, type Store } from "./store.ts";
-import { exactUsd, folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
+import { exactUsd } from "../../usage/sum.ts";
+import { folder, isoTime, oneLine, span, statusWord, usd } from "./words.ts";
 
 /** Sessions as lines of a table, and as objects for programs. */
 

@@ -56,11 +56,6 @@ export function usd(amount: number): string {
   return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;
 }
 
-/** Sums of small fractions, without the digits that only the summing made. */
-export function exactUsd(sum: number): number {
-  return Number(sum.toFixed(9));
-}
-
 export function count(number: number, word: string, plural = `${word}s`): string {
   return `${String(number)} ${number === 1 ? word : plural}`;
 }

@@ -1,10 +1,9 @@
 import { invalidArgument } from "../domain/error.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionLog, SessionQuery, SessionRecord, SessionRows } from "../engine/ports.ts";
-import { quarterOf } from "../stats/quarters.ts";
-import { breather, RememberedQuarters } from "../stats/remembered.ts";
-import { Sum } from "../stats/sum.ts";
-import type { Amounts, Numbers } from "./wire.ts";
+import { quarterOf } from "./quarters.ts";
+import { breather, RememberedQuarters } from "./remembered.ts";
+import { costliestFirst, exactUsd, Sum } from "./sum.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
@@ -13,7 +12,7 @@ const MOST_DAYS = 366;
 /** Sessions read at once: each brings its whole state. */
 const PAGE = 50;
 
-export interface NumbersQuery {
+interface UsageQuery {
   /** ms since the epoch; counted from the quarter of an hour that it is in, and at most a year back. */
   readonly since?: number | undefined;
   /** Whose days they are, as the IANA names it. Default: UTC. */
@@ -25,11 +24,11 @@ interface Store {
   readonly log: Pick<SessionLog, "read">;
 }
 
-/** What has happened in the sessions of a principal: GET /numbers. Throws AppError. */
-export function createNumbers(
+/** What has happened in the sessions of a principal, by days of a time zone. Throws AppError. */
+export function createUsageReport(
   store: Store,
   now: () => number = Date.now,
-): (principal: Principal, query: NumbersQuery) => Promise<Numbers> {
+): (principal: Principal, query: UsageQuery) => Promise<UsageReport> {
   const remembered = new RememberedQuarters(store.log);
   return async (principal, { since, zone = "UTC" }) => {
     const report = new Report(beginning(since, now()), calendar(zone));
@@ -94,6 +93,8 @@ async function* sessionsOf(store: Store, principal: Principal, since: number): A
   }
 }
 
+type UsageReport = ReturnType<Report["numbers"]>;
+
 class Report {
   readonly since: number;
   readonly #dayOf: (at: number) => string;
@@ -123,7 +124,7 @@ class Report {
     directory.sessions += 1;
   }
 
-  numbers(): Numbers {
+  numbers() {
     const days = [...this.#days].map(([day, sum]) => {
       const costs = [...sum.costByModel].map(([model, costUsd]) => [model, exactUsd(costUsd)] as const);
       return { day, ...amountsOf(sum), costByModel: Object.fromEntries(costs) };
@@ -136,23 +137,14 @@ class Report {
       since: this.since,
       totals: amountsOf(this.#totals),
       days: days.toSorted((a, b) => (a.day < b.day ? -1 : 1)),
-      models: models.toSorted(dearestFirst),
-      directories: directories.toSorted(dearestFirst),
+      models: models.toSorted(costliestFirst),
+      directories: directories.toSorted(costliestFirst),
     };
   }
 }
 
-function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs }: Sum): Amounts {
+function amountsOf({ costUsd, durationMs, failed, tokens, turns, waitedMs }: Sum) {
   return { turns, failed, costUsd: exactUsd(costUsd), tokens: { ...tokens }, durationMs, waitedMs };
-}
-
-/** Without the digits that only the summing made. */
-function exactUsd(sum: number): number {
-  return Number(sum.toFixed(9));
-}
-
-function dearestFirst(a: { readonly costUsd: number }, b: { readonly costUsd: number }): number {
-  return b.costUsd - a.costUsd;
 }
 
 function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {

@@ -1,7 +1,7 @@
-import type { TurnEnded } from "../../../domain/event.ts";
-import { TOKEN_KINDS, type ResultUsage } from "../../../domain/usage.ts";
-import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "../../../stats/facts.ts";
-import { exactUsd } from "../words.ts";
+import type { TurnEnded } from "../domain/event.ts";
+import { TOKEN_KINDS, type ResultUsage } from "../domain/usage.ts";
+import { isFailure, type AnswerFact, type FactSink, type TurnFact } from "./facts.ts";
+import { costliestFirst, exactUsd } from "./sum.ts";
 
 /** What happened in all sessions, added up. Times are in ms, costs in USD. */
 
@@ -75,10 +75,10 @@ export class Tally implements FactSink {
       },
       apiRetries: this.#apiRetries,
       crashes: this.#crashes,
-      tools: [...this.#tools].map(([tool, turns]) => ({ tool, ...turns.report() })).toSorted(dearestFirst),
+      tools: [...this.#tools].map(([tool, turns]) => ({ tool, ...turns.report() })).toSorted(costliestFirst),
       models: [...this.#models]
         .map(([model, costUsd]) => ({ model, costUsd: exactUsd(costUsd) }))
-        .toSorted(dearestFirst),
+        .toSorted(costliestFirst),
     };
   }
 }
@@ -125,10 +125,6 @@ function spreadOf(values: readonly number[]): Spread | null {
   const sorted = values.toSorted((a, b) => a - b);
   const rank = (share: number): number => sorted[Math.max(Math.ceil(share * sorted.length) - 1, 0)] ?? 0;
   return sorted.length === 0 ? null : { median: rank(0.5), p95: rank(0.95), max: rank(1) };
-}
-
-function dearestFirst(a: { costUsd: number }, b: { costUsd: number }): number {
-  return b.costUsd - a.costUsd;
 }
 
 function increase(counts: Map<string, number>, key: string, by = 1): void {

@@ -43,3 +43,12 @@ export class Sum {
     for (const [model, costUsd] of costs) this.costByModel.set(model, (this.costByModel.get(model) ?? 0) + costUsd);
   }
 }
+
+/** Without the digits that only the summing made. */
+export function exactUsd(sum: number): number {
+  return Number(sum.toFixed(9));
+}
+
+export function costliestFirst(a: { readonly costUsd: number }, b: { readonly costUsd: number }): number {
+  return b.costUsd - a.costUsd;
+}
