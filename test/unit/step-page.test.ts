@@ -72,7 +72,7 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
 
 describe("docs/states.md", () => {
   it("says how a turn ends", () => {
-    const rows = table("because", "outcome");
+    const rows = table("Cause", "Outcome");
     expect(new Set(rows.map(([because]) => because))).toEqual(new Set(Object.keys(CAUSES)));
     const real = rows.map(([because = ""]) => {
       const walk = CAUSES[because]!();
@@ -87,7 +87,7 @@ describe("docs/states.md", () => {
   });
 
   it("says what the end of a turn does to open requests and to prompts that wait", () => {
-    const rows = table("because", "open requests are denied by");
+    const rows = table("Cause", "Open requests are denied by");
     const real = Object.entries(ENDS).map(([because, end]) => {
       const asking = end(running().hear({ type: "asked", ask: askOf("a1") }));
       const by = asking.log.flatMap((event) => (event.type === "permission.answered" ? [event.data.by] : []));
@@ -99,7 +99,7 @@ describe("docs/states.md", () => {
   });
 
   it("says what each status means", () => {
-    const rows = table("status", "a turn runs");
+    const rows = table("Status", "Turn runs");
     expect(rows.map(([status]) => status)).toEqual(SessionStatus.options);
     const yes = (is: boolean) => (is ? "yes" : "no");
     const ofPrompts = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin !== "self");
@@ -117,7 +117,9 @@ describe("docs/states.md", () => {
   });
 
   it("says that a prompt in a turn of Claude Code's own waits", () => {
-    expect(PAGE).toContain("A prompt that comes in such a turn is not refused: it waits, and runs after it.");
+    expect(PAGE.replaceAll(/\s+/g, " ")).toContain(
+      "A prompt sent during such a turn is not refused: it waits and runs afterwards.",
+    );
     const self = STATE_NAMES.map(walkTo).filter(({ state }) => state.turn?.origin === "self");
     expect(self.length).toBeGreaterThan(0);
     expect(self.map((walk) => tellStep(walk.take(inputFor(walk, "prompt")).last))).toEqual(
