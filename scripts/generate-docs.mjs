@@ -88,9 +88,9 @@ function settingsTable() {
 }
 
 function approverTable() {
-  const rules = ["rules", "the operator, beforehand", "nobody need be asked"];
+  const rules = ["rules", "set by the operator beforehand", "none: no approver is asked"];
   const rows = APPROVERS.map(({ docs, name }) => [code(name), docs.is, docs.time]);
-  return table(["who", "is", "has a request for"], [rules, ...rows]);
+  return table(["Approver", "Description", "Time limit"], [rules, ...rows]);
 }
 
 function parameterTable(name) {
@@ -129,7 +129,7 @@ function restrictedTable() {
     access === "by value" ? inPart : (access.operatorOnly ?? ""),
     sandbox === "by value" ? inPart : (sandbox.refused ?? ""),
   ]);
-  return table(["Option", "Only for the operator, since", "Refused with `--sandbox required`, since"], rows);
+  return table(["Option", "Why only the operator may set it", "Why `--sandbox required` refuses it"], rows);
 }
 
 function errorTable() {
