@@ -96,7 +96,10 @@ function fileFault(room, target, files, isType) {
 /** Why this room may not import this package or built-in module, or undefined. */
 function packageFault(room, name) {
   const owner = Object.entries(house.onlyImporters).find(([pattern]) => matches(name, pattern));
-  if (owner !== undefined && owner[1] !== room) return `only ${owner[1]} may import ${owner[0]}`;
+  if (owner !== undefined) {
+    const rooms = [owner[1]].flat();
+    if (!rooms.includes(room)) return `only ${rooms.join(" and ")} may import ${owner[0]}`;
+  }
   const { packages, pure = false, builtins = [] } = house.folders[room];
   if (isBuiltin(name)) {
     if (!pure || builtins.some((allowed) => matches(name, allowed))) return;

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ConsoleApi } from "../../src/console/api.ts";
-import { mountConsole } from "../../src/http/console/console.ts";
-import { createPage } from "../../src/http/console/page.ts";
+import { mountConsole } from "../../src/console/routes.ts";
+import { createPage } from "../../src/console/page.ts";
 import type { Env } from "../../src/http/door.ts";
 
 /** The console's door without a server behind it. */

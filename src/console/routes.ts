@@ -1,20 +1,20 @@
 import type { Hono, Context } from "hono";
 import { streamSSE } from "hono/streaming";
-import type { ConsoleApi, Route } from "../../console/api.ts";
-import type { Send } from "../../console/live.ts";
-import { AppError, invalidArgument } from "../../domain/error.ts";
-import type { Caller } from "../../domain/principal.ts";
-import { answer as answerAction } from "../../engine/actions/approving.ts";
-import { aboutOf } from "../../engine/actions/audit.ts";
-import { events } from "../../engine/actions/reading.ts";
-import type { Logger } from "../../engine/ports.ts";
-import { readJson } from "../body.ts";
-import { refuse } from "../guards.ts";
-import type { Env } from "../door.ts";
-import { problemOf } from "../problem.ts";
-import type { Requests } from "../requests.ts";
+import type { ConsoleApi, Route } from "./api.ts";
+import type { Send } from "./live.ts";
+import { AppError, invalidArgument } from "../domain/error.ts";
+import type { Caller } from "../domain/principal.ts";
+import { answer as answerAction } from "../engine/actions/approving.ts";
+import { aboutOf } from "../engine/actions/audit.ts";
+import { events } from "../engine/actions/reading.ts";
+import type { Logger } from "../engine/ports.ts";
+import { readJson } from "../http/body.ts";
+import { refuse } from "../http/guards.ts";
+import type { Env } from "../http/door.ts";
+import { problemOf } from "../http/problem.ts";
+import type { Requests } from "../http/requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
-import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./people.ts";
+import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./sign-in.ts";
 
 /** /console: the page, who is signed in to it, and its API. */
 

@@ -1,11 +1,11 @@
 import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
-import type { Scope } from "../../domain/principal.ts";
-import { isAdmitted, type Admitted } from "../auth/admitted.ts";
-import { readJson } from "../body.ts";
-import { refuse } from "../guards.ts";
-import type { Enter, Env } from "../door.ts";
-import { opened, sealed } from "./sign-in.ts";
+import type { Scope } from "../domain/principal.ts";
+import { isAdmitted, type Admitted } from "../http/auth/admitted.ts";
+import { readJson } from "../http/body.ts";
+import { refuse } from "../http/guards.ts";
+import type { Enter, Env } from "../http/door.ts";
+import { opened, sealed } from "./sealed-token.ts";
 
 /** Who looks at the page: he signs in with a token of this server, and may do what it may. */
 
