@@ -1,4 +1,4 @@
-// The house check: import direction, cycles, names and folder sizes in src/, against house.json; the page of the console has a
+// The house check: import direction, cycles, names and small files in src/, against house.json; the page of the console has a
 // house of its own. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
 // Imports are found by pattern, which prettier's layout makes safe: when in doubt the check is loud, never silent.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
@@ -21,7 +21,7 @@ const root = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), ".
 const house = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
 const violations = [];
 
-/** Every file below src as a posix path relative to src; notes over-full, over-deep and badly named folders. */
+/** Every file below src as a posix path relative to src; notes over-deep and badly named folders. */
 function walk(folder = "") {
   const files = [];
   const found = [];
@@ -33,9 +33,6 @@ function walk(folder = "") {
   }
   const where = posix.join("src", folder);
   const depth = folder === "" ? 0 : folder.split("/").length;
-  if (files.length > house.maxFilesPerFolder) {
-    violations.push(`${where} holds ${files.length} files: at most ${house.maxFilesPerFolder} a folder`);
-  }
   if (depth > house.maxDepth) violations.push(`${where} is ${depth} folders deep: at most ${house.maxDepth} below src`);
   return [...files, ...found];
 }
