@@ -1,6 +1,6 @@
 import { CALLER, CONSOLE, USER } from "../domain/approvals/rung.ts";
 import type { Approver } from "./approver.ts";
-import { webhook } from "./webhook/approver.ts";
+import { webhook } from "./webhook/webhook.ts";
 
 /** Everybody who can be named in --approvals. A new approver is a folder beside this file, and a line here. */
 export const APPROVERS: readonly Approver[] = [

@@ -2,12 +2,20 @@ import { randomUUID } from "node:crypto";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { OpenAsk } from "../../domain/permission.ts";
 import type { Append, Logger, SessionBackend } from "../../engine/ports.ts";
-import type { ApproverPort, AskedEvent, Offered, OfferedSession, Reception } from "../approver.ts";
+import type {
+  ApproverPort,
+  AskedEvent,
+  Offered,
+  OfferedSession,
+  Reception,
+  ApproverParts,
+  StartedApprover,
+} from "../approver.ts";
 import { sessionOf } from "../offers.ts";
-import type { Receiver } from "./attempt.ts";
-import { Outbox, type Letter, type Outcome } from "./outbox.ts";
+import type { Receiver } from "./deliver.ts";
+import { DeliveryQueue, type Letter, type Outcome } from "./queue.ts";
 import { payloadOf, type Mask, type Matter, type Payload } from "./payload.ts";
-import type { NoticeType } from "./settings.ts";
+import { NOTICES, notifyConfigOf, type NoticeType } from "./settings.ts";
 
 /**
  * Tells the operator's webhook what this server writes to the logs of its sessions. The receiver is the operator's choice
@@ -61,14 +69,14 @@ interface Sent {
 
 export class Notifier implements ApproverPort {
   readonly #options: NotifierOptions;
-  readonly #outbox: Outbox;
+  readonly #queue: DeliveryQueue;
   /** Requests whose answer is still waited for. */
   readonly #waiting = new Set<string>();
 
   constructor(options: NotifierOptions) {
     const { limits, receiver } = options;
     this.#options = options;
-    this.#outbox = new Outbox({ ...limits, receiver, most: MOST, abreast: ABREAST });
+    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MOST, abreast: ABREAST });
   }
 
   /** Told of each change once it is durable. Never throws, and never waits. */
@@ -94,12 +102,12 @@ export class Notifier implements ApproverPort {
   }
 
   withdraw(requestId: string): void {
-    if (this.#waiting.delete(requestId)) this.#outbox.sweep();
+    if (this.#waiting.delete(requestId)) this.#queue.sweep();
   }
 
   /** What waits has one more attempt each, and all together `graceMs`; then it is dropped. */
   async close(graceMs: number): Promise<void> {
-    return this.#outbox.close(graceMs);
+    return this.#queue.close(graceMs);
   }
 
   #tell(sessionId: string, event: Append["events"][number], { at, state: { asks } }: Append): void {
@@ -152,7 +160,7 @@ export class Notifier implements ApproverPort {
           resolve({ outcome, payload });
         },
       };
-      this.#outbox.add(letter);
+      this.#queue.add(letter);
     });
   }
 
@@ -173,4 +181,39 @@ export class Notifier implements ApproverPort {
     const known = await session.catch(() => undefined);
     onSettled({ ...about, principal: known?.principal ?? "", outcome: result.outcome });
   }
+}
+
+/** The webhook, put together; loaded only where there is one. */
+export function startWebhook(parts: ApproverParts): StartedApprover | undefined {
+  const { audit, config, http, isNamed, log, mask, secret, store, version } = parts;
+  if (secret === undefined) return undefined;
+  const { notifyAttempts, notifyEvents, notifyRetryMs, notifyTimeoutMs, notifyUrl: url = "" } = notifyConfigOf(config);
+  // The path of such a URL can be a secret in itself.
+  log.info("the webhook is told", { origin: new URL(url).origin, events: [...notifyEvents] });
+  const answerUrl = isNamed && http ? answerUrlBelow(http.publicUrl) : undefined;
+  const notifier = new Notifier({
+    receiver: { url, key: Buffer.from(secret, "base64"), timeoutMs: notifyTimeoutMs },
+    types: new Set(NOTICES.filter((type) => notifyEvents.includes("all") || notifyEvents.includes(type))),
+    limits: { attempts: notifyAttempts, retryMs: notifyRetryMs },
+    version,
+    mask,
+    store,
+    answerUrl,
+    onSettled: ({ outcome, principal, requestId, sessionId, type: action }) => {
+      http?.countDelivery(outcome);
+      const about = { principal, tool: "webhook", action, sessionId, ...(requestId !== undefined && { requestId }) };
+      audit?.({ ...about, outcome });
+    },
+    log,
+  });
+  return {
+    ...(answerUrl && { port: notifier }),
+    onAppended: (sessionId, change) => notifier.onAppended(sessionId, change),
+    close: async (graceMs) => notifier.close(graceMs),
+  };
+}
+
+function answerUrlBelow(publicUrl: string): (sessionId: string, requestId: string) => string {
+  const base = publicUrl.replace(/\/+$/, "");
+  return (sessionId, requestId) => `${base}/requests/${encodeURIComponent(sessionId)}/${encodeURIComponent(requestId)}`;
 }

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { attempt, type Attempt, type Receiver } from "./attempt.ts";
-import { backOff } from "./back-off.ts";
+import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
 
 /**
  * What waits to be delivered: in memory, so many at most, several under way at a time and in no promised order. Nobody waits
@@ -27,7 +26,7 @@ export interface Letter {
   readonly settled: (outcome: Outcome, attempts: number, answer: string) => void;
 }
 
-export interface OutboxOptions {
+export interface QueueOptions {
   readonly receiver: Receiver;
   readonly attempts: number;
   readonly retryMs: number;
@@ -51,8 +50,8 @@ interface Result {
   readonly answer: string;
 }
 
-export class Outbox {
-  readonly #options: OutboxOptions;
+export class DeliveryQueue {
+  readonly #options: QueueOptions;
   /** The oldest first. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #line = new Set<() => void>();
@@ -64,7 +63,7 @@ export class Outbox {
   #underWay = 0;
   #isGone = false;
 
-  constructor(options: OutboxOptions) {
+  constructor(options: QueueOptions) {
     this.#options = options;
   }
 

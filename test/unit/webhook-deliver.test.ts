@@ -1,7 +1,6 @@
 import { Webhook } from "standardwebhooks";
 import { describe, expect, it } from "vitest";
-import { backOff, retryAfter } from "../../src/approvers/webhook/back-off.ts";
-import { sign } from "../../src/approvers/webhook/sign.ts";
+import { backOff, retryAfter, sign } from "../../src/approvers/webhook/deliver.ts";
 
 const KEY = Buffer.from("a key of the tests, 32 bytes xx.");
 const receiver = new Webhook(`whsec_${KEY.toString("base64")}`);

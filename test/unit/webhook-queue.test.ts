@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import { Outbox, type Letter, type Outcome } from "../../src/approvers/webhook/outbox.ts";
+import { DeliveryQueue, type Letter, type Outcome } from "../../src/approvers/webhook/queue.ts";
 import { SECRET, startReceiver, type ReceiverServer } from "../support/webhook-receiver.ts";
 
 const KEY = Buffer.from(SECRET.slice("whsec_".length), "base64");
@@ -45,9 +45,9 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
 
 const OPTIONS = { attempts: 5, retryMs: 10, most: 100, abreast: 4 };
 
-function outbox({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<string, unknown> = {}): Outbox {
+function queueOf({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<string, unknown> = {}): DeliveryQueue {
   const at = { url: String(url), key: KEY, timeoutMs: Number(timeoutMs) };
-  return new Outbox({ ...OPTIONS, ...over, receiver: at });
+  return new DeliveryQueue({ ...OPTIONS, ...over, receiver: at });
 }
 
 /** Answers with these, one after the other, and with the last from then on. */
@@ -63,7 +63,7 @@ describe("what is to be delivered", () => {
   it("is sent until it is answered with 2xx, each time with the same id", async () => {
     await answering(500, 404, 302, 202);
     const { letter: sent, settled } = letter();
-    outbox().add(sent);
+    queueOf().add(sent);
     await expect(settled).resolves.toEqual({ outcome: "delivered", attempts: 4, answer: "status 202" });
     // A redirect is a failure, and nobody goes where it points.
     expect(receiver.got.map(({ headers }) => headers["webhook-id"])).toEqual(Array.from({ length: 4 }, () => sent.id));
@@ -72,7 +72,7 @@ describe("what is to be delivered", () => {
   it("has failed after its last attempt, or where a further one would come too late", async () => {
     await answering(503);
     const [often, late] = [letter(), letter({ until: Date.now() })];
-    const box = outbox({ attempts: 3 });
+    const box = queueOf({ attempts: 3 });
     box.add(often.letter);
     box.add(late.letter);
     await expect(often.settled).resolves.toEqual({ outcome: "failed", attempts: 3, answer: "status 503" });
@@ -85,14 +85,14 @@ describe("what is to be delivered", () => {
     await receiver.close();
     receiver = await startReceiver();
     const { letter: sent, settled } = letter();
-    outbox({ url, attempts: 2 }).add(sent);
+    queueOf({ url, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "ECONNREFUSED" });
   });
 
   it("is not sent again when the receiver is gone, nor is anything else", async () => {
     await answering(410);
     const [first, second] = [letter(), letter()];
-    const box = outbox({ abreast: 1 });
+    const box = queueOf({ abreast: 1 });
     box.add(first.letter);
     box.add(second.letter);
     await expect(first.settled).resolves.toMatchObject({ outcome: "gone", attempts: 1 });
@@ -106,7 +106,7 @@ describe("what is to be delivered", () => {
   it("is not sent again when nobody wants it any more", async () => {
     await answering(500);
     const { letter: sent, settled, unwant } = letter();
-    const box = outbox({ retryMs: 600_000 });
+    const box = queueOf({ retryMs: 600_000 });
     box.add(sent);
     await receiver.next();
     unwant();
@@ -117,7 +117,7 @@ describe("what is to be delivered", () => {
   it("waits for a receiver that does not answer no longer than its time", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
-    outbox({ timeoutMs: 50, attempts: 2 }).add(sent);
+    queueOf({ timeoutMs: 50, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "no answer in time" });
   });
 
@@ -125,7 +125,7 @@ describe("what is to be delivered", () => {
     const held: ServerResponse[] = [];
     receiver = await startReceiver(({ response }) => void held.push(response));
     const all = Array.from({ length: 5 }, () => letter());
-    const box = outbox({ abreast: 2, most: 4 });
+    const box = queueOf({ abreast: 2, most: 4 });
     for (const each of all.slice(0, 2)) box.add(each.letter);
     await receiver.next();
     await receiver.next();
@@ -145,7 +145,7 @@ describe("what is to be delivered", () => {
   it("is dropped when what is older waits without end", async () => {
     receiver = await startReceiver(() => undefined);
     const all = Array.from({ length: 4 }, () => letter());
-    const box = outbox({ abreast: 1, most: 2 });
+    const box = queueOf({ abreast: 1, most: 2 });
     for (const each of all) box.add(each.letter);
     await expect(all[1]?.settled).resolves.toMatchObject({ outcome: "dropped", attempts: 0 });
     await box.close(0);
@@ -157,7 +157,7 @@ describe("at the end of the server", () => {
   it("what waits is tried once more, at once", async () => {
     await answering(500, 200);
     const { letter: sent, settled } = letter();
-    const box = outbox({ retryMs: 600_000 });
+    const box = queueOf({ retryMs: 600_000 });
     box.add(sent);
     await receiver.next();
     await box.close(5_000);
@@ -167,7 +167,7 @@ describe("at the end of the server", () => {
   it("what is not answered within the grace is broken off", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
-    const box = outbox();
+    const box = queueOf();
     box.add(sent);
     const { response } = await receiver.next();
     const closed = once(response, "close");
