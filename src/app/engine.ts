@@ -22,7 +22,7 @@ import type { Confinement } from "../domain/principal.ts";
 import type { Places as SessionPlaces } from "../domain/approvals/session-policy.ts";
 import type { Logger, SessionBackend, Spares } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
-import { requestEntry } from "../log/requests.ts";
+import { requestEntry } from "../log/audit.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
 import { observed, type OnAppended } from "../store/observed.ts";

@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import type { JsonObject } from "../domain/json.ts";
 import type { Masker } from "./mask.ts";
+import type { SessionEvent } from "../domain/event.ts";
 
 /** Opened without waiting: a pipe that nobody reads is an error, and would hold up the server with all sessions. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
@@ -30,4 +31,23 @@ export function createAuditLog({ file, masker, onFault }: AuditLogOptions): (ent
       onFault(error);
     }
   };
+}
+
+/**
+ * What becomes of a request, for the audit log: asked, gone on to the next who may answer, answered and by whom. Read off
+ * the session's log, so that no way of answering is missed; never what was said.
+ */
+export function requestEntry({ data, type }: SessionEvent): JsonObject | undefined {
+  if (type === "permission.asked" || type === "question.asked") {
+    const { requestId, risk, toolName } = data;
+    return { action: "asked", requestId, toolName, ...(risk && { risk: risk.level }) };
+  }
+  if (type === "request.passed") {
+    const { from, requestId, to, why } = data;
+    return { action: "passed", requestId, from, to, why };
+  }
+  if (type !== "permission.answered" && type !== "question.answered") return undefined;
+  const { behavior, by, forSession, requestId, rule, toolName } = data;
+  const how = { ...(rule !== undefined && { rule }), ...(forSession && { forSession }) };
+  return { action: "answered", requestId, toolName, decision: behavior, by, ...how };
 }
