@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nameTools } from "../../src/tools/catalogue/names.ts";
+import { nameTools } from "../../src/tools/catalogue.ts";
 import { KNOWN_TOOLS } from "../../src/domain/options/known-tools.ts";
 import { FakeEngine } from "../support/tools/fake-engine.ts";
 import { answerOf, check, run } from "../support/tools/run.ts";

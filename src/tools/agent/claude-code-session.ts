@@ -2,9 +2,7 @@ import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { defineTool } from "../define.ts";
 import { argumentsOf, type OfferedAction } from "./session/action.ts";
-import { diff } from "./session/diff.ts";
-import { get } from "./session/get.ts";
-import { ADVERTISED_FILTERS, list } from "./session/list.ts";
+import { diff, get, ADVERTISED_FILTERS, list } from "./session/read.ts";
 import { cancel, close, dropQueue, interrupt, releaseQueue, remove, rename, revoke } from "./session/lifecycle.ts";
 import { rewind, setModel, setPermissionMode, stopTask, taskOutput, usage } from "./session/process.ts";
 

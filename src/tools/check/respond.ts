@@ -5,7 +5,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { PermissionUpdate } from "../../domain/permission.ts";
 import { answer } from "../../engine/actions/approving.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
-import { rightName } from "../catalogue/names.ts";
+import { rightName } from "../catalogue.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { actorOf } from "../scope.ts";
 import type { SessionView } from "../session-view.ts";

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
-import type { SessionOptions } from "../../domain/options.ts";
-import { didYouMean } from "../../domain/suggest.ts";
-import { oneLine } from "../../view/size.ts";
+import { KNOWN_TOOLS, knownTool } from "../domain/options/known-tools.ts";
+import type { SessionOptions } from "../domain/options.ts";
+import { didYouMean } from "../domain/suggest.ts";
+import { oneLine } from "../view/size.ts";
 
 /**
- * The names of tools in a caller's options. Claude Code ignores a name it does not know, which makes a misspelt rule a
- * silent one: names are put right where it is clear what is meant, and the rest is told.
+ * The names of tools and models in a caller's options. Claude Code ignores a name it does not know, which makes a misspelt
+ * rule a silent one: names are corrected where the intent is clear, and the answer warns of the rest.
  */
 
 const LISTS = ["allowedTools", "disallowedTools", "tools"] as const;
@@ -72,4 +72,20 @@ function warningsOf(list: string, rule: string): string[] {
   if (!isPlain || knownTool(name.trim())) return [];
   const known = KNOWN_TOOLS.map((tool) => tool.name);
   return [`${list}: there is no tool ${oneLine(name, 60)} known to this server.${didYouMean(name, known)}`];
+}
+
+/** Models that think within a budget of tokens: Claude Code drops it for all later ones, which decide by themselves. */
+const BUDGETED = /claude-(?:\d|(?:opus|sonnet|haiku)-4(?:-[015](?!\d)|(?!-\d(?!\d))))/;
+/** Names that Claude Code resolves to the newest model of a kind. */
+const ALIAS = /^(?:best|default|fable|haiku|opus|opusplan|sonnet)(?:\[1m\])?$/;
+
+/** Whether a budget of tokens for thinking would come to nothing, in words. Of a name that is nobody's it cannot be known. */
+export function thinkingWarnings({ model, thinking }: Pick<Partial<SessionOptions>, "model" | "thinking">): string[] {
+  if (thinking?.type !== "enabled") return [];
+  const isKnown = model === undefined || ALIAS.test(model) || model.includes("claude-");
+  if (!isKnown || BUDGETED.test(model ?? "")) return [];
+  const whose = model === undefined ? "the default model" : `model ${model}`;
+  return [
+    `thinking.budgetTokens: has no effect with ${whose}, which decides by itself how much it thinks. Use effort, or a model up to Claude 4.5.`,
+  ];
 }

@@ -1,16 +1,54 @@
 import { z } from "zod";
-import { invalidArgument } from "../../../domain/error.ts";
+import { invalidArgument, AppError } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import { SessionStatus, statusOf } from "../../../domain/session.ts";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../../engine/actions/input.ts";
-import { list as listSessions } from "../../../engine/actions/reading.ts";
+import { list as listSessions, get as getSession } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
-import { jsonBytes } from "../../../view/size.ts";
+import { jsonBytes, fit } from "../../../view/size.ts";
 import { actorOf } from "../../scope.ts";
-import { offerAs } from "./action.ts";
+import { offerAs, offer } from "./action.ts";
 import { pageTokenBehind, placeOf } from "./page-token.ts";
-import { checkSensitive, IncludeSensitive } from "./sensitive.ts";
-import { ANSWER_BYTES, publicView, sensitiveView } from "./view.ts";
+import { ANSWER_BYTES, publicView, sensitiveView, rememberedOf } from "./view.ts";
+import { diff as readDiff } from "../../../engine/actions/diff.ts";
+import type { ToolDeps } from "../../define.ts";
+
+/** What a session is about may be private: folders, prompts and titles are told only where the operator allows it. */
+
+export const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
+
+/** Throws PERMISSION_DENIED, never leaves out in silence: a caller would take what is missing for what is not there. */
+export function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
+  if (allows.sensitiveDetails || wanted.length === 0) return;
+  const advice =
+    "The operator allows it with --allow-sensitive-session-details or CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1.";
+  const without = `Without ${wanted.join(", ")} the call is answered.`;
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `Folders, prompts and titles of sessions are not told on this server (${wanted.join(", ")}). ${without} ${advice}`,
+  );
+}
+
+/** What stands around the session in the answer. */
+const AROUND_ONE = 20;
+
+const GET_FIELDS = { ...getSession.fields, includeSensitive: IncludeSensitive };
+
+export const get = offerAs(getSession, GET_FIELDS, async ({ includeSensitive = false, ...which }, call, deps) => {
+  checkSensitive(deps, includeSensitive ? ["includeSensitive"] : []);
+  const record = await getSession.run(actorOf(call, deps), which);
+  if (!includeSensitive) return { sessions: [{ ...publicView(record), ...rememberedOf(record) }] };
+  const remembered = rememberedOf(record);
+  const room = ANSWER_BYTES - AROUND_ONE - jsonBytes(remembered);
+  return { sessions: [{ ...(await sensitiveView(record, room, call, deps)), ...remembered }] };
+});
+
+export const diff = offer(readDiff, {
+  present: ({ files, git }, { sessionId }, _, { mask }) => {
+    const { cut, value } = fit({ files, ...(git && { git: mask(git) }) }, ANSWER_BYTES - 100, ["git"]);
+    return { sessionId, ...value, ...(cut && { truncated: true }) };
+  },
+});
 
 /** Of a session in the sensitive tier, bytes: `get` tells it whole. */
 const SESSION_BYTES = 3_000;
@@ -19,7 +57,7 @@ const AROUND = 300;
 
 const Status = z.union([SessionStatus, z.array(SessionStatus).min(1).max(SessionStatus.options.length)]);
 
-const fields = {
+const LIST_FIELDS = {
   status: Status.exactOptional().describe("Default: any"),
   cwd: listSessions.fields.cwd.describe("Default: any"),
   text: listSessions.fields.text.describe("in title, cwd or prompt. Default: any"),
@@ -36,7 +74,7 @@ const fields = {
   pageToken: z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none"),
   includeSensitive: IncludeSensitive,
 };
-type Arguments = z.output<z.ZodObject<typeof fields>>;
+type Arguments = z.output<z.ZodObject<typeof LIST_FIELDS>>;
 
 /** What is offered of them: the unions say little that the docs and an error do not say better. */
 export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
@@ -45,7 +83,7 @@ export const ADVERTISED_FILTERS: Readonly<Record<string, JsonObject>> = {
   limit: { type: "integer", description: `Default: ${String(PAGE_DEFAULT)}` },
 };
 
-export const list = offerAs(listSessions, fields, async (args, call, deps) => {
+export const list = offerAs(listSessions, LIST_FIELDS, async (args, call, deps) => {
   const { cwd, includeSensitive = false, limit = PAGE_DEFAULT, text } = args;
   const sensitive = { cwd: cwd !== undefined, text: text !== undefined, includeSensitive };
   checkSensitive(

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineTool } from "../define.ts";
+import { defineTool } from "./define.ts";
 
 const Input = z.strictObject({
   action: z.enum(["enable_bypass", "disable_bypass", "get_config"]),

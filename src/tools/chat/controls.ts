@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { interrupt, close } from "../../engine/actions/lifecycle.ts";
+import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
+import { actorOf } from "../scope.ts";
+import { setPermissionMode, setModel } from "../../engine/actions/process.ts";
+import { Mode, Model } from "./fields.ts";
+import { liveModel } from "./live-model.ts";
+
+/** Ends the running turn; the conversation goes on (seed 004). */
+export const claudeChatInterrupt = defineTool({
+  name: "claude_chat_interrupt",
+  title: "Interrupt a conversation",
+  description: "Interrupt what Claude Code is doing in a session. interrupted is false when nothing ran.",
+  input: z.strictObject(interrupt.fields),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: interrupt.scope,
+  async handle({ sessionId }, call, deps) {
+    const { interrupted } = await interrupt.run(actorOf(call, deps), { sessionId });
+    return { answer: { interrupted, sessionId } };
+  },
+});
+
+/** Another permission mode from now on (seed 004). */
+export const claudeChatMode = defineTool({
+  name: "claude_chat_mode",
+  title: "Change the permission mode",
+  description: "Change the permission mode of a session.",
+  input: z.strictObject({ ...setPermissionMode.fields, permissionMode: Mode }),
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  scope: setPermissionMode.scope,
+  async handle({ permissionMode, sessionId }, call, deps) {
+    await setPermissionMode.run(actorOf(call, deps), { sessionId, permissionMode });
+    return { answer: { sessionId, permissionMode } };
+  },
+});
+
+/** Another model from the next request on (seed 004). */
+export const claudeChatModel = defineTool({
+  name: "claude_chat_model",
+  title: "Change the model",
+  description:
+    "Change the model of a session. resolvedModel is its real name, or null when Claude Code has not said it.",
+  input: z.strictObject({ ...setModel.fields, model: Model }),
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  scope: setModel.scope,
+  async handle({ model, sessionId }, call, deps) {
+    await setModel.run(actorOf(call, deps), { sessionId, model });
+    const { state } = await deps.engine.get(call.principal, sessionId);
+    // Where no Claude Code runs, none is started only to ask it.
+    const runs = state.process.phase === "live";
+    const resolvedModel = runs ? await liveModel(sessionId, call, deps) : null;
+    return { answer: { sessionId, requestedModel: model, resolvedModel } };
+  },
+});
+
+/** Ends a conversation for good (seed 004). */
+export const claudeSessionClose = defineTool({
+  name: "claude_session_close",
+  title: "Close a conversation",
+  description: "Close a session for good and end its Claude Code. activeSessions: how many others of yours are open.",
+  input: z.strictObject(close.fields),
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+  scope: close.scope,
+  async handle({ sessionId }, call, deps) {
+    await close.run(actorOf(call, deps), { sessionId });
+    return { answer: { sessionId, activeSessions: await activeSessions(call, deps) } };
+  },
+});
+
+const PAGE = 200;
+
+/** Sessions of the caller that take prompts, whether a Claude Code runs for them or the next prompt starts one. */
+async function activeSessions({ principal }: ToolCall, { engine }: ToolDeps): Promise<number> {
+  const open = { principal, limit: PAGE, statuses: ["running", "waiting_permission", "idle", "error"] as const };
+  let active = 0;
+  let before: { updatedAt: number; id: string } | undefined;
+  do {
+    const page = await engine.list({ ...open, ...(before && { before }) });
+    active += page.length;
+    before = page.length < PAGE ? undefined : page.at(-1);
+  } while (before);
+  return active;
+}
