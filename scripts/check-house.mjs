@@ -111,9 +111,10 @@ function checkFile(file, files) {
   const edges = [];
   if (house.folders[room] === undefined) {
     violations.push(`src/${file}: ${room} has no row in house.json`);
-    return { edges, count: 0 };
+    return { edges, count: 0, lines: 0 };
   }
-  const imports = importsOf(readFileSync(join(root, "src", file), "utf8"));
+  const text = readFileSync(join(root, "src", file), "utf8");
+  const imports = importsOf(text);
   for (const { isType, line, specifier } of imports) {
     const at = `src/${file}:${line} imports`;
     if (specifier === null) {
@@ -128,7 +129,7 @@ function checkFile(file, files) {
     if (fault !== undefined) violations.push(`${at} ${specifier}: ${fault}`);
     if (relative && files.has(target)) edges.push({ target, line });
   }
-  return { edges, count: imports.length };
+  return { edges, count: imports.length, lines: text.split("\n").length - 1 };
 }
 
 /** Reports each import that closes a cycle: an edge to a file still open on the depth-first path. */
@@ -150,16 +151,49 @@ function checkCycles(graph) {
   for (const file of graph.keys()) if (!done.has(file)) visit(file);
 }
 
+/** `house.smallFiles` are those that may be small: a tool, an entry or a schema. Only `house.finished` folders count. */
+function checkSmallFiles(graph, lines) {
+  const { finished = [], maxSmallLines, smallFiles = [] } = house;
+  const importers = new Map([...graph.keys()].map((file) => [file, new Set()]));
+  for (const [file, edges] of graph) for (const { target } of edges) importers.get(target)?.add(file);
+  for (const [file, by] of importers) {
+    const isSmall = by.size === 1 && lines.get(file) < maxSmallLines && finished.includes(roomOf(file));
+    const isListed = smallFiles.includes(file);
+    const [only] = by;
+    if (isSmall && !isListed) {
+      violations.push(`src/${file} has ${lines.get(file)} lines and one importer: merge it into src/${only}`);
+    }
+    if (!isSmall && isListed)
+      violations.push(`src/${file} is not small or has other importers: take it out of smallFiles`);
+  }
+}
+
+/** A name finds one file in each folder directly below src. */
+function checkBaseNames(files) {
+  const { finished = [] } = house;
+  const known = new Map();
+  for (const file of files.filter((name) => finished.includes(roomOf(name)))) {
+    const name = `${roomOf(file)} ${posix.basename(file)}`;
+    const other = known.get(name);
+    if (other !== undefined) violations.push(`src/${file} has the name of src/${other}: give it one of its own`);
+    known.set(name, file);
+  }
+}
+
 const all = existsSync(join(root, "src")) ? walk() : [];
 const files = new Set(all);
 const graph = new Map();
+const lines = new Map();
 let count = 0;
 for (const file of all.filter((name) => CODE.test(name))) {
   const result = checkFile(file, files);
   graph.set(file, result.edges);
+  lines.set(file, result.lines);
   count += result.count;
 }
 checkCycles(graph);
+checkSmallFiles(graph, lines);
+checkBaseNames([...graph.keys()]);
 if (graph.size === 0) violations.push("no source file was read below src: nothing was checked");
 
 if (violations.length > 0) {

@@ -24,10 +24,26 @@ function check(files: Record<string, string>, house = "house.json"): { code: num
   return { code: run.status, out: run.stdout + run.stderr };
 }
 
-const domain = { "domain/event.ts": "export const event = 1;\n" };
-const engine = { "engine/ports.ts": "export type Port = 1;\n", "engine/engine.ts": "export const engine = 1;\n" };
+/** So that a file is not too small to have one importer. */
+const LINES = "// a line\n".repeat(40);
+const domain = { "domain/event.ts": `export const event = 1;\n${LINES}` };
+const engine = {
+  "engine/ports.ts": `export type Port = 1;\n${LINES}`,
+  "engine/engine.ts": `export const engine = 1;\n${LINES}`,
+};
 
 describe("what the house allows", () => {
+  it("a small file with two importers, and one that is listed as a tool", () => {
+    const files = {
+      "mcp/a.ts": "export const a = 1;\n",
+      "mcp/b.ts": 'import { a } from "./a.ts";\n',
+      "mcp/c.ts": 'import { a } from "./a.ts";\n',
+      "tools/claude-code-configure.ts": "export const tool = 1;\n",
+      "tools/toolsets.ts": 'import { tool } from "./claude-code-configure.ts";\n',
+    };
+    expect(check(files).out).toBe("house: 5 files, 3 imports, no violation\n");
+  });
+
   it.each<[string, Record<string, string>]>([
     ["zod in domain", { "domain/a.ts": 'import { z } from "zod";\n' }],
     ["node:crypto in engine", { "engine/a.ts": 'import { randomUUID } from "node:crypto";\n' }],
@@ -36,7 +52,7 @@ describe("what the house allows", () => {
     ["a subpath of the MCP server in mcp", { "mcp/a.ts": 'import { x } from "@modelcontextprotocol/server/stdio";\n' }],
     [
       "the app in cli",
-      { "app/app.ts": "export const app = 1;\n", "cli/main.ts": 'import { app } from "../app/app.ts";\n' },
+      { "app/app.ts": `export const app = 1;\n${LINES}`, "cli/main.ts": 'import { app } from "../app/app.ts";\n' },
     ],
     ["a .js path to a .ts file", { ...domain, "engine/a.ts": 'import { event } from "../domain/event.js";\n' }],
     ["an import named in a comment", { "domain/a.ts": '// import("node:fs") is not for us\nexport const a = 1;\n' }],
@@ -155,6 +171,25 @@ describe("what the house forbids", () => {
     ["a banned file name", { "domain/session-manager.ts": "" }, 'src/domain/session-manager.ts is named "manager"'],
     ["a banned folder name", { "engine/utils/a.ts": "" }, 'src/engine/utils is named "utils"'],
     ["a folder too deep", { "tools/a/b/c/d.ts": "" }, "src/tools/a/b/c is 4 folders deep: at most 3 below src\n"],
+    [
+      "a small file with one importer",
+      { "mcp/a.ts": "export const a = 1;\n", "mcp/b.ts": 'import { a } from "./a.ts";\n' },
+      "src/mcp/a.ts has 1 lines and one importer: merge it into src/mcp/b.ts\n",
+    ],
+    [
+      "a file of smallFiles that has two importers",
+      {
+        "cli/token.ts": "export const a = 1;\n",
+        "cli/a.ts": 'import { a } from "./token.ts";\n',
+        "cli/b.ts": 'import { a } from "./token.ts";\n',
+      },
+      "src/cli/token.ts is not small or has other importers: take it out of smallFiles\n",
+    ],
+    [
+      "two files of one name in a folder of src",
+      { "tools/a.ts": "", "tools/agent/a.ts": "" },
+      "src/tools/agent/a.ts has the name of src/tools/a.ts: give it one of its own\n",
+    ],
     ["an empty tree", {}, "no source file was read below src"],
   ])("%s", (_, files, line) => {
     const { code, out } = check(files);
