@@ -3,7 +3,7 @@ import { request as httpRequest, Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const agent = new Agent({ keepAlive: true });
-/** Far below Claude Code's half a second: nobody should wait for what stands in. */
+/** Far below Claude Code's half a second, so that tests do not wait for it. */
 const RETRY_MS = 50;
 /** How often Claude Code repeats a request that was called invalid, with fewer of its beta features. */
 const SIMPLER = 6;

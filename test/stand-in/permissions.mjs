@@ -1,4 +1,4 @@
-// Who decides about a use of a tool: a hook, a rule, the mode, or somebody who is asked.
+// Who decides about a use of a tool: a hook, a rule, the mode, or an approver.
 import { isAbsolute, relative, resolve } from "node:path";
 import { homedir } from "node:os";
 
@@ -123,7 +123,7 @@ export class Permissions {
     return this.#rules.deny.some((rule) => rule === name || (rule === "Task" && name === "Agent"));
   }
 
-  /** What somebody has answered counts from then on. */
+  /** A remembered answer applies from then on. */
   update(updates = []) {
     for (const update of updates) {
       if (update.type === "setMode") this.mode = update.mode;
@@ -132,7 +132,7 @@ export class Permissions {
         const rules = update.rules.map(({ ruleContent, toolName }) =>
           ruleContent === undefined ? toolName : `${toolName}(${ruleContent})`,
         );
-        // Rules of the project's own file, which nobody reads here.
+        // Rules of the project's own file are not read here.
         if (update.destination === "session") this.#rules[update.behavior].push(...rules);
       }
     }

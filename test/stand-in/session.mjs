@@ -1,4 +1,4 @@
-// One session: its prompts, one turn after the other, and what it tells of them.
+// One session: its prompts, one turn after the other, and the messages about them.
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { Account } from "./account.mjs";
@@ -141,7 +141,7 @@ export class Session {
     this.emit({ type: "system", subtype: "status", status: null, permissionMode });
   }
 
-  /** While somebody is asked. */
+  /** While an approver is asked. */
   async waitingFor(answer) {
     this.#asking += 1;
     this.#state = "requires_action";

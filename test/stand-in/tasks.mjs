@@ -68,7 +68,7 @@ export class Tasks {
     this.#emit("background_tasks_changed", { tasks });
   }
 
-  /** `status` is how it has ended, `summary` what is told of it. */
+  /** `status` is how it has ended, `summary` the text of its notification. */
   #end({ file, id, run, toolUseId, type, usage }, status, summary) {
     if (!this.#tasks.delete(id)) return;
     const updated = status === "stopped" ? "killed" : status;
@@ -77,7 +77,7 @@ export class Tasks {
     const report = type === "local_agent" && status === "completed" && { summary_is_report: true };
     this.#emit("task_notification", { ...told, ...report, ...(usage && { usage }) });
     this.#tellAll();
-    // Whoever has stopped a shell knows that it has ended.
+    // The caller that has stopped a shell knows that it has ended.
     const isTold = status !== "stopped" || type === "local_agent";
     this.#session.taskEnded(
       isTold

@@ -6,7 +6,7 @@ import { shell } from "./shell.mjs";
 
 /** What the model is told where a tool has failed. */
 export class ToolError extends Error {
-  /** `isUse`: it was called wrongly, and nobody was asked. */
+  /** `isUse`: it was called wrongly, and no approver was asked. */
   constructor(message, { isUse = false } = {}) {
     super(message);
     this.isUse = isUse;

@@ -44,7 +44,7 @@ export async function useTool(call, conversation, signal) {
   } catch (error) {
     // What was at work already may have done something.
     if (!(error instanceof ToolError) && signal.aborted) throw name === "Bash" ? new Stopped() : error;
-    // An input that somebody else has made fails the tool, not the program.
+    // An input that a hook or an approver has made fails the tool, not the program.
     throw Object.assign(error instanceof ToolError ? error : new ToolError(String(error)), { meta });
   }
 }

@@ -33,7 +33,7 @@ export async function ask(request, signal) {
   });
 }
 
-/** What the SDK has answered. One that was taken back is answered to nobody. */
+/** What the SDK has answered. The answer to a request that was taken back is dropped. */
 export function answered({ error, request_id: id, response, subtype }) {
   const asked = waiting.get(id);
   waiting.delete(id);

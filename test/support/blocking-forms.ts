@@ -127,7 +127,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
       expect(new Set(sessions.map(({ sessionId }) => sessionId))).toEqual(new Set([answer.data["sessionId"]]));
     });
 
-    it("closes the form: with nobody left to ask it is denied, and the call goes on to its end", async () => {
+    it("closes the form: with no approver left the request is denied, and the call goes on to its end", async () => {
       const cwd = world.folder();
       const file = join(cwd, "a");
       fakeUser.does = () => ({ action: "cancel" });

@@ -3,7 +3,7 @@ import { claudeRuntime } from "../../src/claude/runtime.ts";
 import type { ClaudeSettings } from "../../src/claude/settings.ts";
 import type { AgentRuntime } from "../../src/engine/ports.ts";
 
-/** A runtime that knows ann, under these terms, and nobody else. */
+/** A runtime that knows ann, under these terms, and no other user. */
 export function runtimeFor(confinement: Partial<Confinement>, settings: Partial<ClaudeSettings> = {}): AgentRuntime {
   const free = { allowDirs: [], trustDirs: [], trustsRecord: true, spawnWrapper: [], operatorOptions: false };
   return claudeRuntime({

@@ -74,7 +74,7 @@ export interface Connection {
     args: Record<string, unknown>,
     options?: { signal?: AbortSignal; onprogress?: () => void },
   ): Promise<Answer>;
-  /** The same, with what the answer costs whoever reads it: bytes of its text or its data, whichever is more. */
+  /** The same, with what the answer costs its reader: bytes of its text or its data, whichever is more. */
   measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
   /** The error that the call is answered with; throws when it succeeds. */
   refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;

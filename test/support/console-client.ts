@@ -24,7 +24,7 @@ export interface Signed {
 
 type Origin = Pick<HttpServer, "origin">;
 
-/** As the page does it: whoever sends no token is nobody. */
+/** As the page does it: a request without a token has no user. */
 export async function send({ origin }: Origin, path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(new URL(`/console/${path}`, origin), { redirect: "manual", ...init });
 }
@@ -90,7 +90,7 @@ export type Live = {
   [K in keyof LiveEvents]: { kind: K; id: string | undefined; data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** What comes on the stream until it ends; whoever stops reading cuts it. */
+/** What comes on the stream until it ends; a reader that stops cuts it. */
 export async function* live({ body }: Response): AsyncGenerator<Live> {
   if (!body) return;
   const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());

@@ -171,7 +171,7 @@ export const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>
     expect(fakeUser.seen[0]?.message).toContain("2. Change one line.");
     expect(JSON.stringify((await told(client, sessionId)).events)).toContain(feedback);
   },
-  "is slower than another client: the form comes to nothing, the call goes on, and nothing is answered twice": async ({
+  "is slower than another client: the form has no effect, the call goes on, and nothing is answered twice": async ({
     client,
     fakeUser,
     kind,

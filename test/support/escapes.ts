@@ -2,8 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Attacks on the folders that sessions are confined to, for tests of every layer: what a caller names, and where he
- * names it. Each attack is made of real files and links.
+ * Attacks on the folders that sessions are confined to, for tests of every layer: what a caller names, and where. Each attack
+ * is made of real files and links.
  */
 
 export interface Place {

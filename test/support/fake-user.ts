@@ -19,7 +19,7 @@ export const filled =
   (content: Record<string, string | string[]>): Person =>
   () => ({ action: "accept", content });
 
-/** Nobody is so quick who has read the form. */
+/** Faster than a person who has read the form. */
 export const declined: Person = async () => {
   await sleep(400);
   return { action: "decline" };

@@ -50,7 +50,7 @@ export async function hostileRepository() {
     server,
     sessionId,
     cwd,
-    /** Another repository, which nobody may be shown; its last commit holds "the secret". */
+    /** Another repository, which no answer may show; its last commit holds "the secret". */
     elsewhere,
     /** A file that is there once a program of the repository has run, and a command that makes it. */
     marker,

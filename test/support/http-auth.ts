@@ -125,7 +125,7 @@ export class Issuer {
     return { ...(await jose.generateKeyPair(alg, { extractable: true })), kid, alg };
   }
 
-  /** Shows the public halves of `keys` to whoever asks from now on. */
+  /** Shows the public halves of `keys` from now on. */
   async publish(): Promise<void> {
     const keys = await Promise.all(
       this.keys.map(async ({ alg, kid, publicKey }) => ({ ...(await jose.exportJWK(publicKey)), kid, alg })),

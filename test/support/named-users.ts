@@ -9,7 +9,7 @@ interface Named<N extends string> {
   readonly tokens: Readonly<Record<N, string>>;
 }
 
-/** `terms` are those of each user in the setting `principals`, but for his token; any folder, unless they name some. */
+/** `terms` are those of each user in the setting `principals`, except the token; any folder, unless they name some. */
 export function namedUsers<N extends string>(terms: Readonly<Record<N, object>>): Named<N> {
   const names = Object.keys(terms) as N[];
   const digest = (name: N) => createHash("sha256").update(tokenOf(name)).digest("hex");

@@ -60,7 +60,7 @@ export async function startOuterClaude(
   };
 }
 
-/** One prompt that is its argument, as in a script: nobody is there who could be asked anything. */
+/** One prompt that is its argument, as in a script: no person is there to be asked anything. */
 export async function callOnce(
   folder: string,
   server: { url: string; token: string },

@@ -32,7 +32,7 @@ export interface StreamOptions {
   /** Default: true. */
   wantsLogs?: boolean;
   onLog?: (log: Log) => void;
-  /** Clients lose progress that reaches them together with the result: whoever counts on some has to wait for it here. */
+  /** Clients lose progress that reaches them together with the result: a test that counts on some has to wait for it here. */
   onProgress?: (message: string | undefined) => void;
 }
 

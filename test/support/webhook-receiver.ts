@@ -3,7 +3,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import { Webhook } from "standardwebhooks";
 import { z } from "zod";
 
-/** Somebody who is told: a server on loopback that verifies what comes with the library that receivers use. */
+/** A receiver of the webhook: a server on loopback that verifies what comes with the library that receivers use. */
 
 export const SECRET = `whsec_${Buffer.from("the secret of these tests, 32 by").toString("base64")}`;
 

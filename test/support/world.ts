@@ -48,7 +48,7 @@ export const SHORT_LIVED = { BUN_JSC_useDFGJIT: "0" };
 
 const LOUD = ["--log-level", "debug"];
 
-/** What whoever runs the servers of these tests knows. */
+/** Known to the operator of the servers of these tests. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
 /** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, seven times as fast. */

@@ -9,7 +9,7 @@ import { told } from "../one-turn.ts";
 import type { Server } from "../stdio-server.ts";
 import { createWorld, type World } from "../world.ts";
 
-/** A server with --sandbox required and the real bubblewrap, and what its sessions try with nobody asked. */
+/** A server with --sandbox required and the real bubblewrap, and what its sessions try without approval. */
 export interface Fenced {
   readonly world: World;
   readonly server: Server;

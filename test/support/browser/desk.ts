@@ -18,7 +18,7 @@ export interface Desk {
   readonly http: HttpServer;
   /** The API as the operator asks it, without a browser. */
   readonly api: Signed;
-  /** A window of a browser that nobody else uses, signed in unless `token` is "". */
+  /** A window of a browser of its own, signed in unless `token` is "". */
   open(options?: WindowOptions): Promise<OpenWindow>;
   /** Changes the store beside the server, as another server on it does. */
   change(work: (node: SessionBackend) => Promise<void>): Promise<void>;

@@ -5,7 +5,7 @@ import { scriptTag, type Script } from "../../../src/demo/model/script.ts";
 import { calling, writing } from "../fake-user.ts";
 import type { Desk } from "./desk.ts";
 
-/** Sessions of every kind, for whoever looks at the views. */
+/** Sessions of every kind, for tests of the views. */
 export interface Sights {
   /** Its timeline has an item of every kind. */
   readonly everything: string;

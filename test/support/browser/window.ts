@@ -28,7 +28,7 @@ export interface OpenWindow {
 }
 
 export interface WindowOptions extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "hasTouch"> {
-  /** Of whoever looks; "" stays outside. */
+  /** Of the user of this window; "" stays signed out. */
   readonly token?: string;
   /** Behind #. */
   readonly hash?: string;
@@ -91,7 +91,7 @@ export async function openWindow(
   return window;
 }
 
-/** Of a page that asks who looks at it before anybody has signed in. */
+/** Of a page that asks for its user before one has signed in. */
 const UNKNOWN_YET = /status of 401 .*\/console\/api\/me$/;
 
 function watch(page: Page, origin: string, allowed: readonly RegExp[]): string[] {

@@ -3,7 +3,7 @@ import type { Approver } from "../../../src/approvers/approver.ts";
 import { ConfigError } from "../../../src/config/error.ts";
 import { path } from "../../../src/config/setting.ts";
 
-/** Somebody who reads requests in a folder and writes the decisions beside them. */
+/** An approver that reads requests in a folder and writes the decisions beside them. */
 
 const settings = {
   dropFolder: path("none", {
@@ -17,9 +17,9 @@ const Own = z.object(settings);
 
 export const fileDrop: Approver = {
   name: "file-drop",
-  words: { who: "whoever reads the folder", by: "in the folder" },
+  words: { who: "the reader of the folder", by: "in the folder" },
   help: "a folder",
-  docs: { is: "whoever reads `--drop-folder`", time: "120 s (`file-drop:<ms>`)" },
+  docs: { is: "the reader of `--drop-folder`", time: "120 s (`file-drop:<ms>`)" },
   time: { usualMs: 120_000 },
   settings,
   check: (config, isNamed) => {

@@ -34,7 +34,7 @@ export class FileDrop implements ApproverPort {
     const text = JSON.stringify({ requestId, toolName, input: shown, session, until: until() });
     this.#waiting.set(requestId, offered);
     try {
-      // Whoever looks finds a whole file, or none.
+      // A reader finds a whole file, or none.
       const draft = join(this.#folder, `${requestId}.draft`);
       await writeFile(draft, text);
       await rename(draft, this.#fileOf(requestId));

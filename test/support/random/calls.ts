@@ -7,7 +7,7 @@ import { AttachmentSource } from "../../../src/domain/prompt.ts";
 import { PollOptions } from "../../../src/tools/check/request.ts";
 import { ending, odd, oddText, spoilt, valid, type Schema } from "./values.ts";
 
-/** Calls of this server as they might come from anybody: right, nearly right, and nothing of the kind. */
+/** Calls of this server as they might come from any client: valid, nearly valid, and neither. */
 
 export const CALLERS = ["operator", "confined", "reader"] as const;
 export type CallerName = (typeof CALLERS)[number];

@@ -24,7 +24,7 @@ const TOKENS: Readonly<Record<CallerName, string>> = {
   confined: "ccm_7f3a-of-the-confined-0123456789-0123456789",
   reader: "ccm_7f3a-of-the-reader-01234567890-0123456789",
 };
-/** What only he may hear again. */
+/** Words that only answers to their own caller may contain. */
 const WORDS = { operator: "words-of-7f3a-operator", confined: "words-of-7f3a-confined" };
 /** The most that a call may wait here; a call without waitMs waits as long. */
 const WAIT_MS = 1_000;

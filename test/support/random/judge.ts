@@ -1,12 +1,12 @@
 import { ErrorCode } from "../../../src/domain/error.ts";
 import { at, type Answer, type Sent } from "./send.ts";
 
-/** What any answer must be, and what may stand in none. */
+/** What every answer must be, and what no answer may contain. */
 
 export interface Forbidden {
-  /** In no answer and no line of the log, whoever asks: tokens, secrets of the environment. */
+  /** In no answer to any caller and no line of the log: tokens, secrets of the environment. */
   readonly ever: readonly string[];
-  /** What is another's: not in an answer to this caller, unless he has said it himself. */
+  /** What is another's: not in an answer to this caller, unless the caller has sent it. */
   readonly others: readonly string[];
 }
 
@@ -32,7 +32,7 @@ const INSIDES = [
 export function faultsOf(sent: Sent, answer: Answer, forbidden: Forbidden): string[] {
   const { status, text } = answer;
   const insides = INSIDES.filter((pattern) => pattern.test(text)).map(
-    (pattern) => `tells of its insides: ${String(pattern)}`,
+    (pattern) => `shows internals: ${String(pattern)}`,
   );
   const secrets = forbidden.ever.filter((secret) => text.includes(secret)).map(() => "tells a secret");
   const others = forbidden.others

@@ -5,7 +5,7 @@ export type Place = Readonly<Record<string, string>>;
 
 const DEPTH = 90;
 
-/** Stand for whole values, as JSON; all of them are more than anybody would want to read in a report. */
+/** Stand for whole values, as JSON; all of them are too long for a report. */
 const WHOLE: Readonly<Record<string, string>> = {
   mega: JSON.stringify("x".repeat(1_048_576)),
   wide: JSON.stringify("\u{1D11E}".repeat(20_000)),

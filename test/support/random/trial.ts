@@ -16,15 +16,15 @@ import { Line } from "./send.ts";
 
 export const SEED = Number(process.env["RANDOM_SEED"] ?? Math.trunc(Math.random() * 2 ** 31));
 const LANES = 16;
-/** After so many calls at most, what they have ended is made anew. */
+/** Calls after which, at most, what they have ended is made anew. */
 const ROUND = 2_000;
-/** So long is looked for the smallest call that fails in the same way, ms. */
+/** Time limit of the search for the smallest call that fails in the same way, ms. */
 const SHRINK_MS = 30_000;
 const KINDS_MOST = 5;
 
 export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
 
-/** They crash nothing, hang nowhere, tell nothing of others. The memory after the first round is compared with the last. */
+/** They crash nothing, hang nowhere, and reveal nothing of other users. The memory after the first round is compared with the last. */
 export async function expectNoFaults(world: World, count: number): Promise<void> {
   const round = Math.min(ROUND, Math.ceil(count / 2));
   const cast = await Cast.start(world);
@@ -40,7 +40,7 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
     warm ||= residentBytes(cast.server.pid);
   }
   expect(await reported(found, call, trial)).toEqual([]);
-  // Else it would say nothing that nobody was told of another's.
+  // Without answers about a caller's own sessions, the absence of others' would prove nothing.
   expect(trial.told).toBeGreaterThan(count / 1_000);
   expect((await cast.server.fetch("/healthz")).status).toBe(200);
   expect(residentBytes(cast.server.pid)).toBeLessThan(2 * warm);
@@ -64,7 +64,7 @@ class Trial {
   readonly #cast: Cast;
   readonly #line = new Line(LANES);
   #id = 1_000;
-  /** Answers in which a caller was told of his own sessions. */
+  /** Answers that were about the caller's own sessions. */
   told = 0;
 
   constructor(cast: Cast) {

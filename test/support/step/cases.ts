@@ -200,7 +200,7 @@ const SIGNALS = {
   message: { type: "message", message: { type: "assistant" } },
   "tool use": { type: "message", message: { type: "assistant" }, toolUseId: "toolu_9" },
   result: resultSignal({ promptIds: ["p1", "p2"], costUsdTotal: 0.7 }),
-  "result of nobody": resultSignal({ text: "", numTurns: 0, costUsdTotal: 0.7 }),
+  "result of no prompt": resultSignal({ text: "", numTurns: 0, costUsdTotal: 0.7 }),
   "result failed": resultSignal({ ...API_ERROR, promptIds: ["p1"], costUsdTotal: 0.7 }),
   "result aborted": resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.7 }),
   "result after /clear": resultSignal({ promptIds: ["p1"], numTurns: 0, costUsdTotal: 0 }),

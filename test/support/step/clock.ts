@@ -16,7 +16,7 @@ export class ManualClock implements Clock {
     return () => this.#alarms.delete(alarm);
   };
 
-  /** Somebody sets the clock on the wall, or the machine sleeps: no time awake goes by. */
+  /** The system clock is set, or the machine sleeps: no time awake goes by. */
   set(byMs: number): void {
     this.#setBy += byMs;
   }

@@ -133,13 +133,17 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     ofType(effects, "control").length === 0 || (!closed && (process.phase === "starting" || process.phase === "live")),
   "no background work without a process": ({ after }) =>
     after.process.phase !== "none" || after.background.length === 0,
-  "whoever leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
+  "a node that leaves a session stops what runs and starts nothing": ({ input, after, effects }) =>
     input.type !== "shutdown" ||
     (after.turn === null &&
       (after.process.phase === "none" || after.process.phase === "ending") &&
       ofType(effects, "start").length === 0 &&
       ofType(effects, "stop").length === (after.process.phase === "none" ? 0 : 1)),
-  "whoever takes a session over ends what the dead owner ran before anything else": ({ before, input, effects }) => {
+  "a node that takes a session over ends what the dead owner ran before anything else": ({
+    before,
+    input,
+    effects,
+  }) => {
     const [leftover, ...others] = ofType(effects, "end-leftover");
     if (input.type !== "recovered" || before.process.phase === "none") return leftover === undefined;
     const { process } = before;
@@ -209,7 +213,7 @@ const requestId = ({ data }: { data: { requestId: string } }): string => data.re
 const turnId = ({ data }: { data: { turnId: string } }): string => data.turnId;
 const promptId = ({ data }: { data: { promptId: string } }): string => data.promptId;
 
-/** Whoever writes into it from now on throws. */
+/** A write into it throws from now on. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);

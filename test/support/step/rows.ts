@@ -139,7 +139,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
   "agent at work": [
     ["prompt", "SESSION_BUSY", "running"],
     ["asked", "permission.asked", "waiting_permission"],
-    ["result of nobody", "message", "running"],
+    ["result of no prompt", "message", "running"],
     ["background ends", "background.changed", "running"],
     ["killed", "process.exited background.changed turn.ended(lost)", "error"],
   ],
@@ -194,7 +194,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["busy", "turn.started(self)", "running"],
     ["asked", "turn.started(self) permission.asked", "waiting_permission"],
     ["idle", "", "idle"],
-    ["result of nobody", "message", "idle"],
+    ["result of no prompt", "message", "idle"],
     ["interrupt", "ok", "idle"],
     ["cancel", "session.closed(cancelled) stop ok", "cancelled"],
     ["close", "session.closed(closed) stop ok", "closed"],

@@ -235,7 +235,7 @@ export type Between = (backend: SessionBackend) => {
   [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
 };
 
-/** While it is closed, whoever comes waits until it is opened. */
+/** While it is closed, callers wait until it is opened. */
 export class Gate {
   #open: () => void = () => undefined;
   #arrive: () => void = () => undefined;

@@ -81,7 +81,7 @@ export class Walk {
   at = T0;
   /** When the last input came: what time has passed is counted from there. */
   heardAt = T0;
-  /** By how much somebody has set the clock on the wall; `at` is as it would be without. */
+  /** By how much the system clock was set; `at` is as it would be without. */
   setBy = 0;
   last: Step = { state: initialState(T0), events: [], effects: [] };
   readonly log: StoredEvent[] = [];

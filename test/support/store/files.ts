@@ -22,7 +22,7 @@ export class StoreFile {
   readonly warnings: string[] = [];
   readonly #nodes: SessionBackend[] = [];
   now = 1_000_000;
-  /** By how much somebody has set the clock on the wall. */
+  /** By how much the system clock was set. */
   setBy = 0;
 
   private constructor(folder: string) {

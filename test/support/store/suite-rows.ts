@@ -66,7 +66,7 @@ export function rowTests(world: () => World): void {
     expect(bobs).toMatchObject({ created: true, record: { id: asked[2]!.id } });
   });
 
-  it("shares no object with anybody", async () => {
+  it("shares no object with its callers", async () => {
     const { a, b, owned, seen } = world();
     const made = session({ spec: { cwd: "/repo", mcpServers: {} } });
     const { id, lease } = await owned(made);
@@ -92,7 +92,7 @@ export function rowTests(world: () => World): void {
       await expect(a.rows.update(id, record.rev, { title: "late" })).rejects.toThrow(ConflictError);
       record = (await a.rows.get(id))!;
     }
-    await expect(a.rows.update(randomUUID(), 1, { title: "of nobody" })).rejects.toThrow(ConflictError);
+    await expect(a.rows.update(randomUUID(), 1, { title: "of no session" })).rejects.toThrow(ConflictError);
   });
 
   it("finds sessions by principal, status, folder, time and text", async () => {
@@ -132,7 +132,7 @@ export function rowTests(world: () => World): void {
     expect(pages).toEqual(numbers(0, 6).map((n) => order.slice(n * 40, n * 40 + 40).map(({ id }) => id)));
   });
 
-  it("purges what ended long ago and nobody alive owns, oldest first", async () => {
+  it("purges what ended long ago and no living node owns, oldest first", async () => {
     const { a, b, outlived, seen } = world();
     const made = [5, 1, 2, 3, 4, 9].map((n) => session({ state: failed, at: T0 + n, idempotencyKey: String(n) }));
     for (const each of [...made, session()]) await a.rows.create(each);
@@ -175,7 +175,7 @@ export function rowTests(world: () => World): void {
     expect(await b.rows.get(newest)).toMatchObject({ id: newest });
   });
 
-  it("names what is at work and has no living owner, whoever opened it", async () => {
+  it("names what is at work and has no living owner, whichever node opened it", async () => {
     const { a, b, owned, outlived } = world();
     const process = { phase: "live", id: "p", since: T0 } as const;
     const [mine, other] = [await owned({ state: { ...initialState(T0), process } }), await owned({ principal: "ann" })];
@@ -202,7 +202,7 @@ export function rowTests(world: () => World): void {
     expect(await b.leases.abandoned(9)).toEqual([]);
   });
 
-  it("counts sessions by status, whoever opened them", async () => {
+  it("counts sessions by status, whichever node opened them", async () => {
     const { a, b, store } = world();
     expect(await a.maintenance.count()).toEqual({});
     await a.rows.create(session());

@@ -1,7 +1,7 @@
 import { copyFile, open, rename, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 
-/** What somebody does to the files of a store while a server uses them, and the words of the error that tells of it. */
+/** Changes to the files of a store while a server uses them, and the words of the error that reports each. */
 
 type Tampering = (file: string) => Promise<void>;
 
