@@ -16,7 +16,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Every action on sessions: what it needs, by which ways it can be done, and that all of them ask for the same. */
 
-/** What each action needs: one that is added is missing here until somebody has decided. */
+/** The scope that each action needs: a new action fails here until its scope is decided. */
 const NEEDS: Readonly<Record<string, Scope>> = {
   start: "run",
   create: "run",
@@ -103,12 +103,12 @@ async function targetFor({ on }: Pick<Way, "on">): Promise<Target> {
 }
 
 describe("the actions", () => {
-  it("need what is settled here, each", () => {
+  it("need the scopes that are listed here", () => {
     expect(Object.fromEntries(ACTIONS.map(({ name, scope }) => [name, scope]))).toEqual(NEEDS);
     expect([...new Set(WAYS.map(({ action }) => action))].toSorted()).toEqual(Object.keys(NEEDS).toSorted());
   });
 
-  it("are tried here by every tool and every command of the page", () => {
+  it("are tested here by every tool and every command of the page", () => {
     const listed = [...tools.values()].flatMap(({ name, scope }) =>
       typeof scope === "string" ? [name] : Object.keys(scope).map((action) => `${name} ${action}`),
     );
@@ -127,22 +127,22 @@ describe("the actions", () => {
     expect(offered.filter((way) => !tried.has(way))).toEqual([]);
   });
 
-  it.each(WAYS)("$action by $way is refused to one who has every other scope", async ({ action, drive }) => {
+  it.each(WAYS)("$action by $way is refused to a caller with every other scope", async ({ action, drive }) => {
     const needed = NEEDS[action] as "read" | "run" | "approve";
     expect(await drive(NOWHERE)(server, users.tokens[needed])).toBe("PERMISSION_DENIED");
   });
 
-  it.each(WAYS)("$action by $way is done for one who has it", async (way) => {
+  it.each(WAYS)("$action by $way is done for a caller with its scope", async (way) => {
     const target = await targetFor(way);
     expect(await way.drive(target)(server, users.tokens.all)).toBe(way.comesTo ?? "ok");
   });
 });
 
-describe("what a caller gives", () => {
+describe("the input of an action", () => {
   const LONGEST = 2_097_152;
   const session = () => targetFor({});
 
-  it("is bounded alike: a prompt has as many characters at the console as over MCP, and no more", async () => {
+  it("is bounded alike: a prompt may be as long at the console as over MCP, and no longer", async () => {
     const { cwd } = await session();
     const all = users.tokens.all;
     for (const [length, code] of [

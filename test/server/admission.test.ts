@@ -35,7 +35,7 @@ async function start(on: Server, prompt: string, args: object = {}) {
 }
 
 describe("--max-live", () => {
-  it("lets many sessions run, never more at a time than there are places", async () => {
+  it("lets many sessions run, never more of them at a time than it allows", async () => {
     let most = 0;
     const watching = setInterval(() => (most = Math.max(most, claudes().length)), 50);
     const other = await world.server({ args: PLACES });
@@ -52,7 +52,7 @@ describe("--max-live", () => {
     await other.close();
   });
 
-  it("has a session wait where all are at work; it says so, and goes on when there is a place", async () => {
+  it("queues a session while all processes are busy; the session says so, and goes on when one is free", async () => {
     const folder = world.folder();
     const gate = join(folder, "gate");
     const busy = [await start(server, untilFile(gate)), await start(server, untilFile(gate))];
@@ -82,7 +82,7 @@ describe("--max-live", () => {
 });
 
 describe("--max-background", () => {
-  it("is how many places background work alone may hold while others wait; what is ended for them is told", async () => {
+  it("bounds the processes that background work alone may hold while others wait, and reports what is ended for them", async () => {
     const command = "while :; do sleep 0.1; done";
     const shell = { tools: [{ name: "Bash", input: { command, run_in_background: true, description: "watching" } }] };
     const watch = scriptTag([shell, { text: "It runs." }]);

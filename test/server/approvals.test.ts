@@ -9,7 +9,7 @@ import { startReceiver, WITH_SECRET, type Delivery, type ReceiverServer } from "
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-/** The whole ladder at once: whoever is to answer does, or it goes on to the next in time; and nobody else can. */
+/** The whole approval chain at once: the approver in turn answers, or the next is asked in time; no one else can answer. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
 const LADDER = "user,webhook,caller";
@@ -120,7 +120,7 @@ describe("a person who never answers", () => {
   });
 });
 
-it("who may not approve does so by no road: options, forms, answers of any kind, the endpoint", async () => {
+it("a caller who may not approve cannot do so by options, forms, answers of any kind or the endpoint", async () => {
   const fakeUser = new FakeUser();
   fakeUser.does = () => ({ action: "accept", content: { decision: "allow" } });
   const eve = await http.connect("modern", users.tokens.eve, fakeUser.person);

@@ -95,7 +95,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     expect(text).toContain(field);
   });
 
-  it("cwd that is a file", async () => {
+  it("a cwd that is a file", async () => {
     const file = join(cwd, "file.txt");
     writeFileSync(file, "");
     expect(await server.refusal("claude_code", { prompt: "x", cwd: file })).toMatchObject({
@@ -104,12 +104,12 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     });
   });
 
-  it("is not what a model in strict mode sends for what it does not mean: null, or an empty text", async () => {
+  it("is not the null or the empty text that a model in strict mode sends for an omitted argument", async () => {
     const args = { action: "list", status: null, cwd: "", text: "", limit: null, includeSensitive: null };
     expect(await server.call("claude_code_session", args)).toMatchObject({ sessions: [] });
   });
 
-  it("a misspelt key is told what was probably meant", async () => {
+  it("a misspelt key is answered with the probable one", async () => {
     const { text } = await server.refusal("claude_code", { prompt: "x", advanced: { thinkng: {} } });
     expect(text).toContain("thinking");
   });
@@ -130,7 +130,7 @@ describe("a session that is not there", () => {
 });
 
 describe("policies of the operator", () => {
-  it("bypassPermissions is PERMISSION_DENIED on every road while the gate is closed", async () => {
+  it("bypassPermissions is PERMISSION_DENIED by every route while the gate is closed", async () => {
     const agents = { a: { description: "d", prompt: "p", permissionMode: "bypassPermissions" } };
     for (const args of [{ permissionMode: "bypassPermissions" }, { advanced: { agents } }]) {
       const { code, text } = await server.refusal("claude_code", { prompt: "x", cwd, ...args });

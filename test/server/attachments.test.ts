@@ -43,7 +43,7 @@ describe("`attachments` of `claude_code` and `claude_code_reply`", () => {
     expect(imagesWith("more?")).toBe(3);
   });
 
-  it("are refused by name when they are none, and outside the folders of the server", async () => {
+  it("are refused by name when they are invalid or outside the folders of the server", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "a.txt"), "hello");
     const begin = { prompt: say("x"), cwd };

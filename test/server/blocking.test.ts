@@ -87,7 +87,7 @@ describe("a chat query that waits behind a turn of Claude Code's own", () => {
     expect(await row(sessionId)).toMatchObject({ lastOutcome: "done" });
   });
 
-  it("returns when something is asked already, where its caller can answer", async () => {
+  it("returns when a request is already open that its caller can answer", async () => {
     const tools = [{ name: "Write", input: { file_path: "/tmp/never", content: "x" } }];
     const { sessionId } = await byItself({ tools }, watcher);
     await expect.poll(async () => (await row(sessionId)).status, { timeout: 10_000 }).toBe("waiting_permission");
@@ -184,7 +184,7 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   await expect.poll(() => world.processes().filter(({ command }) => command.includes("sleep 600"))).toEqual([]);
 });
 
-it("who can answer has its time, also in a session that a server without `agent` has begun", async () => {
+it("an approver has its full time, also in a session that a server without `agent` has started", async () => {
   const cwd = world.folder();
   const sessionId = await opened(caller, { cwd });
   await stream(caller, CHAT, { sessionId, prompt: say("hi") });
@@ -194,7 +194,7 @@ it("who can answer has its time, also in a session that a server without `agent`
   expect(action?.remainingMs).toBeGreaterThan(10_000);
 });
 
-it("an interrupted query answers with what there was", async () => {
+it("an interrupted query returns its partial result", async () => {
   const cwd = world.folder();
   const sessionId = await opened(caller, { cwd });
   const read = { text: "I begin.", tools: [{ name: "Read", input: { file_path: join(cwd, "none") } }] };
@@ -206,7 +206,7 @@ it("an interrupted query answers with what there was", async () => {
   expect(data).toMatchObject({ status: "interrupted", finalText: "I begin." });
 });
 
-it("a lost turn that was run on is told by its real end, however slowly its caller reads", async () => {
+it("a lost turn that was resumed is reported with its real end, however slowly its caller reads", async () => {
   const start = { cwd: world.folder(), prompt: say("hi"), allowedTools: ["Bash"], waitMs: 20_000 };
   const { sessionId } = await slow.call("claude_code", { ...start, advanced: { onLost: "resume" } });
   const { stdout } = Reflect.get(slow.transport, "_process") as { stdout: NodeJS.ReadableStream };

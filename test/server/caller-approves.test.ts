@@ -10,7 +10,7 @@ import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-/** How much the calling model may approve: whichever way it tries, what is more is asked of somebody else, and it is told. */
+/** How much the calling model may approve: by every route, a request beyond that goes to another approver, and the caller is told. */
 
 const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
@@ -43,7 +43,7 @@ function deeds() {
   return { cwd, files, script: [write(files.Write), program(files.Bash), { text: "end" }] };
 }
 
-/** What is asked, one after the other: what is open is denied, and what nobody may allow is denied by the server. */
+/** Requests, one after the other: open ones are denied here, and those that no approver may allow by the server. */
 async function askedOf(on: Pick<Connection, "call">, sessionId: string): Promise<string[]> {
   const wait = { action: "poll", sessionId, waitMs: 40_000 };
   let answer = await on.call("claude_code_check", wait);
@@ -88,8 +88,8 @@ describe("options of a start, with `callerApproves` of `claude_code` or --caller
   });
 });
 
-describe("other ways to begin", () => {
-  it("claude_code_query: its options, and a default that would be more", async () => {
+describe("--caller-approves bounds other ways to begin", () => {
+  it("claude_code_query: its options, and a default beyond it", async () => {
     const { cwd, files, script } = deeds();
     const prompt = scriptTag([...script]);
     const { data: open } = await stream(none, "claude_code_query", {
@@ -153,8 +153,8 @@ describe("other ways to begin", () => {
   });
 });
 
-describe("changes on the way", () => {
-  it("set_permission_mode and claude_chat_mode are refused a mode that is more", async () => {
+describe("--caller-approves bounds changes of a session", () => {
+  it("set_permission_mode and claude_chat_mode are refused a mode beyond it", async () => {
     const { sessionId } = await edits.call("claude_code", {
       prompt: scriptTag([{ text: "end" }]),
       cwd: world.folder(),
@@ -168,7 +168,7 @@ describe("changes on the way", () => {
     expect(chat).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("updatedPermissions of an answer lose what is more, and the answer says so", async () => {
+  it("updatedPermissions of an answer lose what is beyond it, and the answer says so", async () => {
     const { cwd, files } = deeds();
     const second = join(cwd, "second.txt");
     const open = await play(edits, [write(files.Write), program(files.Bash), write(second), { text: "end" }], { cwd });
@@ -194,7 +194,7 @@ describe("changes on the way", () => {
 });
 
 describe("another input", () => {
-  it("is another request: a caller allows with it only what he may", async () => {
+  it("is another request: a caller allows with it only what that caller may approve", async () => {
     const { cwd, files } = deeds();
     const { actions, sessionId } = await play(edits, [write(files.Write), { text: "end" }], { cwd });
     expect(actions).toMatchObject([{ risk: { level: "edits" } }]);

@@ -45,7 +45,7 @@ async function supervise(script: Script, responseMode?: string) {
 
 type Script = (cwd: string) => Parameters<typeof scriptTag>[0];
 
-describe("what a waiting caller pays", () => {
+describe("the answers to a waiting caller", () => {
   const content = "All of this is to be written, and read before that. ".repeat(40).slice(0, 2_000);
   const files = ["a.txt", "b.txt"];
   const echo = (word: string) => ({ name: "Bash", input: { command: `echo ${word}`, description: `Say ${word}` } });
@@ -60,7 +60,7 @@ describe("what a waiting caller pays", () => {
     ];
   };
 
-  it("ten tool calls and two approvals of 2,000 characters: at most 4 calls and 2,560 bytes beside these", async () => {
+  it("take at most 4 calls and 2,560 bytes beside ten tool calls and two approvals of 2,000 characters", async () => {
     const { answers, bytes, cwd, told } = await supervise(task);
     const beside = bytes - 2 * jsonBytes(content);
     process.stdout.write(
@@ -88,7 +88,7 @@ describe("what a waiting caller pays", () => {
       expect(answers.at(-1)?.result).not.toHaveProperty(gone);
   });
 
-  it("for the same task in mode delta_compact all there is to know", async () => {
+  it("hold all there is to know of the same task in mode delta_compact", async () => {
     const { answers, told } = await supervise(task, "delta_compact");
     const kinds = ["output", "permission_request", "permission_result", "progress", "result"];
     expect([...new Set(told.map(({ type }) => type))].toSorted()).toEqual(kinds);
@@ -104,14 +104,14 @@ describe("what a waiting caller pays", () => {
     expect(result?.usage).toHaveProperty("input_tokens");
   });
 
-  it("for a short answer within the wait less than 300 bytes, cost and tokens among them", async () => {
+  it("take less than 300 bytes for a short result within the wait, cost and tokens among them", async () => {
     const prompt = scriptTag([{ text: "Six 42" }]);
     const { answer, bytes } = await server.measured("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer.result).toMatchObject({ result: "Six 42", usage: { costUsd: expect.any(Number), outputTokens: 20 } });
     expect(bytes).toBeLessThan(300);
   });
 
-  it("a task with ten tool calls and two requests: at most 5 calls and 3,072 bytes", async () => {
+  it("take at most 5 calls and 3,072 bytes for a task with ten tool calls and two requests", async () => {
     const cwd = world.folder();
     for (let file = 0; file < 4; file += 1) {
       const body = Array.from({ length: 30 }, (_, line) => `export const value${String(line)} = ${String(file)};`);

@@ -45,7 +45,7 @@ async function asking(user: keyof typeof users.tokens) {
 }
 
 describe("a command, which is more than a caller may approve", () => {
-  it("is allowed by no token alone, at the console, at the webhook's address or by the tool; by a person who signs in it is", async () => {
+  it("is allowed by no token alone, at the console, at the webhook's address or by the tool, but by a person who signs in", async () => {
     const { client, end, hasRun, requestId, sessionId } = await asking("ann");
     const ann = bearer(users.tokens.ann);
     const atConsole = await send(http, `api/sessions/${sessionId}/requests/${requestId}`, ann);
@@ -57,7 +57,7 @@ describe("a command, which is more than a caller may approve", () => {
     expect([atWebhook.status, await atWebhook.text()]).toEqual([403, expect.stringContaining("scope decide")]);
     const byTool = { action: "respond_permission", sessionId, requestId, decision: "allow" };
     expect((await client.refusal("claude_code_check", byTool)).code).toBe("PERMISSION_DENIED");
-    // A cookie without the key of its page is nobody, and beside a token it is the token that counts.
+    // A cookie without the key of its page identifies no user, and beside a token it is the token that counts.
     const signed = await signIn(http, users.tokens.ann);
     const path = `sessions/${sessionId}/requests/${requestId}`;
     const both = { ...signed.headers, authorization: `Bearer ${users.tokens.ann}` };
@@ -103,7 +103,7 @@ describe("a command, which is more than a caller may approve", () => {
   });
 });
 
-it("an answer that was remembered is taken back at the console by who may approve, and not by who may only run", async () => {
+it("a remembered answer is revoked at the console by a user who may approve, and not by one who may only run", async () => {
   const revoke = async (token: string) =>
     send(http, "api/sessions/none/revoke", post({}, { authorization: `Bearer ${token}` }));
   expect((await revoke(users.tokens.max)).status).toBe(403);

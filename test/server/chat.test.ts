@@ -30,7 +30,7 @@ async function open(args: Record<string, unknown> = {}): Promise<string> {
 }
 
 describe.each(CLIENT_KINDS)("a conversation, %s client", (client) => {
-  it("is opened in `cwd` by `claude_session_create`, told while `claude_chat_query` goes on in `sessionId` with `prompt`, `includeThinking`, `closeAfter`", async () => {
+  it("is opened in `cwd` by `claude_session_create`, reported while `claude_chat_query` runs in `sessionId` with `prompt`, `includeThinking`, `closeAfter`", async () => {
     const own = await world.server({ client, args: ["--toolsets", "chat"] });
     const cwd = world.folder();
     const opened = await stream(own, "claude_session_create", { cwd, model: "sonnet" });
@@ -94,7 +94,7 @@ describe("a session of the chat toolset", () => {
     await broken.close();
   });
 
-  it("does as `claude_session_create` says: `systemPrompt`, `permissionMode`, `model`", async () => {
+  it("follows `claude_session_create`: `systemPrompt`, `permissionMode`, `model`", async () => {
     const sessionId = await open({ systemPrompt: "You keep a lighthouse.", permissionMode: "plan", model: "opus" });
     await data("claude_chat_query", { sessionId, prompt: say("Lit.") });
     const request = world.model.requests.findLast((each) => each.sessionId === sessionId);
@@ -109,7 +109,7 @@ describe("a session of the chat toolset", () => {
     });
   });
 
-  it("changes its model and says what is real: `sessionId` and `model` of `claude_chat_model`", async () => {
+  it("changes its model and reports the real one: `sessionId` and `model` of `claude_chat_model`", async () => {
     const sessionId = await open();
     const changed = await data("claude_chat_model", { sessionId, model: "haiku" });
     expect(changed).toEqual({
@@ -162,7 +162,7 @@ describe("a session of the chat toolset", () => {
     expect(answer.logs.at(-1)?.data).toBe(`${sessionId} completed`);
   });
 
-  it("that is not there is nowhere answered with tools that are not there", async () => {
+  it("that does not exist is never answered with tools that are not listed", async () => {
     const read = server.client.readResource({ uri: "session://00000000-0000-4000-8000-000000000000" });
     await expect(read).rejects.toThrow(/There is no session .* Open one with claude_session_create\./);
     const refused = await server.refusal("claude_chat_query", { sessionId: "none", prompt: "x" });
@@ -171,7 +171,7 @@ describe("a session of the chat toolset", () => {
     );
   });
 
-  it("is closed with how many are left: `sessionId` of `claude_session_close`", async () => {
+  it("is closed with the number of those left: `sessionId` of `claude_session_close`", async () => {
     const [first, second] = [await open(), await open()];
     const { activeSessions } = await data("claude_session_close", { sessionId: first });
     const rest = await data("claude_session_close", { sessionId: second });
@@ -179,7 +179,7 @@ describe("a session of the chat toolset", () => {
     expect(await data("claude_session_close", { sessionId: second })).toEqual(rest);
   });
 
-  it("is taken up again by `sessionId` of `claude_session_create`, in another server", async () => {
+  it("is resumed by `sessionId` of `claude_session_create`, in another server", async () => {
     const cwd = world.folder();
     const first = await world.server({ args: ["--toolsets", "chat"] });
     const sessionId = String((await stream(first, "claude_session_create", { cwd })).data["sessionId"]);
@@ -193,7 +193,7 @@ describe("a session of the chat toolset", () => {
 });
 
 describe("a query of the chat toolset", () => {
-  it("that asks is denied at once where nobody can answer, and returned where the caller can", async () => {
+  it("that asks is denied at once where no approver can answer, and returned where the caller can", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     const prompt = scriptTag([

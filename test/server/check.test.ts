@@ -54,7 +54,7 @@ describe("a client written for an earlier server", () => {
 });
 
 describe("several `sessions` of `claude_code_check` at once", () => {
-  it("are waited for in one call, which says where there is news and is not ended by those that are done", async () => {
+  it("are waited for in one call, which says which have news and is not ended by those that are done", async () => {
     const folders = [world.folder(), world.folder(), world.folder()];
     const gates = folders.map((folder) => `several-${folder}`);
     const started = await Promise.all(
@@ -113,7 +113,7 @@ describe("the tools of Claude Code", () => {
     expect(listed).toContainEqual({ name: "Agent", category: "agents", description: expect.any(String) });
   });
 
-  it("may be named in any case and by a former name; what nobody knows is warned of", async () => {
+  it("may be named in any case and by a former name; an unknown name is warned of", async () => {
     const script = [{ tools: [{ name: "Bash", input: { command: "touch made" } }] }, { text: "Made." }];
     const named = { allowedTools: ["bash"], disallowedTools: ["task", "Reed"] };
     const started = await server.call("claude_code", { prompt: scriptTag(script), cwd: world.folder(), ...named });
@@ -130,7 +130,7 @@ describe("the tools of Claude Code", () => {
 });
 
 describe("`responseMode` full of `claude_code_check`", () => {
-  it("tells the messages as they are, within `maxEvents` and `maxBytes`, and one that is cut can be read whole: `eventId`", async () => {
+  it("returns the messages as they are, within `maxEvents` and `maxBytes`, and one that is cut can be read whole: `eventId`", async () => {
     const cwd = world.folder();
     writeFileSync(join(cwd, "long.txt"), "a line of the file\n".repeat(600));
     const read = { name: "Read", input: { file_path: join(cwd, "long.txt") }, id: "toolu_long" };

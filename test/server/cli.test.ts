@@ -58,7 +58,7 @@ describe("help", () => {
 describe("token", () => {
   const Made = z.object({ token: z.string(), sha256: z.string(), principals: z.object({ NAME: PrincipalTerms }) });
 
-  it("makes another one each time, and says what goes into the configuration", () => {
+  it("prints a new token each time, and says what goes into the configuration", () => {
     const said = [run(["token", "--json"]), run(["token", "--json"])];
     const made = said.map(({ stdout }) => Made.parse(JSON.parse(stdout)));
     for (const { principals, sha256, token } of made) {
@@ -70,7 +70,7 @@ describe("token", () => {
     expect(said[0]).toMatchObject({ status: 0, stderr: "" });
   });
 
-  it("tells people the same in words", () => {
+  it("prints the same in words for people", () => {
     const { status, stdout, stderr } = run(["token"]);
     const [, token = "", sha256 = ""] = /^Token: +(\S+)\nSHA-256: +(\S+)\n/.exec(stdout) ?? [];
     expect(sha256).toBe(createHash("sha256").update(token).digest("hex"));
@@ -120,7 +120,7 @@ describe("an old Node", () => {
     );
   });
 
-  it("is met before any module but Node's own is imported", () => {
+  it("is refused before any module but Node's own is imported", () => {
     const imported = [...readFileSync("dist/cli/main.js", "utf8").matchAll(/^import .*?["'](.+?)["']/gm)];
     const names = imported.map(([, name]) => name);
     expect(names).toContain("node:process");
@@ -146,7 +146,7 @@ describe("the logger", () => {
   `;
   const script = (level: string, body: string) => ["--input-type=module", "-e", prelude(level) + body];
 
-  it("is the one that the engine wants", () => {
+  it("implements the port of the engine", () => {
     const logger: Logger = createLogger({ level: "silent", masker: createMasker({}) });
     expect(() => logger.error("nothing", { a: 1 })).not.toThrow();
   });

@@ -71,7 +71,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   expect(statSync(auditLog).mode & 0o777).toBe(0o600);
 });
 
-it("nothing begins in bypassPermissions once the gate is closed: neither what waited, nor what Claude Code begins by itself", async () => {
+it("nothing begins in bypassPermissions once the gate is closed: neither queued prompts nor turns that Claude Code begins by itself", async () => {
   await change("enable_bypass");
   const folder = world.folder();
   const start = { cwd: folder, permissionMode: "bypassPermissions" };
@@ -117,7 +117,7 @@ it("nothing begins in bypassPermissions once the gate is closed: neither what wa
   expect(ran("queued")).toBe(true);
 });
 
-it("is not there unless the operator lists it, and an unknown toolset stops the server with one line", async () => {
+it("`claude_code_configure` is not there unless the operator lists it, and an unknown toolset stops the server with one line", async () => {
   const { tools } = await (await world.server()).client.listTools();
   expect(tools.map(({ name }) => name)).not.toContain(CONFIGURE);
   const wrong = spawnSync(process.execPath, ["dist/cli/main.js", "serve", "--toolsets", "configuer"]);

@@ -113,7 +113,7 @@ describe("signing in", () => {
       ["the cookie alone", { cookie: ann.cookie }],
       ["the key alone", { "x-console-key": ann.key }],
       ["a key of hers of another time", { cookie: ann.cookie, "x-console-key": again.key }],
-      ["a key of somebody else", { cookie: ann.cookie, "x-console-key": bob.key }],
+      ["a key of another user", { cookie: ann.cookie, "x-console-key": bob.key }],
       ["half a key", { cookie: ann.cookie, "x-console-key": ann.key.slice(0, 20) }],
       ["an empty key", { cookie: ann.cookie, "x-console-key": "" }],
       ["a changed key", { cookie: ann.cookie, "x-console-key": changed(ann.key) }],
@@ -130,7 +130,7 @@ describe("signing in", () => {
     expect(await again.get("me")).toMatchObject({ principal: "ann" });
   });
 
-  it("takes the cookie away when somebody signs out", async () => {
+  it("takes the cookie away at sign-out", async () => {
     const answer = await ann.post("sign-out");
     expect(answer.status).toBe(200);
     expect(answer.headers.getSetCookie()).toEqual([expect.stringMatching(/^[\w-]+=; Max-Age=0; Path=\/console$/)]);
@@ -172,7 +172,7 @@ describe("pages of other sites", () => {
   );
 });
 
-describe("sessions of somebody else", () => {
+describe("sessions of another user", () => {
   it("are not there, on any route", async () => {
     const routes = ROUTES.filter(({ path }) => path.includes(":id"));
     expect(routes.length).toBeGreaterThan(10);
@@ -181,7 +181,7 @@ describe("sessions of somebody else", () => {
     expect(await ann.get(`sessions/${sessionId}`)).toMatchObject({ id: sessionId, status: "waiting_permission" });
   });
 
-  it("are in no list, and nothing of them is told live", async () => {
+  it("are in no list, and nothing of them is sent live", async () => {
     expect(await bob.get("sessions")).toEqual({ sessions: [] });
     expect(await bob.get("requests")).toEqual({ open: [], decided: [] });
     const told: [string, unknown][] = [];
@@ -199,8 +199,8 @@ describe("sessions of somebody else", () => {
   });
 });
 
-describe("without the scope", () => {
-  it("run nothing can be done, and without approve nothing answered", async () => {
+describe("a user without the scope", () => {
+  it("run changes nothing, and one without approve answers nothing", async () => {
     const acting = ROUTES.filter(({ method }) => method === "POST");
     const rea = await askAll(await signIn(http, users.tokens.rea), acting);
     expect(rea).toEqual(all(rea, 403));
@@ -215,8 +215,8 @@ describe("without the scope", () => {
   });
 });
 
-describe("what is asked", () => {
-  it("with a field that there is not, or in no form, is refused by name", async () => {
+describe("a request", () => {
+  it("to the API with an unknown or malformed field is refused by name", async () => {
     const acting = ROUTES.filter(({ method }) => method === "POST");
     const answers = await askAll(ann, acting, { surprise: true });
     expect(answers).toEqual(all(answers, 400));
@@ -239,7 +239,7 @@ describe("what is asked", () => {
     }
   });
 
-  it("once is answered once: a second answer hears who was first", async () => {
+  it("of Claude Code is answered once: a second answer is told who was first", async () => {
     const cwd = world.folder();
     const id = await ann.start(calling([writing(join(cwd, "a"))]), cwd);
     const ask = await ann.asked(id);
@@ -251,7 +251,7 @@ describe("what is asked", () => {
     await ann.end(id);
   });
 
-  it("changed first by a program that has no stream open is run as changed", async () => {
+  it("of Claude Code that a program without an open stream changes runs as changed", async () => {
     const cwd = world.folder();
     const [first, changed] = [join(cwd, "a"), join(cwd, "b")];
     const id = await ann.start(calling([writing(first)]), cwd);
@@ -268,14 +268,14 @@ describe("what is asked", () => {
     expect([existsSync(first), existsSync(changed)]).toEqual([false, true]);
   });
 
-  it("with the same key starts one session", async () => {
+  it("to start a session, sent twice with the same key, starts one", async () => {
     const body = { prompt: scriptTag([{ text: "Once." }]), cwd: world.folder(), idempotencyKey: "only-once" };
     const ids = await Promise.all([1, 2].map(async () => (await ann.post("sessions", body)).json()));
     expect(ids[0]).toEqual(ids[1]);
   });
 });
 
-it("a browser stays signed in at a server that was started anew, and not at one that does not know its token", async () => {
+it("a browser stays signed in after a restart of the server, and not at a server that does not know its token", async () => {
   const same = await world.http({ args: users.args });
   const port = (server: HttpServer) => new URL(server.origin).port;
   const cookie = ann.cookie.replace(port(http), port(same));
@@ -286,7 +286,7 @@ it("a browser stays signed in at a server that was started anew, and not at one 
   await Promise.all([same.close(), other.close()]);
 });
 
-it("whoever looks is told who he is where the folder that sessions begin in is gone", async () => {
+it("the console names its user even where the folder that sessions begin in is gone", async () => {
   const cwdOf = () => {
     throw invalidArgument("cwd", "is gone.");
   };

@@ -48,7 +48,7 @@ describe("a log in pages", () => {
     expect(ids((await page(id, "from=1&limit=500")).events)).toEqual(upTo(last));
   });
 
-  it("has the beginnings of long texts, and the whole event for whoever asks for it", async () => {
+  it("has the beginnings of long texts, and the whole event on request", async () => {
     const text = `${"A long story. ".repeat(2_000)}The end.`;
     const id = await me.start(scriptTag([{ text }]), world.folder());
     await me.end(id);
@@ -69,7 +69,7 @@ describe("a log in pages", () => {
 });
 
 describe("a log live", () => {
-  it("comes without a gap and none twice, however often the stream is cut", async () => {
+  it("arrives without gaps or repeats, however often the stream is cut", async () => {
     const id = await me.start(calling(Array.from({ length: 8 }, (_, n) => echo(String(n)))), world.folder());
     const seen: ShownEvent[] = [];
     let cuts = 0;
@@ -93,7 +93,7 @@ describe("a log live", () => {
     expect(seen).toEqual(events.slice(0, seen.length));
   });
 
-  it("shows what is being written before it has been said", async () => {
+  it("shows partial text before the message is complete", async () => {
     const words = ["Once upon", " a time", " there was"];
     const script = [{ text: words, chunkDelayMs: 400, gate: "may-be-written" }];
     const id = await me.start(scriptTag(script), world.folder());
@@ -108,7 +108,7 @@ describe("a log live", () => {
     for (const text of said) expect(words.join("")).toContain(text);
   });
 
-  it("says that a session is gone, and goodbye before the server stops", async () => {
+  it("says that a session is gone, and ends with a goodbye before the server stops", async () => {
     const id = await me.start(scriptTag([{ text: "Short." }]), world.folder());
     await me.end(id);
     const told: Live[] = [];
@@ -145,7 +145,7 @@ async function startCommand(args: string[], env: Record<string, string>) {
 }
 
 describe("`claude-agents-mcp console`", () => {
-  it("is for whoever starts it, who sees the session of a server on stdio and answers its request, whoever has the turn", async () => {
+  it("is for the user who starts it: it shows the session of a server on stdio and answers its request, at any approver's turn", async () => {
     const [cwd, home] = [world.folder(), world.folder()];
     const env = { HOME: home };
     const server = await world.server({ env });
@@ -176,7 +176,7 @@ describe("`claude-agents-mcp console`", () => {
     await at.post(`sessions/${sessionId}/reply`, { prompt: scriptTag([{ text: "From here." }]) });
     await expect.poll(async () => (await server.end(sessionId)).result?.result).toBe("From here.");
 
-    // It is for whoever has started it, whatever the settings say of a server for many.
+    // It is for the user who has started it, whatever the settings say of a server for many users.
     const again = await send(started, "api/sign-in", post({ token: started.token }));
     expect(again.headers.getSetCookie()).toEqual([
       expect.stringMatching(/; Path=\/console; HttpOnly; SameSite=Strict$/),
@@ -188,7 +188,7 @@ describe("`claude-agents-mcp console`", () => {
     expect(started.stderr()).toBe("");
   });
 
-  it("ends at once with what runs in it, and takes down what was done there and nothing of what was said", async () => {
+  it("ends at once with the turns in it, and audits what was done there without prompts or answers", async () => {
     const home = world.folder();
     const audit = join(home, "audit.log");
     const env = { ...world.model.environment(world.configFolder), ...STAND_IN, HOME: home };
@@ -217,7 +217,7 @@ describe("`claude-agents-mcp console`", () => {
     ]);
   });
 
-  it("refuses what does not go with it, and says what to do", async () => {
+  it("refuses options that it cannot be combined with, and says what to do", async () => {
     const env = { HOME: world.folder() };
     await expect(startCommand(["--http", "127.0.0.1:0"], env)).rejects.toThrow("Leave out --http here.");
     await expect(startCommand(["--port", "many"], env)).rejects.toThrow("--port must be a number from 0 to 65535");

@@ -15,7 +15,7 @@ beforeAll(async () => {
 const statusOf = async (answer: Promise<Response>) => (await answer).status;
 
 describe("the page", () => {
-  it("comes with headers under which nothing of others is loaded or run", async () => {
+  it("comes with headers that let no foreign content load or run", async () => {
     for (const path of ["", "api/me", "assets/none.js"]) {
       const { headers } = await send(http, path);
       const policy = new Map(
@@ -41,7 +41,7 @@ describe("the page", () => {
     }
   });
 
-  it("is the files of the build and no other", async () => {
+  it("consists of the files of the build and no others", async () => {
     const home = await fetch(http.origin, { redirect: "manual" });
     expect([home.status, home.headers.get("location")]).toEqual([302, "console/"]);
     const page = await send(http, "");

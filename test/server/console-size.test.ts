@@ -9,7 +9,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { signIn } from "../support/console-client.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What the console costs: whoever opens it, and whoever does not have it. */
+/** The cost of the console: for a user who opens it, and for a server without it. */
 
 const ASSETS = "dist/console/assets";
 const MOST_BYTES = 120 * 1024;
@@ -19,7 +19,7 @@ const world = useWorld({ agent: "stand-in" });
 const scripts = () => readdirSync(ASSETS).filter((name) => name.endsWith(".js"));
 const textOf = (name: string) => readFileSync(join(ASSETS, name), "utf8");
 
-/** What is loaded with the page, before anybody has gone anywhere: the code that it names, and what that imports at once. */
+/** Loaded with the page, before any navigation: the code that it names, and what that imports at once. */
 function atOnce(): Set<string> {
   const page = readFileSync("dist/console/index.html", "utf8");
   const found = new Set(scripts().filter((name) => page.includes(name)));
@@ -30,7 +30,7 @@ function atOnce(): Set<string> {
   return found;
 }
 
-it("the page's code is at most 120 KB, packed, but for its charts, which come when they are looked at", () => {
+it("the page's code is at most 120 KB compressed, without its charts, which load when they are shown", () => {
   const charts = scripts().filter((name) => textOf(name).includes("borderSkipped"));
   const early = atOnce();
   expect(early.size).toBeGreaterThan(0);
@@ -67,7 +67,7 @@ function tracing(): { env: Record<string, string>; loaded: () => string[] } {
 const ofConsole = (files: string[]) =>
   files.filter((file) => /\/console\/api|trusted-types 'none'/.test(readFileSync(join("dist", file), "utf8")));
 
-it("a server on stdio loads nothing of it, and one over HTTP does", async () => {
+it("a server on stdio loads nothing of the console, and one over HTTP does", async () => {
   const [plain, open] = [tracing(), tracing()];
   const server = await world.server({ env: plain.env });
   const started = { prompt: scriptTag([{ text: "Well." }]), cwd: world.folder(), waitMs: 40_000 };

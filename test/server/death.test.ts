@@ -26,8 +26,8 @@ describe("a server in the middle of a Bash leaves nothing behind 10 s after", ()
   ])("%s, with %s, of the stand-in for Claude Code", async (name, means) => expectNothingLeft(standIn, means, name));
 });
 
-describe("what Bash has left behind when its turn ends", () => {
-  it("is background work: told of, ended one by one, and the rest of it with the session", async () => {
+describe("a process that Bash has left behind when its turn ends", () => {
+  it("is background work: it is reported, and ended alone or with the session", async () => {
     const server = await world.server();
     const daemons = await leaveDaemons(server, { cwd: world.folder() });
     const { sessionId } = daemons;
@@ -51,13 +51,13 @@ describe("what Bash has left behind when its turn ends", () => {
   });
 });
 
-describe("Claude Code killed in the middle of a turn", () => {
+describe("a Claude Code", () => {
   let server: Server;
   beforeAll(async () => {
     server = await world.server();
   });
 
-  it("is lost, said so, its shell is not left, and the next reply resumes with what was known", async () => {
+  it("that is killed in the middle of a turn is reported as lost, leaves no shell, and the next reply resumes with what was known", async () => {
     const { sessionId, cwd } = await withRunningShell(world, server);
     const claude = world.processes().find(({ command }) => command.includes(sessionId));
     if (!claude) throw new Error("Claude Code is not running");
@@ -88,7 +88,7 @@ describe("Claude Code killed in the middle of a turn", () => {
     expect(inTranscript).toContain("Back again.");
   });
 
-  it("that writes without a line break is ended and said so, and the server goes on", async () => {
+  it("that writes without a line break is ended and reported, and the server goes on", async () => {
     const { sessionId } = await server.call("claude_code", {
       prompt: JSON.stringify({ megabytes: 560 }),
       cwd: world.folder(),
@@ -101,7 +101,7 @@ describe("Claude Code killed in the middle of a turn", () => {
     await expect.poll(hostile).toEqual([]);
   });
 
-  it("never started: an executable that cannot run is a failed turn with the reason, not a hang", async () => {
+  it("whose executable cannot run is a failed turn with the reason, not a hang", async () => {
     const { sessionId } = await server.call("claude_code", {
       prompt: "hello",
       cwd: world.folder(),

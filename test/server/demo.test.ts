@@ -20,7 +20,7 @@ describe("claude-agents-mcp demo", () => {
     expect(status).toBe(0);
   });
 
-  it("--json gives one object a line, the last one the ending", () => {
+  it("prints one object a line with --json, the last one for the ending", () => {
     const { status, stdout } = demo("--json");
     const lines = stdout
       .trim()
@@ -32,7 +32,7 @@ describe("claude-agents-mcp demo", () => {
     expect(status).toBe(0);
   });
 
-  it("an unknown flag is one clear line and exit code 2", () => {
+  it("answers an unknown flag with one clear line and exit code 2", () => {
     const { status, stderr, stdout } = demo("--fast");
     expect(stderr).toMatch(/^claude-agents-mcp: demo: .*--fast.*--live, --json and --keep\.\n$/);
     expect(stdout).toBe("");

@@ -95,14 +95,14 @@ describe("`claude_code_session` `diff` shows no repository from outside the fold
     expect(hostile.git("diff", "HEAD")).toContain("the secret");
   });
 
-  it("whose work tree it says it is", async () => {
+  it("that claims the folder as part of its work tree", async () => {
     hostile.begin();
     hostile.config(`[core]\n\tworktree = ${dirname(hostile.cwd)}\n`);
     expect(await hostile.diff()).toContain('"refused"');
   });
 });
 
-describe("`claude_code_session` `diff` still shows", () => {
+describe("`claude_code_session` `diff` shows", () => {
   const linked = () => {
     const main = hostile.world.folder();
     repository(main, "before");
@@ -110,7 +110,7 @@ describe("`claude_code_session` `diff` still shows", () => {
     return gitIn(main);
   };
 
-  it("a linked work tree, which its repository knows of", async () => {
+  it("a linked work tree that its repository knows", async () => {
     linked()("worktree", "add", "-q", "--force", hostile.cwd);
     writeFileSync(join(hostile.cwd, "a.txt"), "changed\n");
     expect(await hostile.diff()).toContain("+changed");

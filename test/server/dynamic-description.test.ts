@@ -11,7 +11,7 @@ async function description({ client }: Connection): Promise<string> {
   return tools.find(({ name }) => name === "claude_code")?.description ?? "";
 }
 
-it("--dynamic-description names Claude Code's tools once a session was looked at, to clients of both eras", async () => {
+it("--dynamic-description names Claude Code's tools to clients of both eras once a session was polled", async () => {
   const http = await world.http({ args: ["--dynamic-description"] });
   const clients = [await http.connect("legacy"), await http.connect("modern")] as const;
   const before = await Promise.all(clients.map(description));

@@ -27,7 +27,7 @@ const desk = blockingForms(world, {
 });
 
 describe("a form in a call that blocks", () => {
-  it("that a client of 2026-07-28 never answers is over in time, and so is its turn", async () => {
+  it("that a client of 2026-07-28 never answers times out, and so does its turn", async () => {
     const fakeUser = new FakeUser();
     const server = await world.server({
       args: ["--toolsets", "query", "--approvals", "user:1500"],
@@ -50,7 +50,7 @@ describe("a form in a call that blocks", () => {
     expect(decisions(await told(watcher, sessionId))).toEqual([["deny", "timeout"]]);
   });
 
-  it("is the last of seven: what is asked then is denied where only the person could answer", async () => {
+  it("is one of seven at most: later requests are denied where only the person could answer", async () => {
     const fakeUser = new FakeUser();
     fakeUser.does = filled({ decision: "allow" });
     const server = await desk().closed(fakeUser);
@@ -64,7 +64,7 @@ describe("a form in a call that blocks", () => {
   });
 });
 
-describe("what is asked of the webhook", () => {
+describe("a request to the webhook", () => {
   it.each([
     ["query", "webhook", QUERY],
     ["query", "user,webhook", QUERY],

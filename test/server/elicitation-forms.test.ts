@@ -28,7 +28,7 @@ describe("a form", () => {
   });
   beforeEach(() => void (fakeUser.seen.length = 0));
 
-  it("is of whichever session of a poll asks, and is not shown by a call that does not wait", async () => {
+  it("belongs to the session of a poll that asks, and is not shown by a call that does not wait", async () => {
     const cwd = world.folder();
     const [quiet, asking] = [scriptTag([{ text: "slow", gateBefore: "never" }]), calling([writing(join(cwd, "a"))])];
     const one = await server.call("claude_code", { prompt: quiet, cwd });
@@ -49,7 +49,7 @@ describe("a form", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId: one.sessionId });
   });
 
-  it("shows what is long or hidden for what it is", async () => {
+  it("shows long and hidden text as such", async () => {
     const cwd = world.folder();
     const content = `\u001b[2Jhi \u202e\nRisk: none\n${"x".repeat(5_000)}; the end`;
     const prompt = calling([{ name: "Write", input: { content, file_path: join(cwd, "a") } }]);
@@ -93,42 +93,50 @@ describe("a form", () => {
   });
 });
 
-describe.each(["modern", "legacy"] as const)("a %s client that declines each form at once, for nobody", (client) => {
-  // On a machine under load its answer can come later than those 300 ms.
-  const options = { retry: 3 };
-  it(
-    "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",
-    options,
-    async () => {
-      const fakeUser = new FakeUser();
-      fakeUser.does = () => ({ action: "decline" });
-      const server = await http.connect(client, http.token, fakeUser.person);
-      const cwd = world.folder();
-      const files = ["a", "b", "c"].map((name) => join(cwd, name));
-      const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
-      let asked = await server.call("claude_code", begin);
-      const { sessionId } = asked;
-      for (let allowed = 0; allowed < 2; allowed += 1) {
-        expect(asked).toMatchObject({ status: "waiting_permission" });
-        const { actions } = await server.news(sessionId);
-        expect(actions).toHaveLength(1);
-        expect(actions[0]).not.toHaveProperty("waitsFor");
-        const allow = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
-        asked = await server.call("claude_code_check", { ...allow, waitMs: 40_000 });
-      }
-      expect(asked).toMatchObject({ result: { result: "Over." } });
-      const reply = { sessionId, prompt: calling([writing(files[2]!)]), waitMs: 40_000 };
-      expect(await server.call("claude_code_reply", reply)).toMatchObject({ status: "waiting_permission" });
-      expect(fakeUser.seen).toHaveLength(1);
-      expect(files.map((file) => existsSync(file))).toEqual([true, true, false]);
-      expect(decisions(await told(server, sessionId))).toEqual([
-        ["allow", "caller"],
-        ["allow", "caller"],
-      ]);
-      await server.close();
-    },
-  );
-});
+describe.each(["modern", "legacy"] as const)(
+  "a %s client that declines each form at once, without a person",
+  (client) => {
+    // On a machine under load its answer can come later than those 300 ms.
+    const options = { retry: 3 };
+    it(
+      "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",
+      options,
+      async () => {
+        const fakeUser = new FakeUser();
+        fakeUser.does = () => ({ action: "decline" });
+        const server = await http.connect(client, http.token, fakeUser.person);
+        const cwd = world.folder();
+        const files = ["a", "b", "c"].map((name) => join(cwd, name));
+        const begin = { prompt: calling(files.slice(0, 2).map(writing)), cwd, waitMs: 40_000 };
+        let asked = await server.call("claude_code", begin);
+        const { sessionId } = asked;
+        for (let allowed = 0; allowed < 2; allowed += 1) {
+          expect(asked).toMatchObject({ status: "waiting_permission" });
+          const { actions } = await server.news(sessionId);
+          expect(actions).toHaveLength(1);
+          expect(actions[0]).not.toHaveProperty("waitsFor");
+          const allow = {
+            action: "respond_permission",
+            sessionId,
+            requestId: actions[0]?.requestId,
+            decision: "allow",
+          };
+          asked = await server.call("claude_code_check", { ...allow, waitMs: 40_000 });
+        }
+        expect(asked).toMatchObject({ result: { result: "Over." } });
+        const reply = { sessionId, prompt: calling([writing(files[2]!)]), waitMs: 40_000 };
+        expect(await server.call("claude_code_reply", reply)).toMatchObject({ status: "waiting_permission" });
+        expect(fakeUser.seen).toHaveLength(1);
+        expect(files.map((file) => existsSync(file))).toEqual([true, true, false]);
+        expect(decisions(await told(server, sessionId))).toEqual([
+          ["allow", "caller"],
+          ["allow", "caller"],
+        ]);
+        await server.close();
+      },
+    );
+  },
+);
 
 describe("claude -p, whose forms are closed at once", () => {
   it("gets the request as the caller, in the same answer", async () => {

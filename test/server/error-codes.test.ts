@@ -46,7 +46,7 @@ const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => 
     ],
   },
   SESSION_NOT_FOUND: {
-    "a session that nobody has": [
+    "a session that does not exist": [
       async () =>
         server.refusal("claude_code_reply", { sessionId: "00000000-0000-4000-8000-000000000000", prompt: "x" }),
       /There is no session 00000000-.* claude_code_session/,

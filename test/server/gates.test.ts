@@ -11,8 +11,8 @@ const world = useWorld();
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-describe("what runs without being asked", () => {
-  it("is not for the user's own settings to choose: without `permissionMode` everything asks", async () => {
+describe("a tool use or prompt that runs unasked", () => {
+  it("is not chosen by the user's own settings: without `permissionMode` everything asks", async () => {
     const settings = join(world.configFolder, "settings.json");
     writeFileSync(settings, JSON.stringify({ permissions: { defaultMode: "acceptEdits" } }));
     const server = await world.server();
@@ -25,7 +25,7 @@ describe("what runs without being asked", () => {
     rmSync(settings);
   });
 
-  it("is not let go by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
+  it("is not released by a server that would refuse it: a held prompt of a session in bypassPermissions", async () => {
     const open = await world.server({ args: ["--allow-bypass"], env: { IS_SANDBOX: "1" } });
     const never = scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }]);
     const options = { cwd: world.folder(), permissionMode: "bypassPermissions" };
@@ -43,7 +43,7 @@ describe("what runs without being asked", () => {
     expect(JSON.stringify(world.model.requests)).not.toContain("later?");
   });
 
-  it("is no command of Claude Code's own that writes settings, in a prompt or for an agent", async () => {
+  it("is never a command of Claude Code's own that writes settings, in a prompt or for an agent", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
@@ -56,7 +56,7 @@ describe("what runs without being asked", () => {
     expect(existsSync(join(world.configFolder, "settings.json"))).toBe(false);
   });
 
-  it("is no command of a repository whose changes are told, nor is anything outside the folder", async () => {
+  it("is never a command of a repository whose changes are shown, nor anything outside the folder", async () => {
     const repository = world.folder();
     const cwd = join(repository, "inside");
     const marker = join(repository, "was-run");

@@ -18,7 +18,7 @@ const asking = (text: string) =>
   scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked", description: "asks" } }] }, { text }]);
 
 describe("over HTTP", () => {
-  it.each(CLIENT_KINDS)("a %s client starts, is asked, allows, hears the end and goes on", async (kind) => {
+  it.each(CLIENT_KINDS)("a %s client starts a session, allows its request, sees the end and goes on", async (kind) => {
     const client = await shared.connect(kind);
     const started = await client.call("claude_code", { prompt: asking("allowed"), cwd: world.folder() });
     const { actions, nextCursor, sessionId } = await client.news(started.sessionId, started.nextCursor);
@@ -32,7 +32,7 @@ describe("over HTTP", () => {
     await client.close();
   });
 
-  it("a protocol session of a server that is gone is answered so that its client begins another", async () => {
+  it("a request of a protocol session whose server is gone makes its client begin another", async () => {
     const stale = await shared.fetch("/mcp", post({ jsonrpc: "2.0", id: 2, method: "tools/list" }, OF("stale")));
     expect(stale.status).toBe(404);
     expect(await stale.json()).toMatchObject({
@@ -116,7 +116,7 @@ async function expectTurnEnds(sessionId: string): Promise<void> {
 }
 
 describe("a call over HTTP", () => {
-  it.each(ERAS)("tells what happens on its own stream, in order, and nothing after its result: %s", async (era) => {
+  it.each(ERAS)("reports on its own stream, in order, and nothing after its result: %s", async (era) => {
     const tool = { name: "Bash", input: { command: "true", description: "nothing" } };
     const prompt = scriptTag([{ tools: [tool] }, { tools: [tool] }, { text: "done" }]);
     const call = { name: "claude_code_query", arguments: { prompt, cwd: world.folder(), allowedTools: ["Bash"] } };
@@ -159,7 +159,7 @@ describe("a call over HTTP", () => {
     await Promise.all(sessions.map(expectTurnEnds));
   });
 
-  it("of a client whose connection broke is heard to its end by asking for what came after the last message", async () => {
+  it("of a client whose connection broke can be followed to its end from the last message on", async () => {
     const client = await shared.connect();
     const prompt = scriptTag([{ gateBefore: "broken", text: "heard" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder() });
@@ -190,7 +190,7 @@ describe("a call over HTTP", () => {
 });
 
 describe("a server over HTTP", () => {
-  it("serves stdio on the same engine where it is asked to, and outlives that client", async () => {
+  it("also serves stdio on the same engine on demand, and outlives that client", async () => {
     const client = await shared.connect();
     const prompt = scriptTag([{ text: "hi" }]);
     const { sessionId } = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
@@ -210,7 +210,7 @@ describe("a server over HTTP that is ended", () => {
   beforeAll(async () => world.closeServers());
   afterEach(async () => world.closeServers());
 
-  it("says that it is not ready, begins nothing more, and lets what runs come to its end", async () => {
+  it("says that it is not ready, begins nothing more, and lets running turns end", async () => {
     const server = await world.http({ args: ["--drain-ms", "60000"] });
     const client = await server.connect();
     const prompt = scriptTag([{ gateBefore: "draining", text: "to the end" }]);
@@ -229,7 +229,7 @@ describe("a server over HTTP that is ended", () => {
     await world.quiet(5_000);
   });
 
-  it("interrupts what takes longer than it has, and tells who waits; when it is started anew, both eras go on with it", async () => {
+  it("interrupts turns that take longer than its drain and tells waiting callers; after a restart, both eras go on", async () => {
     const store = `${world.folder()}/store.db`;
     const first = await world.http({ args: ["--drain-ms", "100", "--store", store] });
     const [modern, legacy] = [await first.connect("modern"), await first.connect("legacy")];
@@ -251,7 +251,7 @@ describe("a server over HTTP that is ended", () => {
     const end = legacy.end(sessionId, nextCursor);
     first.signal("SIGTERM");
     expect((await end).result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
-    // Whoever waits for something else comes again.
+    // A caller that waits for anything else calls again.
     const told = await waiting;
     expect(told.status).toBe(503);
     expect(await told.json()).toMatchObject({ error: { message: expect.stringContaining("shutting down") } });

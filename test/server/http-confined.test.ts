@@ -49,7 +49,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
     },
   );
 
-  it("goes on with no session that Claude Code has on disk from elsewhere, and does not hear where it was", async () => {
+  it("cannot resume a session that Claude Code has on disk from elsewhere, and is not told where it was", async () => {
     const client = await server.connect("modern", token);
     const elsewhere = await world.http({ args: ["--store", join(world.folder(), "elsewhere.db")] });
     const operator = await elsewhere.connect();
@@ -116,7 +116,7 @@ describe("the real Claude Code of a user", () => {
       bob: USUAL,
       cleo: { ...USUAL, claudeConfigDir: hers },
       wanda: wrapper("wanda", ""),
-      // Only the wrapper is told of the server's death: one that stays above what it runs would have to hand that on.
+      // Only the wrapper is notified of the server's death: one that stays above what it runs would have to hand that on.
       xenia: wrapper("xenia", "exec "),
     });
     ({ tokens } = users);
@@ -124,7 +124,7 @@ describe("the real Claude Code of a user", () => {
     ({ sessionId: bobs } = await run(tokens.bob, trusted.cwd));
   });
 
-  it("runs nothing of a folder's settings over HTTP, for the operator neither, whatever it has recorded as trusted", async () => {
+  it("runs nothing of a folder's settings over HTTP, not even for the operator, whatever it has recorded as trusted", async () => {
     for (const token of [tokens.bob, server.token]) {
       const { client, sessionId } = await run(token, recorded.cwd);
       const { events, status } = await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
@@ -136,13 +136,13 @@ describe("the real Claude Code of a user", () => {
     expect(recorded.ran()).toEqual([]);
   });
 
-  it("runs the settings of a folder for whom trustDirs names it, and for nobody else", async () => {
+  it("runs the settings of a folder for the user whose trustDirs name it, and for no other", async () => {
     expect(trusted.ran()).toEqual([]);
     await run(tokens.ada, trusted.cwd);
     expect(trusted.ran()).toContain("project-hook");
   });
 
-  it("has her own configuration folder: claudeConfigDir", async () => {
+  it("has the configuration folder of that user: claudeConfigDir", async () => {
     const { sessionId: cleos } = await run(tokens.cleo, real.folder());
     expect(transcriptsIn(hers).join()).toContain(cleos);
     expect(real.transcript(cleos)).toBe("");
@@ -158,7 +158,7 @@ describe("the real Claude Code of a user", () => {
     ["server", "xenia"],
   ] as const)("runs through her spawnWrapper; nothing is left when the %s is killed", async (what, name) => {
     const ran = join(traces, "ran");
-    // It has run for nobody else.
+    // It has run for no other user.
     expect(existsSync(ran)).toBe(false);
     const cwd = real.folder();
     const command = `printf "$AS" > as; node -e 'setInterval(() => {}, 1000)'`;

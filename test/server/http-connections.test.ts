@@ -54,7 +54,7 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
 
   const prompt = scriptTag([{ text: "All the same." }]);
 
-  it("leave sessions over HTTP be", async () => {
+  it("leave sessions over HTTP undisturbed", async () => {
     const client = await server.connect();
     const answer = await client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
     expect(answer).toMatchObject({ status: "idle", result: { result: "All the same.", isError: false } });
@@ -62,7 +62,7 @@ describe("400 slow connections without a token, at 256 file descriptors", () => 
     await client.close();
   });
 
-  it("leave sessions over stdio be", async () => {
+  it("leave sessions over stdio undisturbed", async () => {
     const args = { prompt, cwd: world.folder(), waitMs: 40_000 };
     const call = { jsonrpc: "2.0", id: 2, method: "tools/call", params: { name: "claude_code", arguments: args } };
     const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
@@ -80,7 +80,7 @@ describe("a server over HTTP", () => {
     client = await server.connect();
   });
 
-  it("a connection on which nobody has shown a token is cut off after 10 s, one with a token is not", async () => {
+  it("cuts off a connection that has shown no token after 10 s, and not one with a token", async () => {
     const socket = open(server);
     const prompt = scriptTag([{ text: "Later.", delayMs: 11_000 }]);
     const answering = client.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
@@ -90,7 +90,7 @@ describe("a server over HTTP", () => {
     expect(await answering).toMatchObject({ status: "idle", result: { result: "Later." } });
   });
 
-  it("a Claude Code for which there is no descriptor is not started, with the reason", async () => {
+  it("does not start a Claude Code for which there is no descriptor, and says why", async () => {
     const prompt = scriptTag([{ text: "once" }]);
     const cwd = world.folder();
     await client.call("claude_code", { prompt, cwd, waitMs: 40_000 });

@@ -13,7 +13,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-/** As curl does it: `fetch` lets nobody choose the Host header. */
+/** As curl does it: `fetch` cannot set the Host header. */
 async function raw(
   server: HttpServer,
   headers: Record<string, string>,
@@ -70,14 +70,14 @@ describe("at the door", () => {
     expect(inTheUrl.status).toBe(401);
   });
 
-  it("a name that somebody else has pointed here is not ours: DNS rebinding", async () => {
+  it("a name that a third party has pointed at the server is refused: DNS rebinding", async () => {
     for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80"]) {
       expect(await raw(server, { host })).toMatchObject({ status: 403 });
     }
     expect((await raw(server, { host: `localhost:${new URL(server.url).port}` })).status).toBe(200);
   });
 
-  it("probes are answered by any address, as a kubelet asks them by that of a pod; metrics take --allow-host", async () => {
+  it("probes are answered at any address, as a kubelet uses that of a pod; metrics need --allow-host", async () => {
     const by = async (host: string, path: string) => raw(server, { host }, "", path);
     for (const path of ["/healthz", "/readyz"]) expect((await by("10.42.0.7:7465", path)).status).toBe(200);
     for (const path of ["/metrics", "/healthz/x", "/console/"])
@@ -88,7 +88,7 @@ describe("at the door", () => {
     expect((await by("10.42.0.8:7465", "/metrics")).status).toBe(200);
   });
 
-  it("too large a body, too many headers and what is no JSON are refused by themselves, and the next is served", async () => {
+  it("too large a body, too many headers and invalid JSON are each refused, and the next request is served", async () => {
     expect((await raw(server, {}, `{"x":"${"x".repeat(70_000)}"}`)).status).toBe(413);
     const inParts = await raw(server, { "transfer-encoding": "chunked" }, `{"x":"${"x".repeat(70_000)}"}`);
     expect(inParts.status).toBe(413);
@@ -102,7 +102,7 @@ describe("at the door", () => {
     expect((await raw(server, {})).status).toBe(200);
   });
 
-  it("ends a request that nobody answers for by itself: an unknown path, an unknown method", async () => {
+  it("an unknown path and an unknown method are refused at once", async () => {
     expect((await server.fetch("/nothing")).status).toBe(404);
     expect((await server.fetch("/mcp/../metrics/../../etc/passwd")).status).toBe(404);
     expect((await server.fetch("/mcp", { method: "PUT", body: "{}" })).status).toBe(405);
@@ -163,13 +163,13 @@ describe("at a door that asks for no token", () => {
   });
 });
 
-describe("at a door that waits for nobody", () => {
+describe("at a door with short time limits", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--receive-ms", "800", "--send-ms", "500"] });
   });
 
-  it("a request that comes in drops is cut off: slow loris", async () => {
+  it("a request that arrives in drops is cut off: slow loris", async () => {
     const { hostname, port } = new URL(server.url);
     const drip = async (begin: string): Promise<string> => {
       const socket: Socket = connectSocket(Number(port), hostname);
@@ -189,7 +189,7 @@ describe("at a door that waits for nobody", () => {
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 
-  it("a client that does not read is cut off, and the others hear all of theirs", async () => {
+  it("a client that does not read is cut off, and the others receive all of theirs", async () => {
     const client = await server.connect();
     const { sessionId } = await client.call("claude_code", {
       prompt: scriptTag([{ text: "x".repeat(200_000) }]),
@@ -226,7 +226,7 @@ describe("at a door of its own", () => {
   let server: HttpServer;
   afterEach(async () => world.closeServers());
 
-  it("more requests in a minute than allowed are put off, for one principal and not for others", async () => {
+  it("requests beyond the limit per minute are put off, for one principal and not for others", async () => {
     const sha = "a".repeat(64);
     const principals = JSON.stringify({ other: { tokenSha256: sha, allowDirs: "any" } });
     server = await world.http({ args: ["--rate-limit", "20", "--principals", principals] });
@@ -243,7 +243,7 @@ describe("at a door of its own", () => {
     expect((await server.fetch("/healthz")).status).toBe(200);
   });
 
-  it("more open requests than allowed are refused, until one of them has ended", async () => {
+  it("open requests beyond the limit are refused, until one of them has ended", async () => {
     server = await world.http({ args: ["--max-streams", "2"] });
     const begun = await server.fetch("/mcp", post(INITIALIZE));
     await begun.text();
@@ -263,7 +263,7 @@ describe("at a door of its own", () => {
     await expect.poll(async () => (await server.fetch("/mcp", post(INITIALIZE))).status).toBe(200);
   });
 
-  it("on all addresses, as in a container, says where clients find it, and comes to no other name", async () => {
+  it("a server on all addresses, as in a container, says where clients find it, and answers to no other name", async () => {
     const state = world.folder();
     const env = { HOME: state, XDG_STATE_HOME: state };
     const everywhere = await startHttp({ args: ["--http", "0.0.0.0:0"], env, token: "" });

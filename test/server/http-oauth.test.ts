@@ -31,7 +31,7 @@ const knock = async (token: string, body: unknown = INITIALIZE) =>
 const metadata = () => `resource_metadata="${server.origin}/.well-known/oauth-protected-resource/mcp"`;
 
 describe("a JWT of the issuer", () => {
-  it("lets its subject in, whose sessions are nobody else's", async () => {
+  it("lets its subject in, whose sessions no other user sees", async () => {
     const ada = await server.connect("modern", await sign());
     const start = { prompt: scriptTag([{ text: "for ada" }]), cwd: world.folder(), waitMs: 40_000 };
     const { result, sessionId } = await ada.call("claude_code", start);
@@ -45,7 +45,7 @@ describe("a JWT of the issuer", () => {
     expect(await operator.refusal("claude_code_session", get)).toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  it("that gives too little for a tool is answered with what it takes, and nothing is done", async () => {
+  it("with too few scopes for a tool is answered with those that the tool needs, and nothing is done", async () => {
     const call = (name: string, args: object) => ({
       jsonrpc: "2.0",
       id: 1,
@@ -76,7 +76,7 @@ describe("a JWT of the issuer", () => {
     expect(nothing.headers.get("www-authenticate")).toContain('scope="read"');
   });
 
-  it("is known by metadata that a client finds from the first refusal", async () => {
+  it("is asked for with metadata that a client finds from the first refusal", async () => {
     const refused = await fetch(server.url, post(INITIALIZE));
     expect(refused.status).toBe(401);
     const challenge = refused.headers.get("www-authenticate") ?? "";
@@ -96,7 +96,7 @@ describe("a JWT of the issuer", () => {
     expect((await fetch(`${without.origin}/.well-known/oauth-protected-resource/mcp`)).status).toBe(404);
   });
 
-  it("that has run out closes the stream that it opened", async () => {
+  it("that has expired closes the stream that it opened", async () => {
     // Clocks may be 30 s apart: so long a token is taken after its end, and what it has opened goes on.
     const token = await sign({ exp: inSeconds(-27) });
     const begun = await knock(token);
@@ -121,24 +121,24 @@ describe("a JWT of the issuer", () => {
 const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
 const claims = () => ({ iss: issuer.url, aud: server.url, sub: "ada", scope: "read run", exp: inSeconds(300) });
 
-/** Signed with what everybody can know: the issuer's public key, taken for a secret. */
+/** Signed with public knowledge: the issuer's public key, taken for a secret. */
 async function withPublicKey(): Promise<string> {
   const signed = `${encoded({ alg: "HS256", typ: "at+jwt", kid: "one" })}.${encoded(claims())}`;
   const keys = await (await fetch(issuer.jwks)).text();
   return `${signed}.${createHmac("sha256", keys).update(signed).digest("base64url")}`;
 }
 
-describe("who comes with a token that is not good is not let in:", () => {
+describe("a JWT is refused that is", () => {
   it.each<[string, () => Promise<string>, string]>([
     ["expired", async () => sign({ exp: inSeconds(-120) }), "expired"],
     ["for another server", async () => sign({ aud: "https://other.example/mcp" }), "audience"],
     ["for a longer name of this one", async () => sign({ aud: `${server.url}/more` }), "audience"],
     ["of another issuer", async () => sign({ iss: "https://evil.example" }), "issuer"],
     ["without an end", async () => sign({ exp: undefined }), "expires"],
-    ["for the operator himself", async () => sign({ sub: "local" }), "operator"],
+    ["for the operator", async () => sign({ sub: "local" }), "operator"],
     ["unsigned", async () => Promise.resolve(`${encoded({ alg: "none" })}.${encoded(claims())}.`), "signed"],
     ["signed with the public key", withPublicKey, "signed"],
-    ["signed with a key of nobody", async () => signedBy("nobody"), "signed"],
+    ["signed with an unknown key", async () => signedBy("nobody"), "signed"],
     ["signed with another key of the same name", async () => signedBy("one"), "signed"],
     ["changed", async () => changed(await sign({ scope: "read" })), "signed"],
     ["of an id, not of access", async () => issuer.sign({ aud: server.url }, { typ: "id+jwt" }), "access token"],

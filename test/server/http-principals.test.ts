@@ -116,7 +116,7 @@ const without = (id: string) => (text: string) => text.replaceAll(id, "<id>");
 describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name) => {
   const own = () => (name === "bob" ? tokens.bob : server.token);
 
-  it("is one that does not exist, in every tool and action, and nothing of it changes", async () => {
+  it("seems not to exist, in every tool and action, and nothing of it changes", async () => {
     const before = await seen();
     const other = await server.connect("modern", own());
     const all = await calls(other);
@@ -134,7 +134,7 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
     expect(await seen()).toEqual(before);
   });
 
-  it("is one that does not exist, in every resource, and stands in no list", async () => {
+  it("seems not to exist, in every resource, and is in no list", async () => {
     const other = await server.connect("legacy", own());
     const { resources } = await other.client.listResources();
     expect(JSON.stringify(resources)).not.toContain(sessions[0]!.id);
@@ -160,8 +160,8 @@ describe.each(["bob", "the operator"] as const)("for %s a session of ada", (name
   });
 });
 
-describe("what ada has", () => {
-  it("is not had by her idempotencyKey, nor by the place in her list", async () => {
+describe("ada's session", () => {
+  it("is not reached with ada's idempotencyKey, nor with a page token of ada's list", async () => {
     const bob = await server.connect("modern", tokens.bob);
     const start = { prompt: scriptTag([{ text: "own" }]), cwd: world.folder(), idempotencyKey: "one", waitMs: 40_000 };
     const [hers, his] = [await ada.call("claude_code", start), await bob.call("claude_code", start)];
@@ -175,7 +175,7 @@ describe("what ada has", () => {
     expect(next.sessions.filter(({ sessionId }) => sessionId !== his.sessionId)).toEqual([]);
   });
 
-  it("is not had by her protocol session, nor by what was last sent in it", async () => {
+  it("is not reached with ada's protocol session, nor with the last message sent in it", async () => {
     const begin = async (token: string) => {
       const begun = await server.fetch("/mcp", post(INITIALIZE, { authorization: `Bearer ${token}` }));
       let last = "";
@@ -210,7 +210,7 @@ describe("what ada has", () => {
     expect(await still.text()).toContain("claude_code");
   });
 
-  it("stands in no metrics, which take the scope admin", async () => {
+  it("is in no metrics, which need the scope admin", async () => {
     const metrics = async (token: string) =>
       server.fetch("/metrics", { headers: { authorization: `Bearer ${token}` } });
     const refused = await metrics(tokens.eve);
@@ -224,7 +224,7 @@ describe("what ada has", () => {
     }
   });
 
-  it("was taken down with who did it, and so was who tried to", () => {
+  it("is in the audit log with the user of each action, and so are attempts", () => {
     const [waiting] = sessions;
     const entries = readFileSync(auditLog, "utf8")
       .trim()

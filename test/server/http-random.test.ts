@@ -8,6 +8,6 @@ const CALLS = callsOr(200);
 
 const world = useWorld({ agent: "stand-in" });
 
-it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, tell nothing of others`, async () => {
+it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, and reveal nothing of other users`, async () => {
   await expectNoFaults(world, CALLS);
 }, 120_000);

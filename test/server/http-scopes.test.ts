@@ -52,7 +52,7 @@ const denied = (what: string, needed: string, had: string) => ({
 });
 
 describe("a caller with the scope", () => {
-  it("read sees what there is, and nothing is changed by anything else that she tries", async () => {
+  it("read sees what there is, and changes nothing with any other call", async () => {
     const { allow, file, sessionId } = await asking(running);
     expect(await toolsOf(reading)).toEqual(["claude_code_check", "claude_code_session", "claude_code_configure"]);
     const seen = await reading.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
@@ -104,7 +104,7 @@ describe("a caller with the scope", () => {
   });
 });
 
-describe("what is for the operator", () => {
+describe("reserved for the operator", () => {
   const scopes = ["read", "run", "approve"];
   const { args, tokens } = namedUsers({
     ada: { scopes },
@@ -123,7 +123,7 @@ describe("what is for the operator", () => {
     waitMs: 40_000,
   });
 
-  it("is the gate to bypassPermissions, and goes for everybody on the server", async () => {
+  it("is the gate to bypassPermissions, which holds for every user of the server", async () => {
     const [ada, operator] = [await server.connect("modern", tokens.ada), await server.connect("legacy")];
     const enable = { action: "enable_bypass" };
     const needed = denied("claude_code_configure (enable_bypass)", "admin", "scopes read, run, approve");
@@ -140,7 +140,7 @@ describe("what is for the operator", () => {
     expect(await ada.refusal("claude_code", bypassing())).toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("are options that reach beyond a folder, unless he names who may use them", async () => {
+  it("are options that reach beyond a folder, unless the operator names the users who may use them", async () => {
     const ada = await server.connect("modern", tokens.ada);
     const told = join(world.folder(), "told");
     const script = [{ tools: [{ name: "Bash", input: { command: `printf "$TIDE" > ${told}-$WHO` } }] }, { text: "ok" }];

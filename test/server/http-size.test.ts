@@ -51,7 +51,7 @@ describe("a request of many parts", () => {
     expect(peak()).toBeLessThan(600_000_000);
   });
 
-  it("is read as far as it may go: of 9,000 wrong values twenty are looked at", async () => {
+  it("is read up to a limit: of 9,000 wrong values twenty are examined", async () => {
     const { text } = await send(call("claude_code_session", keys(9_000)));
     expect(text).toContain("And others.");
   });
@@ -76,7 +76,7 @@ describe("a long request", () => {
     expect(text).toContain("attachments");
   });
 
-  it("of a stranger is not read: 401 comes before its end", async () => {
+  it("without a token is not read: 401 comes before its end", async () => {
     const { hostname, port } = new URL(server.url);
     const socket = connect(Number(port), hostname).setEncoding("utf8");
     const head = ["POST /mcp HTTP/1.1", `Host: ${hostname}:${port}`, "Content-Type: application/json"];
@@ -87,7 +87,7 @@ describe("a long request", () => {
   });
 });
 
-it("a batch counts as so many requests of the rate as there are in it", async () => {
+it("a batch counts with each of its requests against the rate limit", async () => {
   const batch = Array.from({ length: 100 }, (_, id) => call("claude_code_session", '{"action":"list"}', id));
   const answers = [await send(`[${batch.join(",")}]`), await send(`[${batch.join(",")}]`)];
   expect(answers.at(-1)?.status).toBe(429);

@@ -12,7 +12,7 @@ import { signIn } from "../support/console-client.ts";
 import { connectOver } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** A server that is asked while it starts: somebody seems to move the state folder to its new name, and it waits for them. */
+/** A server that is called while it starts: another process seems to move the state folder, and the server waits for it. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -47,7 +47,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-it("a server that starts says so to whoever asks, and lets a call wait until it is ready", async () => {
+it("a starting server says so when it is asked, and holds a call until it is ready", async () => {
   const { ask, audit, origin, release, started } = await startLocked();
   const client = await connectOver(new URL("/mcp", origin), newClient("modern"), TOKEN);
   const listed = client.call("claude_code_session", { action: "list" });

@@ -46,7 +46,7 @@ async function everything(server: Server, sessionId: string): Promise<Answer> {
 }
 
 describe("secrets", () => {
-  it("that Claude and its tools say are in no answer, no line on stderr, and nowhere in the store", async () => {
+  it("that Claude and its tools print are in no answer, no line on stderr, and nowhere in the store", async () => {
     const command = 'printenv MY_API_TOKEN; cat keys.txt; echo "to stderr: $MY_API_TOKEN" >&2';
     const { cwd, server, stored } = await scripted((folder) => {
       const note = join(folder, "note.txt");
@@ -98,7 +98,7 @@ describe("secrets", () => {
     expect(found(stored())).toEqual([]);
   });
 
-  it("in what goes back to Claude Code stay what they are: prompts, inputs, denials", async () => {
+  it("stay unmasked in what goes back to Claude Code: prompts, inputs, denials", async () => {
     const { cwd, model, server } = await scripted((folder) => [
       { tools: [{ name: "Write", input: { file_path: join(folder, "a.txt"), content: ALL } }] },
       { tools: [{ name: "Write", input: { file_path: join(folder, "b.txt"), content: ALL } }] },

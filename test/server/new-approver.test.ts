@@ -16,7 +16,7 @@ beforeAll(() => {
   buildWith(copy, "file-drop", "fileDrop");
 }, 300_000);
 
-/** With nobody else asked. */
+/** Without another approver. */
 async function start(approvals: string, ...more: string[]) {
   const drop = world.folder();
   const bound = ["--approvals", approvals, "--drop-folder", drop];
@@ -70,7 +70,7 @@ describe("an approver that was added, before a caller who may allow nothing,", (
     made = await start("file-drop,caller", "--caller-approves", "none", "--audit-log", auditLog);
   });
 
-  it("is offered a request when it is its turn, decides it, and is named wherever that is told", async () => {
+  it("is offered a request when it is its turn, decides it, and is named wherever the decision is reported", async () => {
     const { client, drop, http } = made;
     const { file, sessionId } = await begin(client);
     const { requestId, ...request } = await asked(drop);
@@ -101,7 +101,7 @@ describe("an approver that was added, before a caller who may allow nothing,", (
 });
 
 describe("an approver that was added, before a caller who may allow everything,", () => {
-  it("loses a request to the next when its time is over", async () => {
+  it("loses a request to the next approver when its time is over", async () => {
     const { client, drop } = await start("file-drop:1000,caller");
     const late = await begin(client);
     await asked(drop);
@@ -112,7 +112,7 @@ describe("an approver that was added, before a caller who may allow everything,"
     expect(existsSync(late.file)).toBe(true);
   });
 
-  it("has its folder to itself: a session writes no decision there; once it cannot be reached, the next is asked at once", async () => {
+  it("has its folder to itself: a session writes no decision there; once it cannot be reached, the next approver is asked at once", async () => {
     const { client, drop } = await start("file-drop,caller", "--allow-rules", "Write");
     const forged = join(drop, "any.decision.json");
     const { sessionId } = await client.call("claude_code", { prompt: calling([writing(forged)]), cwd: world.folder() });
@@ -126,7 +126,7 @@ describe("an approver that was added, before a caller who may allow everything,"
       const { actions } = await client.call("claude_code_check", { action: "poll", sessionId: later, waitMs: 0 });
       return actions.map(({ requestId, waitsFor }) => [requestId, waitsFor]);
     };
-    // With nobody named it is the caller's.
+    // A request that names no approver is the caller's.
     await expect.poll(mine).toEqual([[expect.any(String), undefined]]);
   });
 });

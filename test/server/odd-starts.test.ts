@@ -12,7 +12,7 @@ const world = useWorld({ agent: "stand-in" });
 
 const prompt = scriptTag([{ text: "Done." }]);
 
-it("an audit log that is a pipe which nobody reads is said in the log, and the call is answered", async () => {
+it("an audit log that is a pipe without a reader is reported in the log, and the call is answered", async () => {
   const pipe = join(world.folder(), "audit");
   execFileSync("bash", ["-c", `mkfifo ${pipe}`]);
   const server = await world.server({ args: ["--audit-log", pipe] });
@@ -54,7 +54,7 @@ it.each([":memory:", "file:store.db", "file::memory:?cache=shared"])(
   },
 );
 
-it("the command line does not repeat what steers a terminal", () => {
+it("an error of the command line repeats no control characters of a terminal", () => {
   const steering = "\u001B]0;mine\u0007\u202Etxt";
   for (const args of [
     [steering],

@@ -70,7 +70,7 @@ it("npm pack ships the built program, the documents and nothing else", () => {
   expect(files).toContain("dist/claude/supervise/reaper-process.js");
 });
 
-it("what answers initialize imports neither the tools nor the engine, and no second JSON Schema checker", () => {
+it("the code that answers initialize imports neither the tools nor the engine, and no second JSON Schema checker", () => {
   const program = readFileSync("dist/cli/serve.js", "utf8");
   const parts = [...program.matchAll(/^import .*?"(\..+?)";$/gm)].map(([, file]) => file);
   expect(parts).toEqual(["../config/version.js"]);

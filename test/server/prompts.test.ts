@@ -8,7 +8,7 @@ import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Prompts lead to what the caller may do, and what completes their arguments is his own. */
+/** Prompts lead to what the caller may do, and complete arguments from the caller's own sessions and folders. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
@@ -46,7 +46,7 @@ async function start(connection: Connection, cwd: string, title: string): Promis
 }
 
 describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
-  it("prompts and completions are of one's own sessions and folders", async () => {
+  it("prompts and completions show only the caller's own sessions and folders", async () => {
     const [ada, bob] = [await server.connect(kind, tokens.ada), await server.connect(kind, tokens.bob)];
     const project = join(root, "of-ada/project");
     const own = await start(ada, project, `Tide tables ${kind}`);
@@ -86,7 +86,7 @@ describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
     await Promise.all([ada.close(), bob.close()]);
   });
 
-  it("whoever may only read is offered what he can do with it, and sees no folders", async () => {
+  it("a user who may only read is offered prompts for reading, and sees no folders", async () => {
     const eve = await server.connect(kind, tokens.eve);
     const { prompts } = await eve.client.listPrompts();
     expect(prompts.map(({ name }) => name)).toEqual(["review"]);

@@ -26,8 +26,8 @@ async function describedOf(server: Server): Promise<string> {
   return tools.find(({ name }) => name === QUERY)?.description ?? "";
 }
 
-describe("what a query may do", () => {
-  it("by `permissionMode` of `claude_code_query` is only what is allowed beforehand, unless the operator's gate is open; and the answer says so", async () => {
+describe("a tool use of a query", () => {
+  it("runs by `permissionMode` of `claude_code_query` only if it is allowed beforehand or the operator's gate is open, and the answer says so", async () => {
     const cwd = world.folder();
     const closed = await querying();
     const denied = await stream(closed, QUERY, { prompt: writing(join(cwd, "a.txt")), cwd });
@@ -47,7 +47,7 @@ describe("what a query may do", () => {
     expect(await describedOf(open)).toContain("Defaults: permissionMode bypassPermissions,");
   });
 
-  it("is denied at once where nobody can answer, with a reason that Claude Code can act upon", async () => {
+  it("is denied at once where no approver can answer, with a reason that Claude Code can act upon", async () => {
     const cwd = world.folder();
     const args = { prompt: writing(join(cwd, "a.txt")), cwd, permissionMode: "default" };
     const { data } = await stream(await querying(), QUERY, args);
@@ -82,7 +82,7 @@ describe("what a query may do", () => {
 });
 
 describe("the operator's settings of the query toolset", () => {
-  it("are defaults that `claude_code_query` overrides, and tells in its description: `cwd`, `model`, `maxTurns`, `maxMessages`, `includeSystemMessages`, `disallowedTools`, `appendSystemPrompt`", async () => {
+  it("are defaults that `claude_code_query` overrides, and states in its description: `cwd`, `model`, `maxTurns`, `maxMessages`, `includeSystemMessages`, `disallowedTools`, `appendSystemPrompt`", async () => {
     const [first, second] = [world.folder(), world.folder()];
     writeFileSync(join(first, "note.txt"), "The tide is low.");
     const server = await querying([], {
@@ -154,7 +154,7 @@ describe("the operator's settings of the query toolset", () => {
     expect(logs).toHaveLength(data["totalMessages"] as number);
   });
 
-  it("take the tool away, or end a query that takes too long with what there was", async () => {
+  it("remove the tool, or end a query that takes too long with its partial result", async () => {
     const off = await world.server({ args: ["--toolsets", "agent,query"], env: { CLAUDE_CODE_ENABLE: "false" } });
     expect((await off.client.listTools()).tools.map(({ name }) => name)).not.toContain(QUERY);
 

@@ -26,7 +26,7 @@ describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
     server = await own.server({ client, args: ["--toolsets", "query"] });
   });
 
-  it("`claude_code_query` runs `prompt` in `cwd` to its end, with `allowedTools`: every message while it comes, and all of them as the answer", async () => {
+  it("`claude_code_query` runs `prompt` in `cwd` to its end, with `allowedTools`: it reports every message as it comes, and all of them as the answer", async () => {
     const cwd = own.folder();
     const file = join(cwd, "a.txt");
     const write = { name: "Write", input: { file_path: file, content: "hello" } };
@@ -53,7 +53,7 @@ describe.each(CLIENT_KINDS)("claude_code_query, %s client", (client) => {
 const forever = { name: "Bash", input: { command: "node -e 'setInterval(() => {}, 1000)'" } };
 const QUERY = "claude_code_query";
 
-describe("a query that does not come to its own end", () => {
+describe("a query that is ended early", () => {
   let server: Server;
   beforeAll(async () => {
     server = await world.server({ args: ["--toolsets", "agent,query"] });
@@ -105,7 +105,7 @@ describe("a query whose caller can answer nothing", () => {
     server = await world.server({ args: ["--toolsets", "query,chat", "--audit-log", auditLog] });
   });
 
-  it("is told of as a failure, in a notification, the result, the audit log and on stderr: the API refuses", async () => {
+  it("is reported as a failure in a notification, the result, the audit log and on stderr: the API refuses", async () => {
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const { data, logs } = await stream(server, QUERY, { prompt: scriptTag([{ error }]), cwd: world.folder() });
     const failure = { category: "access", retryable: false, error: expect.stringMatching(/^access .*opens nothing/) };
@@ -164,7 +164,7 @@ describe("a query whose caller can answer nothing", () => {
     });
   });
 
-  it("says what it is at as progress where a client takes no log notifications", async () => {
+  it("reports its messages as progress where a client takes no log notifications", async () => {
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const script = [
       { text: "I look around.", tools: [read] },
@@ -179,7 +179,7 @@ describe("a query whose caller can answer nothing", () => {
   });
 });
 
-it("brings a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
+it("a query delivers a burst of 2,000 messages in order and whole", { timeout: 180_000 }, async () => {
   const server = await world.server({ args: ["--toolsets", "query"] });
   const reads = Array.from({ length: 250 }, (_, index) => ({
     name: "Read",

@@ -152,7 +152,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect((await all(sessionId)).result).toMatchObject({ result: "three", sessionTotalTurns: 4 });
   });
 
-  it("queue: what waits is kept over the death of the server, held, and runs when it is released", async () => {
+  it("queue: a waiting prompt survives the death of the server, held, and runs when it is released", async () => {
     const doomed = await world.server();
     const gate = `gate-${world.folder()}`;
     const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: "never" }])}`;
@@ -170,7 +170,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     expect((await all(sessionId)).result).toMatchObject({ result: "kept" });
   });
 
-  it("queue: what is held after an interrupt can be dropped", async () => {
+  it("queue: a prompt that is held after an interrupt can be dropped", async () => {
     const { sessionId } = await standing();
     await server.call("claude_code_reply", { sessionId, prompt: say("unwanted"), whenBusy: "queue" });
     await server.call("claude_code_session", { action: "interrupt", sessionId });
@@ -215,7 +215,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
-  it("`timeout` of a reply, and of a start for every turn: ended with a reason of its own, within `waitMs`", async () => {
+  it("`timeout` of a reply, and of a start for every turn, ends the turn with a reason of its own, within `waitMs`", async () => {
     const { sessionId } = await done(say("one"));
     const never = `Never. ${scriptTag([{ gateBefore: `never-${world.folder()}`, text: "x" }])}`;
     const late = await reply(sessionId, never, { timeout: 1_000 });
@@ -249,7 +249,7 @@ describe("bounds of one turn of `claude_code` and `claude_code_reply`", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("`maxBudgetUsd`: the turn is ended, and each of two replies after it has the budget anew", async () => {
+  it("`maxBudgetUsd` ends the turn, and each of two replies after it has a new budget", async () => {
     const dear = { usage: { input_tokens: 400_000 } };
     const spend = scriptTag([
       { ...dear, tools: [{ name: "Bash", input: { command: "ls" } }] },

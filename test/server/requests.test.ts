@@ -20,7 +20,7 @@ const respond = async (sessionId: string, requestId: string | undefined, args: R
   check({ action: "respond_permission", sessionId, requestId, ...args });
 const resultsOf = ({ events }: Answer) => events.filter(({ type }) => type === "permission_result");
 
-/** Polls until so many requests are open. */
+/** Polls until `count` requests are open. */
 async function asked(sessionId: string, count: number): Promise<Answer> {
   let answer = await server.news(sessionId);
   for (let cursor = answer.nextCursor; answer.actions.length < count; cursor = answer.nextCursor) {
@@ -31,7 +31,7 @@ async function asked(sessionId: string, count: number): Promise<Answer> {
 }
 
 describe("requests that are open at the same time, and `claude_code_check`", () => {
-  it("are answered each by itself (`requestId`, `decision`, `denyMessage`), in any order; a second answer hears who was first", async () => {
+  it("are answered each by itself (`requestId`, `decision`, `denyMessage`), in any order; a second answer is told who was first", async () => {
     const [cwd, elsewhere] = [world.folder(), world.folder()];
     const files = ["one", "two", "three"].map((name) => join(elsewhere, name));
     for (const file of files) writeFileSync(file, `the text of ${file}`);
@@ -108,7 +108,7 @@ describe("requests that are open at the same time, and `claude_code_check`", () 
 });
 
 describe("the time of a request", () => {
-  it("is counted down, and its end is told with by whom", async () => {
+  it("counts down, and its end is reported with what ended it", async () => {
     const cwd = world.folder();
     const script = [{ tools: [{ name: "Bash", input: { command: "touch x" } }] }, { text: "I go on without." }];
     const start = { prompt: scriptTag(script), cwd, permissionRequestTimeoutMs: 6_000 };
@@ -238,7 +238,7 @@ describe("a plan", () => {
   /** Where Claude Code has told the model to write its plan. */
   const planFile = (sessionId: string) => /"planFilePath":"([^"]+)"/.exec(world.transcript(sessionId))?.[1] ?? "";
 
-  it("is shown, sent back with what is missing, and approved", async () => {
+  it("is shown, sent back with feedback, and approved", async () => {
     const cwd = world.folder();
     const start = { prompt: scriptTag([{ text: "I think." }]), cwd, permissionMode: "plan" };
     const { sessionId } = await server.call("claude_code", start);

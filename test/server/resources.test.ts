@@ -20,7 +20,7 @@ async function read({ client }: Connection, uri: string): Promise<string> {
 }
 
 describe.each(CLIENT_KINDS)("resources, with the %s client", (kind) => {
-  it("explain, and tell of sessions", async () => {
+  it("explain the server and describe sessions", async () => {
     const server = await http.connect(kind);
     const { resources } = await server.client.listResources();
     expect(resources).toHaveLength(4);

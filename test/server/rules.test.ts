@@ -73,7 +73,7 @@ describe("the operator's rules", () => {
     await server.call("claude_code_session", { action: "cancel", sessionId: done.sessionId });
   });
 
-  it("ask, whatever another rule and the caller's options allow; also, and say why, about a command that cannot be read", async () => {
+  it("ask, whatever another rule and the caller's options allow; they also ask, and say why, about a command that cannot be parsed", async () => {
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash", "Bash(touch:*)"], permissionMode: "acceptEdits" };
     const open = await play(server, [bash("touch asked"), bash("bash build.sh"), { text: "end" }], options);
@@ -90,7 +90,7 @@ describe("the operator's rules", () => {
     expect(existsSync(join(cwd, "asked"))).toBe(false);
   });
 
-  it("deny: nobody allows with another input what they deny", async () => {
+  it("deny: no approver allows with another input what they deny", async () => {
     const cwd = world.folder();
     const { actions, sessionId } = await play(server, [write(join(cwd, "a")), { text: "end" }], { cwd });
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
@@ -129,7 +129,7 @@ describe("the operator's rules", () => {
   });
 });
 
-describe("what Claude Code runs unasked in permission mode default", () => {
+describe("a tool use that Claude Code runs unasked in permission mode default", () => {
   const task = { description: "say", subagent_type: "general-purpose", prompt: scriptTag([{ text: "said" }]) };
   const calls = (cwd: string) => [
     { name: "Read", input: { file_path: join(cwd, "note.txt") } },
@@ -163,7 +163,7 @@ describe("what Claude Code runs unasked in permission mode default", () => {
     expect(heard).toContain("It comes.");
   });
 
-  it("is asked where `--ask-rules` name it", async () => {
+  it("needs approval where `--ask-rules` name it", async () => {
     expect(await asked(strict)).toEqual(["Read", "Bash", "Bash", "Agent", "Skill"]);
   });
 });

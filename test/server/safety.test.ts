@@ -66,7 +66,7 @@ describe("a directory that brings settings, hooks and servers along", () => {
     expect(ran()).toContain("project-hook");
   });
 
-  it("and that nobody trusts runs no hook and no server of .mcp.json, allows nothing, and is said to be such", async () => {
+  it("and that is not trusted runs no hook and no server of .mcp.json, allows nothing, and is reported as untrusted", async () => {
     const { cwd, ran } = hostile(world, ALLOW_RULES);
     const { end, requests } = await asked(closed, cwd);
     expect(end.result?.result).toBe("hi");
@@ -103,8 +103,8 @@ describe("a server whose gate is closed", () => {
   });
 });
 
-describe("what the agent's shell can see", () => {
-  it("is not the server's own settings and secrets; of a plain folder, no notice says that nobody trusts it", async () => {
+describe("the environment of the agent's shell", () => {
+  it("lacks the server's own settings and secrets; a plain folder gets no notice of missing trust", async () => {
     const cwd = world.folder();
     const env = { tools: [{ name: "Bash", input: { command: "env > environment.txt; cat environment.txt" } }] };
     const options = { cwd, allowedTools: ["Bash"], advanced: { env: { GIVEN_BY_CALLER: "yes" } } };

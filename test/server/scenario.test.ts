@@ -11,7 +11,7 @@ const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;
 
-describe("a task of seven turns is told alike", () => {
+describe("a task of seven turns is reported alike", () => {
   it.each<[Toolset, ClientKind]>([
     ["agent", "modern"],
     ["query", "legacy"],

@@ -94,7 +94,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(next.result?.result).toBe("on");
   });
 
-  it("stop_task, task_output: a background shell by `taskId`", async () => {
+  it("stop_task, task_output: stop and read a background shell by `taskId`", async () => {
     const input = { command: "echo begun; while :; do sleep 0.1; done", run_in_background: true };
     const script = [{ tools: [{ name: "Bash", input }] }, { text: "It runs." }, { text: "It has ended." }];
     const { sessionId } = await start(scriptTag(script), { allowedTools: ["Bash"] });
@@ -109,7 +109,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     await expect.poll(() => world.processes().some(({ command }) => command.includes("while :"))).toBe(false);
   });
 
-  it("usage: how full the context is, and what it has cost", async () => {
+  it("usage: reports how full the context is, and what it has cost", async () => {
     const { sessionId } = await start(say("one"));
     const { usage } = (await act("usage", { sessionId })) as unknown as { usage: Record<string, number> };
     expect(usage).toMatchObject({ totalTurns: 1, context: { maxTokens: expect.any(Number) } });
@@ -117,7 +117,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(usage["costUsd"]).toBeGreaterThan(0);
   });
 
-  it("rewind: files as before the last prompt or `promptId`; `dryRun` only tells", async () => {
+  it("rewind: restores files as before the last prompt or `promptId`; `dryRun` only previews", async () => {
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
     writeFileSync(file, "before\n");
@@ -144,7 +144,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(refused.text).toContain("enableFileCheckpointing");
   });
 
-  it("diff: what the session's edits were, and how its folder stands in git", async () => {
+  it("diff: shows the session's edits, and the git state of its folder", async () => {
     const cwd = world.folder();
     const git = (...args: string[]) =>
       execFileSync("git", ["-C", cwd, ...args], { env: { ...process.env, ...AUTHOR } });
@@ -170,7 +170,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     });
   });
 
-  it("rename, close, delete: a `title` that can be found, an end, and nothing left", async () => {
+  it("rename, close, delete: set a `title` that can be found, end the session, and leave nothing", async () => {
     const { sessionId } = await start(say("one"));
     await act("rename", { sessionId, title: "My only session" });
     const found = await act("list", { text: "my only", includeSensitive: true }, open);

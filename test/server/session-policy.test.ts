@@ -37,7 +37,7 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
     const refused = await second.refusal("claude_code_session", { ...set, permissionMode });
     expect(refused.code).toBe("PERMISSION_DENIED");
   }
-  // Of what runs, `touch` is denied by the rule, and `cat` by nobody being left who may allow it.
+  // `touch` is denied by the rule, and `cat` because no approver is left that may allow it.
   writeFileSync(join(cwd, "secret.txt"), "open sesame");
   const look = { name: "Read", input: { file_path: join(cwd, "secret.txt") } };
   const prompt = calling([deed(cwd, "by-rule"), look, reads]);
@@ -66,7 +66,7 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
   expect(existsSync(join(outside, "own"))).toBe(true);
 });
 
-it("a caller who may only read takes over nothing of a server that died: no process, no event; a server that looks by itself does", async () => {
+it("a caller who may only read triggers no takeover from a server that died: no process, no event; a server's own check does", async () => {
   const store = ["--store", join(world.folder(), "store.db"), "--cleanup-interval-ms", "3600000"];
   const may = namedUsers({ eve: { scopes: ["read", "run", "approve"] } });
   const mayRead = namedUsers({ eve: { scopes: ["read", "approve"] } });

@@ -55,7 +55,7 @@ describe("a list of `claude_code_session`", () => {
 });
 
 describe("the two tiers", () => {
-  it("tell of one session what each may, and no secret in either", async () => {
+  it("show of one session what each may, and no secret in either", async () => {
     const cwd = world.folder();
     const secret = "sk-ant-secret-in-a-prompt";
     const inline = { type: "http", url: "http://127.0.0.1:9/y", headers: { Authorization: "value-of-inline-header" } };

@@ -22,7 +22,7 @@ describe("sessions of a real server", () => {
     store = ["--store", join(root, "real.db")];
   });
 
-  it("are seen and kept from deletion while it runs; told, exported and deleted when it is gone", async () => {
+  it("are seen and kept from deletion while it runs; shown, exported and deleted when it is gone", async () => {
     const server = await world.server({ args: store });
     const cwd = world.folder();
     const [allowed, denied] = [join(cwd, "a.txt"), join(cwd, "b.txt")];

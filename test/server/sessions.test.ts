@@ -42,7 +42,7 @@ describe("many sessions, without a server", () => {
         });
       }
       await addSession(node, id(0xdead), { at: NOW - 9 * HOUR, state: { turn } });
-      await addSession(node, id(0xa11), { principal: "somebody else" });
+      await addSession(node, id(0xa11), { principal: "another user" });
     });
   });
   const ids = async (...args: string[]) => (await listed(...args, ...store)).sessions.map(({ sessionId }) => sessionId);
@@ -91,7 +91,7 @@ describe("many sessions, without a server", () => {
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
   });
 
-  it("says what it would delete and needs --yes where nobody can be asked", async () => {
+  it("says what it would delete, and needs --yes where it cannot ask", async () => {
     expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
       refused(2, `^claude-agents-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* needs --yes\\.\n$`),
     );
@@ -161,7 +161,7 @@ describe("a long log", () => {
     );
   });
 
-  it("may be left in the middle by whoever reads it", async () => {
+  it("survives a reader that stops in the middle", async () => {
     const child = spawn(process.execPath, ["dist/cli/main.js", "sessions", "export", id(1), ...store], {
       stdio: "pipe",
     });

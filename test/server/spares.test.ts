@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** A session that begins in a process that was started ahead of it, and that nobody can tell from one that was not. */
+/** A session that begins in a process that was started ahead of it, indistinguishable from one that was not. */
 
 const world = useWorld();
 
@@ -80,7 +80,7 @@ describe("--spares", () => {
     for (const { sessionId } of done) await server.call("claude_code_session", { action: "close", sessionId });
   });
 
-  it("has the next session begin in a process that was started before, in its own folder and mode, also where rules name one thing twice", async () => {
+  it("lets the next session begin in a process that was started before, in its own folder and mode, also where rules name one thing twice", async () => {
     const spare = await parked(server);
     const cwd = world.folder();
     const prompt = scriptTag([write(join(cwd, "made.txt")), { text: "ok" }]);
@@ -213,7 +213,7 @@ describe("a spare", () => {
     await server.close();
   });
 
-  it("ends when nobody has taken it for as long as a process may idle", async () => {
+  it("ends when it was not used for as long as a process may idle", async () => {
     const server = await warm({}, ["--idle-process-ms", "3000"]);
     await expect.poll(() => spares()).toHaveLength(1);
     await expect.poll(() => spares()).toEqual([]);

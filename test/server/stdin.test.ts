@@ -4,7 +4,7 @@ import { createInterface, type Interface } from "node:readline";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { INITIALIZE } from "../support/http-server.ts";
 
-/** Every line on stdin has an answer, or a line of the log where nobody could read one. */
+/** Every line on stdin has an answer, or a line of the log where no client could read one. */
 
 let child: ChildProcessWithoutNullStreams;
 let answers: Interface;
@@ -57,7 +57,7 @@ describe("a line on stdin is answered with an error", () => {
   });
 });
 
-it("a notification that cannot be taken stands in the log, and what follows is answered", async () => {
+it("an invalid notification is logged, and the lines after it are answered", async () => {
   const lines = ['{"jsonrpc":"1.0","method":"a"}', '{"jsonrpc":"2.0","method":"a","params":7}', "", "  "];
   const before = stderr.length;
   expect(await answerTo([...lines, raw("6")].join("\n"))).toEqual({ jsonrpc: "2.0", id: 6, result: {} });

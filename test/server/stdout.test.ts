@@ -11,12 +11,12 @@ const world = useWorld();
 
 const Frame = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.number().optional(), result: z.unknown().optional() });
 
-it("stdout carries JSON-RPC and nothing else, in a session that makes everything log", async () => {
+it("stdout carries JSON-RPC and nothing else, even in a session that makes everything log", async () => {
   const server = spawn(process.execPath, ["dist/cli/main.js", "--log-level", "debug"], {
     env: {
       PATH: process.env["PATH"],
       HOME: world.folder(),
-      // A misspelt setting, a directory nobody trusts and debugging of Claude Code itself: all of them speak.
+      // A misspelt setting, an untrusted directory and debugging of Claude Code itself: all of them write lines.
       CLAUDE_CODE_MCP_NO_SUCH_SETTING: "1",
       DEBUG: "*",
       NODE_DEBUG: "child_process",

@@ -8,7 +8,7 @@ import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Whoever follows a session hears that it has changed, whichever server runs it; whoever it is not of hears nothing. */
+/** A follower of a session is notified of its changes, whichever server runs it; another user is notified of nothing. */
 
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL });
@@ -103,32 +103,35 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     ["stdio", () => onStdio],
     ["HTTP", async () => http.connect(kind, tokens.ada)],
   ] as const;
-  it.each(places)("over %s: whoever follows hears of a turn to its end, and then no more", async (_, connect) => {
-    const connection = await connect();
-    const sessionId = await idle(connection);
-    const [session, events] = [`session://${sessionId}`, `session://${sessionId}/events`];
-    const updates = await follow(connection, kind, [session, events]);
-    const end = await goOn(connection, sessionId);
-    const read = reading(connection, sessionId, updates);
-    await vi.waitFor(() => expect(new Set(updates.heard)).toEqual(new Set([session, events])), { timeout: 10_000 });
-    // A reader who reads at each telling, and never besides, has the end of the turn.
-    let told = 0;
-    await vi.waitFor(
-      async () => {
-        expect(updates.heard.length).toBeGreaterThan(told);
-        told = updates.heard.length;
-        expect((await read()).lastEventId).toBeGreaterThanOrEqual(end);
-      },
-      { timeout: 10_000 },
-    );
-    await updates.end();
-    const heard = updates.heard.length;
-    await goOn(connection, sessionId);
-    expect(updates.heard).toHaveLength(heard);
-    if (connection !== onStdio) await connection.close();
-  });
+  it.each(places)(
+    "over %s: a follower is notified of a turn to its end, and then of nothing more",
+    async (_, connect) => {
+      const connection = await connect();
+      const sessionId = await idle(connection);
+      const [session, events] = [`session://${sessionId}`, `session://${sessionId}/events`];
+      const updates = await follow(connection, kind, [session, events]);
+      const end = await goOn(connection, sessionId);
+      const read = reading(connection, sessionId, updates);
+      await vi.waitFor(() => expect(new Set(updates.heard)).toEqual(new Set([session, events])), { timeout: 10_000 });
+      // A reader who reads at each telling, and never besides, has the end of the turn.
+      let told = 0;
+      await vi.waitFor(
+        async () => {
+          expect(updates.heard.length).toBeGreaterThan(told);
+          told = updates.heard.length;
+          expect((await read()).lastEventId).toBeGreaterThanOrEqual(end);
+        },
+        { timeout: 10_000 },
+      );
+      await updates.end();
+      const heard = updates.heard.length;
+      await goOn(connection, sessionId);
+      expect(updates.heard).toHaveLength(heard);
+      if (connection !== onStdio) await connection.close();
+    },
+  );
 
-  it("hears of a session that another server on the same store runs", async () => {
+  it("works for a session that another server on the same store runs", async () => {
     const sessionId = await idle(owner);
     const uri = `session://${sessionId}/events`;
     const updates = await follow(onStdio, kind, [uri]);
@@ -137,7 +140,7 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     await updates.end();
   });
 
-  it("learns nothing of a session of somebody else", async () => {
+  it("reveals nothing of a session of another user", async () => {
     const [ada, bob] = [await http.connect("modern", tokens.ada), await http.connect(kind, tokens.bob)];
     const foreign = await idle(ada);
     const own = await idle(bob);

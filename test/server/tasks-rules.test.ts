@@ -55,7 +55,7 @@ async function asking(client: TaskClient) {
 }
 
 describe("a task", () => {
-  it("is another's: there is no telling it from one that is not there, and nothing can be done with it", async () => {
+  it("of another user looks like one that does not exist, and takes no action", async () => {
     const { answer, file, task } = await asking(ada);
     const bob = overHttp(server, tokens.bob);
     const [session = "", event, prompt = ""] = task.taskId.split(".");
@@ -79,7 +79,7 @@ describe("a task", () => {
     await ada.result("tasks/cancel", { taskId: task.taskId });
   });
 
-  it("is not for clients that do not declare it, nor for those of the earlier era", async () => {
+  it("is not created for clients that do not declare tasks, nor for those of the earlier era", async () => {
     const without = ada.declaring({ elicitation: {} });
     for (const method of METHODS) {
       for (const params of [{}, { taskId: "x" }]) {
@@ -98,7 +98,7 @@ describe("a task", () => {
     expect(client.getServerCapabilities()?.extensions).toBeUndefined();
   });
 
-  it("needs a scope for each thing that is done with it, and what is done or refused is taken down", async () => {
+  it("needs a scope for each action, and done and refused actions are audited", async () => {
     const { answer, file, sessionId, task } = await asking(ada);
     const { taskId } = task;
     const refused = async (token: string, method: string, params: object) => {
@@ -129,7 +129,7 @@ describe("a task", () => {
     expect(about("ada", "tasks/get").every(({ outcome }) => outcome !== "ok")).toBe(true);
   });
 
-  it("takes no answer that is none, stays open under the same key, and goes on when the form is closed", async () => {
+  it("takes no invalid answer, stays open under the same key, and goes on when the form is closed", async () => {
     const { answer, asked, file, task } = await asking(ada);
     const unclear = await ada.refusal("tasks/update", answer({ decision: "perhaps" }));
     expect(unclear).toMatchObject({ code: INVALID, message: expect.stringContaining("not a complete answer") });
@@ -187,7 +187,7 @@ describe("a task", () => {
     expect(await ada.get(next.task)).toMatchObject({ status: "cancelled" });
   });
 
-  it("is told by the next server: what was done, and that what ran was ended by the restart", async () => {
+  it("is reported by the next server, with what was done and that the restart ended what ran", async () => {
     const done = await ada.begin("claude_code", { prompt: scriptTag([{ text: "Done." }]), cwd: world.folder() });
     const { result } = await ada.until(done.task, "completed");
     const { task } = await asking(ada);
@@ -200,7 +200,7 @@ describe("a task", () => {
     expect(ended.result?.structuredContent.result).toMatchObject({ isError: true, errorSubtype: "shutdown" });
   });
 
-  it("is nothing where the operator wants none", async () => {
+  it("does not exist where the operator disables tasks", async () => {
     const off = await start("--tasks", "off");
     const client = overHttp(off, tokens.ada);
     const called = await client.call("claude_code", { prompt: scriptTag([{ text: "At once." }]), cwd: world.folder() });

@@ -33,7 +33,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     client = await WAYS[way]();
   });
 
-  it("is there at once, asks its person, takes the answer and is completed with what the tool answers", async () => {
+  it("exists at once, asks its person, takes the answer and is completed with the tool's result", async () => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
     const prompt = calling(files.map(writing));
@@ -68,7 +68,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(told.match(/"by":"user"/g)).toHaveLength(2);
   });
 
-  it("is cancelled: the turn ends, the session stays, and a reply is the next task; the first one is still told", async () => {
+  it("is cancelled: the turn ends, the session stays, and a reply is the next task; the first one is still reported", async () => {
     const cwd = world.folder();
     const begun = await client.begin("claude_code", { prompt: calling([writing(join(cwd, "a"))]), cwd });
     await client.until(begun.task, "input_required");
@@ -99,7 +99,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     expect(result?.structuredContent.result?.result).toContain("No such thing.");
   });
 
-  it("is none where nothing was begun, and for tools that only look", async () => {
+  it("is not created where nothing was begun, or for tools that only read", async () => {
     const refused = await client.call("claude_code", { prompt: "x", cwd: "/there/is/no/such/folder" });
     expect(refused).toMatchObject({ isError: true, resultType: "complete" });
     expect(refused["taskId"]).toBeUndefined();

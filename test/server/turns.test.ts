@@ -65,7 +65,7 @@ describe("one prompt at a time", () => {
 });
 
 describe("cancel", () => {
-  it("while a permission is asked: final, the tool does not run, nothing is left, the session takes no more", async () => {
+  it("is final while a permission is asked: the tool does not run, nothing is left, and the session takes no more", async () => {
     const cwd = world.folder();
     const file = join(cwd, "never.txt");
     const script = [{ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] }, { text: "no" }];

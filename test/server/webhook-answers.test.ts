@@ -60,7 +60,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     await receiver.close();
   });
 
-  it("is answered by the receiver while it is told, at the URL that it is told", async () => {
+  it("is answered by the receiver during the delivery, at the URL in its payload", async () => {
     let answered: Promise<{ status: number; body: unknown }> | undefined;
     let token = "";
     receiver = await startReceiver(({ payload, response }) => {
@@ -95,7 +95,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     );
   });
 
-  it("goes to the next at once when the receiver cannot be reached", async () => {
+  it("goes to the next approver at once when the receiver cannot be reached", async () => {
     // At another port.
     receiver = await startReceiver();
     // With the webhook's own time, ten minutes, the test would not end.
@@ -113,7 +113,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     expect(await answeredBy(client, sessionId)).toEqual([["allow", "caller"]]);
   });
 
-  it("is told when it comes to the webhook from somebody before it, and not before; with nobody behind it is denied", async () => {
+  it("is sent when it reaches the webhook from an earlier approver, and not before; with no approver after it, it is denied", async () => {
     receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
     const { http } = await telling(receiver.url, "user:1000,webhook", ["--notify-attempts", "2"]);
     const client = await http.connect("modern", undefined, () => ({ action: "cancel" }));
@@ -138,7 +138,7 @@ describe("POST /requests/{session}/{request}", () => {
   let http: HttpServer;
   beforeAll(async () => {
     const url = "http://127.0.0.1:9/hook";
-    // Nobody is there to be told: it goes on being with the webhook for as long as another attempt would be in time.
+    // No receiver listens: the request stays with the webhook for as long as another attempt would be in time.
     const flags = ["--notify-url", url, "--notify-retry-ms", "3600000", "--approvals", "webhook:86400000,caller"];
     http = await world.http({ args: [...flags, ...users.args], env: WITH_SECRET });
   });
@@ -164,7 +164,7 @@ describe("POST /requests/{session}/{request}", () => {
     return { answer, client, file, look, path, sessionId };
   }
 
-  it("answers once: a second answer is told by whom it was answered first; who looks is told as well", async () => {
+  it("answers once: a second answer and a look at the request are told who was first", async () => {
     const { answer, client, file, look, path, sessionId } = await asked("ada");
     const [, , , requestId] = path.split("/");
     expect(await look()).toMatchObject({
@@ -211,7 +211,7 @@ describe("POST /requests/{session}/{request}", () => {
     expect(existsSync(file)).toBe(true);
   });
 
-  it("is for those alone whose session it is and who may approve, and looks at no browser's form", async () => {
+  it("serves only users who own the session and may approve, and takes no form of a browser", async () => {
     const { answer, client, look, path, sessionId } = await asked("ada");
     const allow = { decision: "allow" };
     expect(await answer(allow, { authorization: "Bearer ccm_nobodys-token-0123456789-0123456789" })).toMatchObject({
@@ -230,11 +230,11 @@ describe("POST /requests/{session}/{request}", () => {
     expect(await answer(allow, { ...as("ada"), origin: "https://evil.example" })).toMatchObject({ status: 403 });
     expect((await client.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).actions).toHaveLength(1);
     await client.call("claude_code_session", { action: "cancel", sessionId });
-    // What nobody answered any more was answered by the end of the session.
+    // The end of the session has answered what was still open.
     expect(await answer(allow)).toMatchObject({ status: 409, body: { error: "already_answered", by: "cancel" } });
   });
 
-  it("may not be used without the scope on a session of one's own", async () => {
+  it("needs the scope even on a session of the caller's own", async () => {
     const { answer, client, look, sessionId } = await asked("eve");
     expect(await answer({ decision: "allow" })).toMatchObject({ status: 403, body: { error: "insufficient_scope" } });
     expect(await answer({ decision: "deny" })).toMatchObject({ status: 403 });

@@ -30,8 +30,8 @@ function writing(): { script: string; file: string; cwd: string } {
 
 const hasEnded = (http: HttpServer, outcome: string) => http.logged(`"outcome":"${outcome}"`);
 
-describe("the webhook is told, by a signed request", () => {
-  it("what is asked, and how the turn ended; on stdio too, and without the secrets of the environment", async () => {
+describe("the webhook receives by a signed request", () => {
+  it("each request and how the turn ended; on stdio too, and without the secrets of the environment", async () => {
     receiver = await startReceiver();
     const secret = "planted-secret-0123456789";
     const audit = join(world.folder(), "audit.jsonl");
@@ -58,7 +58,7 @@ describe("the webhook is told, by a signed request", () => {
         input: { command: masked },
       },
     });
-    // Nobody can come in to answer.
+    // A server on stdio has no URL to answer at.
     expect(asked.payload.answerUrl).toBe("");
     await server.call("claude_code_check", {
       action: "respond_permission",
@@ -88,7 +88,7 @@ describe("the webhook is told, by a signed request", () => {
     ]);
   });
 
-  it("that a question was asked, and that a turn has spent its budget; nothing else where only that is wanted", async () => {
+  it("a question, and a turn that has spent its budget, and nothing else where only these are wanted", async () => {
     receiver = await startReceiver();
     const { client } = await telling(receiver.url, "--notify-events", "question.asked,budget.reached");
     const dear = { usage: { input_tokens: 400_000 } };
@@ -123,7 +123,7 @@ describe("the webhook is told, by a signed request", () => {
     expect(receiver.got).toHaveLength(2);
   });
 
-  it("again after an error and while nobody listens, with the same id; what is answered meanwhile is not sent any more", async () => {
+  it("the same message again, with the same id, after an error and while no receiver listens, unless it was answered meanwhile", async () => {
     receiver = await startReceiver();
     const { url } = receiver;
     const port = Number(new URL(url).port);
@@ -133,7 +133,7 @@ describe("the webhook is told, by a signed request", () => {
     const { sessionId } = await client.call("claude_code", { prompt: script, cwd });
     await http.logged("ECONNREFUSED");
     receiver = await startReceiver(({ response }, index) => {
-      // The second time it asks for more patience than anybody has.
+      // The second time it asks for a longer pause than a sender takes.
       response.writeHead(500, index === 0 ? {} : { "retry-after": "3600" }).end();
     }, port);
     const [first, second] = [await receiver.next(), await receiver.next()];
@@ -155,7 +155,7 @@ describe("the webhook is told, by a signed request", () => {
     expect(receiver.got.filter(of("permission.asked"))).toHaveLength(2);
   });
 
-  it("by nobody's leave: a receiver that never answers holds nothing up, nor the end of the server", async () => {
+  it("nothing that must be answered: a receiver that never answers delays neither a turn nor the end of the server", async () => {
     receiver = await startReceiver(() => undefined);
     const { http, client } = await telling(receiver.url);
     const { cwd, file, script } = writing();
