@@ -62,7 +62,7 @@ const ODD: readonly unknown[] = [
 
 const message = (content: string): string => `{"type":"assistant","message":{"content":[${content}]}}`;
 
-/** What is written, and what the caller is told of the turn. */
+/** Name, misbehaviour, and the error that the turn reports. */
 const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
   ["560 MB without a line break", { megabytes: 560 }, /more than 67108864 bytes without a line break/],
   ["560 MB without a line break on stderr", { megabytes: 560, stream: "stderr" }, /exited with code 3/],

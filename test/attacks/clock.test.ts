@@ -54,8 +54,8 @@ const rowOf = async (server: Server, sessionId: string) => {
   return sessions[0]!;
 };
 
-describe.concurrent("the clock of the machine is set", { timeout: 300_000 }, () => {
-  it.each(JUMPS)("no turn is lost or ended, whoever looks: %i s", async (jump) => {
+describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
+  it.each(JUMPS)("a jump of %i s loses and ends no turn, in the view of any server", async (jump) => {
     const clock = new Clock(world.folder());
     const [owner, other] = [await world.server({ env: clock.env }), await world.server({ env: clock.env })];
     const gate = `clock-${String(jump)}`;

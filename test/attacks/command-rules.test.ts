@@ -12,7 +12,7 @@ const world = useWorld();
 let operator: Server;
 let callers: Server;
 beforeAll(async () => {
-  // Nobody is there to answer: what is asked is denied, and what is not asked runs.
+  // No approver is left to answer: what needs approval is denied, and the rest runs.
   const args = ["--allow-bypass", "--approvals", "caller", "--caller-approves", "all"];
   operator = await world.server({ args: [...args, "--deny-rules", "Bash(touch:*)"], env: { IS_SANDBOX: "1" } });
   callers = await world.server({ args, env: { IS_SANDBOX: "1" } });
@@ -27,7 +27,7 @@ const batches = Array.from({ length: Math.ceil(SPELLINGS.length / BATCH) }, (_, 
 }));
 const script = [...batches, bash("echo ran > ran"), { text: "end" }];
 
-/** What the model was told of its calls, but for what was refused it: each by a rule, or by Claude Code itself. */
+/** Results of the model's calls, except those that a rule or Claude Code itself refused. */
 function notRefused(sessionId: string): string[] {
   const results = world.transcript(sessionId).match(/"type":"tool_result".{0,400}/g) ?? [];
   expect(results.length).toBeGreaterThan(SPELLINGS.length);
@@ -50,7 +50,7 @@ describe("a rule that denies `touch`, in every spelling of the table", () => {
       { permissionMode: "bypassPermissions", disallowedTools: ["Bash(touch *)"] },
     ],
     [
-      "of the operator, in default mode with `allowedTools` Bash and nobody to ask",
+      "of the operator, in default mode with `allowedTools` Bash and no approver",
       () => operator,
       { allowedTools: ["Bash"], advanced: { permissionPrompts: "none" } },
     ],
@@ -65,10 +65,10 @@ describe("a rule that denies `touch`, in every spelling of the table", () => {
   });
 });
 
-describe("what runs commands and is not the tool Bash", () => {
+describe("a tool other than Bash that runs commands", () => {
   const bypass = { permissionMode: "bypassPermissions" };
 
-  it("a subagent, a watched command, and code: the same rule", async () => {
+  it("follows the same rule: a subagent, a watched command and code", async () => {
     const cwd = world.folder();
     const monitor = { command: "t''ouch M; $'touch' M", description: "x", timeout_ms: 2000, persistent: false };
     const inner = JSON.stringify([bash("$'touch' M"), { text: "sub" }]);
@@ -88,7 +88,7 @@ describe("what runs commands and is not the tool Bash", () => {
     expect(made(cwd)).toEqual([]);
   });
 
-  it("a skill that the model has written runs nothing while it is loaded", async () => {
+  it("runs nothing while it loads a skill that the model has written", async () => {
     const cwd = world.folder();
     const skills = join(cwd, ".claude", "skills", "make");
     mkdirSync(skills, { recursive: true });

@@ -70,33 +70,37 @@ const MEANS: Record<string, Means> = {
 /** The server lives on after these. */
 const ENDS_OF_SESSION = new Set(["close", "cancel"]);
 
-describe.each(Object.entries(MEANS))("by %s", (_, { args = [], ends, says, survive, without }) => {
-  let living: Server | undefined;
+describe.each(Object.entries(MEANS))(
+  "daemons of a session are ended by %s",
+  (_, { args = [], ends, says, survive, without }) => {
+    let living: Server | undefined;
 
-  it.each(ends ?? Object.keys(ENDS))("%s", async (name) => {
-    const start = async () => world.server({ args, env: without === undefined ? {} : { PATH: pathWithout(without) } });
-    const server = (living ??= await start());
-    if (!ENDS_OF_SESSION.has(name)) living = undefined;
-    const daemons = await leaveDaemons(server, { cwd: world.folder() });
-    expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
-    const { sessionId } = daemons;
-    // Some begin after the turn has ended, and are found when it is looked again.
-    const shown = async () =>
-      (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
-    await expect.poll(shown).toHaveLength(ALL_KINDS.length - survive.length);
-    await ENDS[name]?.(server, sessionId);
-    const left = await daemons.leftAfter(survive.length === 0 ? WITHIN_MS : 4_000);
-    daemons.kill();
-    expect(left).toEqual(survive);
-    const line = server
-      .stderr()
-      .split("\n")
-      .find((each) => each.includes("foundBy"));
-    expect(JSON.parse(line ?? "{}")).toMatchObject({ foundBy: says, survives: survive });
-  });
-});
+    it.each(ends ?? Object.keys(ENDS))("on %s", async (name) => {
+      const start = async () =>
+        world.server({ args, env: without === undefined ? {} : { PATH: pathWithout(without) } });
+      const server = (living ??= await start());
+      if (!ENDS_OF_SESSION.has(name)) living = undefined;
+      const daemons = await leaveDaemons(server, { cwd: world.folder() });
+      expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
+      const { sessionId } = daemons;
+      // Some begin after the turn has ended, and are found when it is looked again.
+      const shown = async () =>
+        (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
+      await expect.poll(shown).toHaveLength(ALL_KINDS.length - survive.length);
+      await ENDS[name]?.(server, sessionId);
+      const left = await daemons.leftAfter(survive.length === 0 ? WITHIN_MS : 4_000);
+      daemons.kill();
+      expect(left).toEqual(survive);
+      const line = server
+        .stderr()
+        .split("\n")
+        .find((each) => each.includes("foundBy"));
+      expect(JSON.parse(line ?? "{}")).toMatchObject({ foundBy: says, survives: survive });
+    });
+  },
+);
 
-it("a server that is to have a pid namespace and cannot does not start, and says what is missing", () => {
+it("a server that needs a pid namespace and cannot have one does not start, and says what is missing", () => {
   const args = ["dist/cli/main.js", "serve", "--process-isolation", "pid-namespace"];
   const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: world.folder() }, encoding: "utf8" });
   expect(status).toBe(2);

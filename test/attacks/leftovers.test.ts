@@ -25,7 +25,7 @@ function commandOf(pid: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
-/** Nobody outlives the server then who could end what is left. */
+/** Kills the reaper too, so that no process survives to end what is left. */
 async function killWithReaper(server: Server): Promise<void> {
   const reapers = childrenOf(server).filter((pid) => commandOf(pid).includes("reaper-process.js"));
   expect(reapers).toHaveLength(1);
@@ -59,7 +59,7 @@ it.each([15, 18, 21, 24])(
   },
 );
 
-it("a Claude Code that was stopped, and hears nothing of the server's death, is ended by the next server", async () => {
+it("a suspended Claude Code, which does not notice the server's death, is ended by the next server", async () => {
   const server = await world.server({ env: WITH_SPARE });
   await withSpare(server);
   const stopped = world.processes().filter(({ command }) => !command.includes("reaper-process"));
@@ -72,7 +72,7 @@ it("a Claude Code that was stopped, and hears nothing of the server's death, is 
   await world.quiet(10_000);
 });
 
-it("a server ends what a dead one of its store has left, and nothing that is anybody else's", async () => {
+it("a server ends the processes that a dead server of its store has left, and no others", async () => {
   const elsewhere = ["--store", join(world.folder(), "store.db")];
   const [dead, foreign, neighbour, inMemory] = await Promise.all([
     world.server(),

@@ -21,8 +21,8 @@ beforeAll(async () => {
 });
 afterAll(async () => world.close());
 
-describe("what runs outside the sandbox later a session does not make", () => {
-  it("Claude Code's configuration, programs in PATH, hooks of a trusted project and of git", async () => {
+describe("a sandboxed session", () => {
+  it("cannot write what runs outside later: Claude Code's configuration, programs in PATH, hooks of a trusted project and of git", async () => {
     execFileSync("git", ["init", "-q", project]);
     const paths = [
       join(world.configFolder, "settings.json"),
@@ -58,7 +58,7 @@ describe("what runs outside the sandbox later a session does not make", () => {
     expect(paths.filter((path) => existsSync(path))).toEqual([]);
   });
 
-  it("settings of a project that is trusted by its name do not loosen anything; those below it are not read", async () => {
+  it("is not loosened by settings of a project that is trusted by name; settings below it are not read", async () => {
     const cwd = world.folder();
     const trusting = await world.server({
       args: ["--sandbox", "required", "--allow-bypass", "--trust-dir", cwd],
@@ -94,9 +94,9 @@ describe("what runs outside the sandbox later a session does not make", () => {
     expect(readdirSync(outside)).toEqual(before);
   });
 
-  it("a daemon: what a command leaves behind ends with its sandbox", async () => {
+  it("leaves no daemon: what a command leaves behind ends with its sandbox", async () => {
     const cwd = world.folder();
-    // No other process sleeps for so long.
+    // A duration that no other process sleeps.
     const sleep = `sleep 86${String(process.pid)}`;
     const kinds = [
       `${sleep} &`,

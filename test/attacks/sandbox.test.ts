@@ -37,10 +37,10 @@ beforeAll(async () => {
 });
 afterAll(async () => world.close());
 
-describe("outside its folders a session writes nothing", () => {
+describe("a sandboxed session writes nothing outside its folders", () => {
   const named = Object.entries(SPELLINGS);
 
-  it("by any spelling of a command, each of which works where nothing confines it", async () => {
+  it("by any spelling of a command, each of which works without a sandbox", async () => {
     const free = world.folder();
     const tryFreely = async ([name, spelled]: (typeof named)[number], index: number): Promise<string[]> => {
       const folder = join(free, String(index));
@@ -102,7 +102,7 @@ describe("outside its folders a session writes nothing", () => {
     expect(readdirSync(outside)).toEqual(before);
   });
 
-  it("after somebody has approved another folder for it", async () => {
+  it("after another folder was approved for it", async () => {
     const cwd = world.folder();
     const before = readdirSync(outside);
     const script = [{ tools: [bash("touch inside")] }, { tools: [write(join(outside, "M"))] }, { text: "tried" }];
@@ -128,7 +128,7 @@ describe("outside its folders a session writes nothing", () => {
   });
 });
 
-describe("what a session may not read or reach it does not", () => {
+describe("a sandboxed session does not reach", () => {
   it("a file that a rule denies, however it is read", async () => {
     const cwd = world.folder();
     mkdirSync(join(cwd, "sub"));
@@ -191,8 +191,8 @@ describe("what a session may not read or reach it does not", () => {
   });
 });
 
-describe("tools of Claude Code's own that reach out", () => {
-  it("are asked in every mode, since they run outside the sandbox", async () => {
+describe("Claude Code's own tools that reach out", () => {
+  it("need approval in every mode, since they run outside the sandbox", async () => {
     const input = { url: "http://example.com/", prompt: "what is there" };
     const script = [{ tools: [{ name: "WebFetch", input }] }, { text: "tried" }];
     const asked = await play(server, script, { ...bypass, cwd: world.folder() });

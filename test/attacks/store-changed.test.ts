@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../support/world.ts";
 import { TAMPERINGS } from "../support/store/tampering.ts";
 
-/** Somebody changes the files of the store under a server in which a turn runs. */
+/** The files of the store are changed under a server in which a turn runs. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -17,7 +17,7 @@ const look = { action: "poll", until: "end", waitMs: 40_000 };
 const ROWS = TAMPERINGS.filter(([what]) => !/beginning|middle|cut off|index|another log/.test(what));
 
 describe.concurrent("the store is changed under the server", { timeout: 300_000 }, () => {
-  it.each(ROWS)("%s: the turn is stopped, and whoever asks or waits is told why", async (what, tamper, told) => {
+  it.each(ROWS)("%s: the turn is stopped, and new and waiting calls say why", async (what, tamper, told) => {
     const store = join(world.folder(), "store.db");
     const env = { CLAUDE_CODE_MCP_STORE: store };
     const server = await world.server({ env });

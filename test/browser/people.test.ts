@@ -48,7 +48,7 @@ const forced = async (page: Page, path: string, body: object) =>
     return answer.status;
   })()`);
 
-it("two people in two windows: neither sees or does anything in what is the other's", async () => {
+it("two users in two windows neither see nor change each other's sessions", async () => {
   const ann = await desk.open({ token: users.tokens.ann });
   const bob = await desk.open({ token: users.tokens.bob });
   await bob.page.getByRole("heading", { name: "No sessions yet" }).waitFor();
@@ -81,7 +81,7 @@ it("two people in two windows: neither sees or does anything in what is the othe
   expect(await ann.page.getByText(/of-bob|His\./).count()).toBe(0);
 });
 
-it("a request is answered in one window, and is gone from the other", async () => {
+it("a request that is answered in one window disappears from the other", async () => {
   const token = users.tokens.ann;
   const one = await desk.open({ token });
   const other = await desk.open({ token, hash: "#/waiting" });
@@ -92,7 +92,7 @@ it("a request is answered in one window, and is gone from the other", async () =
     .getByText("1")
     .waitFor();
   await press(cards(other.page, "Claude Code asks to write a file"), "Allow");
-  // What became of it is told for a moment, where somebody may have been writing.
+  // The outcome is shown for a moment, where the user may have been typing.
   await cards(one.page)
     .getByText(/^Allowed in the console/)
     .waitFor();
@@ -100,7 +100,7 @@ it("a request is answered in one window, and is gone from the other", async () =
   await expect.poll(async () => cards(one.page).count()).toBe(0);
 });
 
-it("whoever may only read finds nothing to press that would do something, and could not do it", async () => {
+it("a user who may only read finds nothing to press that changes anything, and could not do it", async () => {
   const window = await desk.open({ token: users.tokens.rea });
   const { page } = window;
   await page.getByRole("link", { name: "Look around." }).click();
@@ -118,7 +118,7 @@ it("whoever may only read finds nothing to press that would do something, and co
   }
 });
 
-it("whoever may not approve sees what is asked, is told whom to ask, and cannot answer", async () => {
+it("a user who may not approve sees the request and whom to ask, and cannot answer", async () => {
   const window = await desk.open({ token: users.tokens.ron });
   const { page } = window;
   const cwd = desk.world.folder();
@@ -138,7 +138,7 @@ it("whoever may not approve sees what is asked, is told whom to ask, and cannot 
   await card.waitFor();
 });
 
-it("a token that runs out while its page is open leads to the door, which says why; a new one leads back", async () => {
+it("a token that expires while its page is open leads to the sign-in form, which says why; a new token leads back", async () => {
   const endsIn = async (seconds: number) =>
     issuer.sign({ sub: "joe", aud: desk.http.url, exp: Math.floor(Date.now() / 1_000) + seconds - 30 });
   const joe = await desk.open({ token: "", hash: "#/numbers" });
@@ -153,7 +153,7 @@ it("a token that runs out while its page is open leads to the door, which says w
   await other.goto(joe.page.url());
   await other.getByLabel("Access token").fill(await endsIn(600));
   await other.getByRole("button", { name: "Sign in" }).click();
-  // By whichever window he comes in: he is in all of them, and what was said at the door is over.
+  // A sign-in in either window signs in both and clears the message of the sign-in form.
   for (const page of [other, joe.page]) await page.getByRole("heading", { name: "Numbers" }).waitFor();
   await joe.page.getByRole("button", { name: /account and help$/ }).click();
   await joe.page.getByRole("button", { name: "Sign out" }).click();
@@ -161,7 +161,7 @@ it("a token that runs out while its page is open leads to the door, which says w
   expect(await alert.count()).toBe(0);
 });
 
-it("what is half written is whose it is: there when a sign-in that has ended is renewed, and nobody else's", async () => {
+it("a draft belongs to its user: it is there when an expired sign-in is renewed, and not for another user", async () => {
   const window = await desk.open({ token: users.tokens.ann, hash: `#/sessions/${OF_ANN}` });
   const { context, page } = window;
   const signInAs = async (token: string) => {

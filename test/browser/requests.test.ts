@@ -62,7 +62,7 @@ it("a denial reaches Claude Code with its message, and nothing is run", async ()
   expect(desk.world.transcript(id)).toContain("Not there: use the notes folder.");
 });
 
-it("what is run can be changed before it is allowed; what is no JSON is not sent", async () => {
+it("an input can be edited before it is allowed, and invalid JSON is not sent", async () => {
   const { page } = await desk.open();
   const cwd = desk.world.folder();
   const file = join(cwd, "greeting.txt");
@@ -79,7 +79,7 @@ it("what is run can be changed before it is allowed; what is no JSON is not sent
   expect(readFileSync(file, "utf8")).toBe("hello from the console");
 });
 
-it("what is allowed for the session is not asked again, until it is revoked", async () => {
+it("a tool that is allowed for the session is not asked again until that is revoked", async () => {
   const { page } = await desk.open();
   const cwd = desk.world.folder();
   const touch = (name: string) => ({ name: "Bash", input: { command: `touch ${name}`, description: "Make a file" } });
@@ -123,7 +123,7 @@ const QUESTIONS = [
   },
 ];
 
-it("questions are answered by choice and in words of one's own; one that was forgotten is named", async () => {
+it("questions are answered by choice and in free text, and a missing answer is named", async () => {
   const { page } = await desk.open();
   const id = await startSession(page, calling([{ name: "AskUserQuestion", input: { questions: QUESTIONS } }]), {
     cwd: desk.world.folder(),
@@ -143,7 +143,7 @@ it("questions are answered by choice and in words of one's own; one that was for
   await entry(page, /Answered in the console:/).waitFor();
 });
 
-it("a plan is sent back with what is missing, and then approved", async () => {
+it("a plan is sent back with feedback, and then approved", async () => {
   const { page } = await desk.open();
   const cwd = desk.world.folder();
   const id = await startSession(page, scriptTag([{ text: "I think." }]), { cwd, mode: "Plan" });

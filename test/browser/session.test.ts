@@ -58,7 +58,7 @@ describe("while a turn runs", () => {
     expect(desk.world.transcript(id)).toContain("Hurry up, please.");
   });
 
-  it("interrupting it holds what waited until it is let go", async () => {
+  it("an interrupt holds queued prompts until they are released", async () => {
     const { page } = await desk.open();
     const script = [{ text: "Never.", gateBefore: "never-1" }];
     const id = await startSession(page, scriptTag(script), { cwd: desk.world.folder() });
@@ -75,7 +75,7 @@ describe("while a turn runs", () => {
     await turnsDone(page, 1);
   });
 
-  it("the session is cancelled, with a reason, and takes no more", async () => {
+  it("the session is cancelled, with a reason, and takes no more prompts", async () => {
     const { page } = await desk.open();
     const id = await startSession(page, scriptTag([{ text: "Never.", gateBefore: "never-2" }]), {
       cwd: desk.world.folder(),
@@ -91,7 +91,7 @@ describe("while a turn runs", () => {
   });
 });
 
-it("what is half written stays while one looks elsewhere, and the focus is never lost", async () => {
+it("a draft stays while the user looks elsewhere, and the focus is never lost", async () => {
   const { page } = await desk.open();
   const focused = async () => page.evaluate<string>("document.activeElement.localName");
   await startSession(page, `Half. ${scriptTag([{ text: "Never.", gateBefore: "never-3" }])}`, {
@@ -151,7 +151,7 @@ it("a session is named, and deleted", async () => {
   expect((await desk.api.ask(`sessions/${id}`)).status).toBe(404);
 });
 
-it("files are put back to what they were before a prompt, once their change has been looked at", async () => {
+it("files are rewound to their state before a prompt, after a preview of the change", async () => {
   const { page } = await desk.open();
   const cwd = desk.world.folder();
   const file = join(cwd, "notes.txt");
@@ -175,7 +175,7 @@ it("files are put back to what they were before a prompt, once their change has 
 
 describe("a server that ends", () => {
   it.each(["SIGTERM", "SIGKILL"] as const)(
-    "by %s is missed; when it is back, all goes on without a gap and none twice, and nobody signs in again",
+    "by %s is shown as gone; when it is back, the log goes on without gaps or repeats, and without another sign-in",
     async (signal) => {
       const opened = await desk.open();
       const { page } = opened;
@@ -208,7 +208,7 @@ describe("a server that ends", () => {
   );
 });
 
-/** Tab by tab, as somebody without a mouse gets there. */
+/** Moves the focus to `target` with the Tab key alone. */
 async function tabTo(page: Page, target: Locator): Promise<void> {
   await target.waitFor();
   for (let presses = 0; presses < 80; presses++) {
@@ -218,7 +218,7 @@ async function tabTo(page: Page, target: Locator): Promise<void> {
   throw new Error("the keyboard does not get there");
 }
 
-it("somebody without a mouse signs in, starts a session, allows what it asks and replies", async () => {
+it("a user without a mouse signs in, starts a session, allows its request and replies", async () => {
   const { page } = await desk.open({ token: "" });
   const cwd = desk.world.folder();
   const file = join(cwd, "by-keyboard");

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 describe("another input: `claude_code_check`", () => {
-  it("is judged by all that judges a request, whoever answers, in the form in which it will run", async () => {
+  it("passes every check of a request, for every approver, in the form in which it will run", async () => {
     const cwd = world.folder();
     for (const folder of ["secret", "hidden"]) {
       mkdirSync(join(cwd, folder));

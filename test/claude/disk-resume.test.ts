@@ -19,7 +19,7 @@ let elsewhere: Server;
 let here: Server;
 /** Has the store of that one, and does not. */
 let strict: Server;
-/** Takes it from whoever has the token. */
+/** Resumes for every caller that has the token. */
 let secretive: Server;
 /** A session of the first of them, and what the others made of it while it was open there: it and the fork are closed. */
 let original: { sessionId: string; costUsd: number };
@@ -91,7 +91,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
   });
 
   it("goes on where it was, with its own totals and the options of `diskResumeConfig`", async () => {
-    // Two turns of the model, for it tried a tool; the one of before was somebody else's, as is what it had cost.
+    // Two turns of the model, for it tried a tool; the turn before them and its cost are not of this session.
     expect(answer).toMatchObject({ sessionId, status: "idle", result: { result: "two", sessionTotalTurns: 2 } });
     const request = world.model.requests.findLast(({ lastUserText }) => lastUserText.includes("two?"));
     expect(request?.sessionId).toBe(sessionId);

@@ -71,7 +71,7 @@ function shapesOf(text: string, name: string): { type: string; data?: unknown }[
   return JSON.parse(shapes ?? "") as { type: string; data?: unknown }[];
 }
 
-describe("the events and messages of the page are like real ones", () => {
+describe("the examples of the page", () => {
   const shapes = (name: string) => shapesOf(page, name);
   const script = [
     { tools: [{ name: "Bash", input: { command: "exit 3" } }] },
@@ -79,7 +79,7 @@ describe("the events and messages of the page are like real ones", () => {
     { text: "A note on the tide." },
   ];
 
-  it("events", async () => {
+  it("show events as they are", async () => {
     const start = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], waitMs: 40_000 };
     const { sessionId: id } = await server.call("claude_code", start);
     const asked = await server.news(id);
@@ -95,7 +95,7 @@ describe("the events and messages of the page are like real ones", () => {
     expect(shapes("events").filter((shape) => !events.some((each) => isLike(shape, each)))).toEqual([]);
   });
 
-  it("messages", async () => {
+  it("show messages as they are", async () => {
     const args = { prompt: scriptTag(script), cwd, allowedTools: ["Bash"], permissionMode: "dontAsk" };
     const { data } = await stream(server, "claude_code_query", args);
     const messages = data["messages"] as object[];
@@ -103,14 +103,14 @@ describe("the events and messages of the page are like real ones", () => {
   });
 });
 
-describe("other pages say what is so", () => {
+describe("the examples of other pages", () => {
   const textOf = (file: string) => readFileSync(file, "utf8");
   const running = (commands: string[], text: string) =>
     scriptTag([...commands.map((command) => ({ tools: [{ name: "Bash", input: { command } }] })), { text }]);
   /** The session of README's run, which the next test goes on with. */
   let id: string;
 
-  it("README's run, call by call", async () => {
+  it("show README's run as it is, call by call", async () => {
     const lines = [...textOf("README.md").matchAll(/^(claude_code\w*) +(\{.*\})\n +\/\/ (\{.*\})$/gm)];
     const [first, poll, answer] = lines.map(([, tool = "", call = "", said = ""]) => ({ tool, call, said }));
     expect(lines.map(([, tool]) => tool)).toEqual(["claude_code", "claude_code_check", "claude_code_check"]);
@@ -131,7 +131,7 @@ describe("other pages say what is so", () => {
     }
   });
 
-  it("how requests end, what a busy session is answered with, and what is taken back", async () => {
+  it("show how requests end, how a busy session answers, and what is revoked", async () => {
     const prompt = running(["touch a.txt", "npm test", "npm run lint"], "Fixed.");
     await server.call("claude_code_reply", { sessionId: id, prompt, waitMs: 40_000 });
     const [{ requestId } = { requestId: "" }] = (await server.news(id)).actions;

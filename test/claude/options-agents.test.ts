@@ -241,7 +241,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
 });
 
 describe("an option of `claude_code` about subagents", () => {
-  it("tells in summaries what they are at: `agentProgressSummaries`", async () => {
+  it("summarizes their progress: `agentProgressSummaries`", async () => {
     const { asked, silent } = standing;
     expect(await hear(server, asked, "backgroundTask")).toEqual([
       { id: expect.any(String), status: "running", summary: "Reading the harbour map." },

@@ -44,7 +44,7 @@ const sendAgent = (script: Script) => ({
 });
 
 describe("an option of `claude_code` that asks for more events", () => {
-  it("tells what hooks came to: `includeHookEvents`", () => {
+  it("reports the outcome of hooks: `includeHookEvents`", () => {
     expect(ofKind(silent, "hook")).toEqual([]);
     expect(ofKind(open, "hook")).toEqual(
       expect.arrayContaining([
@@ -54,7 +54,7 @@ describe("an option of `claude_code` that asks for more events", () => {
     );
   });
 
-  it("tells what subagents say: `forwardSubagentText`", () => {
+  it("reports what subagents say: `forwardSubagentText`", () => {
     const texts = ({ events }: Answer) =>
       events
         .filter(({ data }) => typeof data["agentId"] === "string" && "text" in data)

@@ -70,7 +70,7 @@ function kept(folder: string, { sessionId }: { sessionId: string }): string[] {
 }
 
 describe("an option of `claude_code` about files", () => {
-  it("is where the work is done, and where else: `cwd`, `additionalDirectories`", () => {
+  it("names the working folder and further ones: `cwd`, `additionalDirectories`", () => {
     expect(readFileSync(join(chosen.cwd, "here.txt"), "utf8").trim()).toBe(chosen.cwd);
     expect(readFileSync(file("added"), "utf8")).toBe("new");
     // The third folder is asked for.

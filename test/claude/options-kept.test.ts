@@ -37,8 +37,8 @@ function kept(sessionId: string): string[] {
   return names.filter((name) => name.includes(sessionId) && name.endsWith(".jsonl"));
 }
 
-describe("what is kept of a session of `claude_code`", () => {
-  it("the text that is being written only while it is: `includePartialMessages`", async () => {
+describe("the record of a session of `claude_code`", () => {
+  it("keeps partial text only while it is written: `includePartialMessages`", async () => {
     const look = async (sessionId: string) =>
       server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 });
     await expect
@@ -50,7 +50,7 @@ describe("what is kept of a session of `claude_code`", () => {
     expect((await look(lasting))["partial"]).toBe(undefined);
   });
 
-  it("nothing with `persistSession` false, neither by Claude Code nor in the store; it ends with its process", async () => {
+  it("does not exist with `persistSession` false, neither at Claude Code nor in the store; the session ends with its process", async () => {
     world.model.release(gate);
     await Promise.all([server.end(fleeting), server.end(lasting)]);
     const sessionId = fleeting;

@@ -25,7 +25,7 @@ const BETA = "context-1m-2025-08-07";
 const OWN_PROMPT = "You are an agent working with the user";
 
 describe("an option of `claude_code` that is for the model", () => {
-  it("is at Claude Code's own default where nothing is said", async () => {
+  it("has Claude Code's own default where it is omitted", async () => {
     const { model, thinking, outputConfig, betas, system, ...request } = await requestWith({});
     expect({ model, thinking, outputConfig }).toMatchObject({
       model: "claude-opus-5-5",

@@ -137,7 +137,7 @@ describe("an option of `claude_code` that decides", () => {
     expect(waited).toBeLessThan(20_000);
   });
 
-  it("asks nobody: `permissionPrompts`", async () => {
+  it("denies without a request: `permissionPrompts`", async () => {
     const session = await open({ advanced: { permissionPrompts: "none" } });
     expect(await fates(session, "it")).toBe("Write denied, Bash denied");
     const { events } = await told(server, session.sessionId);

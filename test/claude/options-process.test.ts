@@ -70,7 +70,7 @@ describe("an option of `claude_code` about the process", () => {
     expect(traces.seen).toBe("server added call\n");
   });
 
-  it("leaves alone by `env` what the server keeps hold of the session by", async () => {
+  it("cannot change by `env` the variables by which the server finds its processes", async () => {
     const advanced = { env: { CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" } };
     const refused = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
     expect(refused).toMatchObject({
@@ -134,7 +134,7 @@ describe("the `sandbox` of `claude_code`", () => {
     expect(result?.result).toContain("bubblewrap (bwrap) not installed");
   });
 
-  it("that is misspelt is refused: Claude Code would drop it without a word", async () => {
+  it("that is misspelt is refused: Claude Code would drop it silently", async () => {
     const refusal = await server.refusal("claude_code", {
       prompt: "x",
       advanced: { sandbox: { enabled: true, filesystem: { denyReads: ["/etc"] } } },
@@ -146,7 +146,7 @@ describe("the `sandbox` of `claude_code`", () => {
 });
 
 describe("a call of `claude_code`", () => {
-  it("waits as long as it is told: `waitMs`; once is enough: `idempotencyKey`", async () => {
+  it("waits as long as `waitMs` says, and starts one session per `idempotencyKey`", async () => {
     const cwd = world.folder();
     const call = { prompt: scriptTag([{ gateBefore: cwd, text: "late" }]), cwd, idempotencyKey: cwd };
     const first = await server.call("claude_code", call);

@@ -113,7 +113,7 @@ describe("an option of `claude_code` that makes agents", () => {
     expect(request?.told).toContain("Begin with the lighthouse.");
   });
 
-  it("refuses an `agent` that there is not, with the names of those that there are, and prompts nobody", async () => {
+  it("refuses an unknown `agent` with the names of the known ones, and sends no prompt", async () => {
     const { result, sessionId } = await start({ advanced: { agents: { scout }, agent: "scuot" } });
     expect(result).toMatchObject({ isError: true, errorSubtype: "start_failed" });
     expect(JSON.stringify(result)).toMatch(/there is no agent scuot; available: .*general-purpose.*scout/);

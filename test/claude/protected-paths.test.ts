@@ -140,7 +140,7 @@ async function run(calls: Call[], permissionMode: string) {
   return { status, results: inOrder, sessionId };
 }
 
-describe("what no session may reach", () => {
+describe("a path that no session may reach", () => {
   it.each(["default", "acceptEdits", "bypassPermissions"])(
     "is neither read nor written, whatever its spelling, in permission mode %s",
     async (permissionMode) => {
@@ -158,7 +158,7 @@ describe("what no session may reach", () => {
     },
   );
 
-  it("leaves the rest of the home folder, and what Claude Code keeps for its sessions", async () => {
+  it("is neither in the rest of the home folder nor among the files that Claude Code keeps for its sessions", async () => {
     const own = world.configFolder;
     const reads = [at("plain.txt"), join(own, "plans/plan.md"), join(own, "projects/a/memory/MEMORY.md")];
     const writes = [at("new.txt"), join(own, "plans/other.md"), join(own, "projects/a/memory/more.md")];
@@ -197,7 +197,7 @@ describe("what no session may reach", () => {
     }
   });
 
-  it("is denied when it is asked for, and no answer puts it in another's place", async () => {
+  it("is denied when it is asked for, and no answer replaces another path with it", async () => {
     const { actions, sessionId } = await play(server, [{ tools: [write(at("new-here.txt"))] }, { text: "end" }], {
       cwd: home,
     });

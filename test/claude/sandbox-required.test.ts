@@ -61,7 +61,7 @@ describe("a server with --sandbox required", () => {
     expect(stderr).toContain("apt-get install bubblewrap socat");
   });
 
-  it("says so in its log, and puts every command into the sandbox, whoever approved it", async () => {
+  it("says so in its log, and puts every command into the sandbox, however it was approved", async () => {
     await expect.poll(() => server.stderr()).toContain("every session runs in Claude Code's sandbox");
     expect(session.actions.map(({ input }) => input)).not.toContainEqual(expect.objectContaining({ command: ALLOWED }));
     expect(existsSync(join(cwd, "made"))).toBe(true);
@@ -86,7 +86,7 @@ describe("a server with --sandbox required", () => {
     ["sandbox.allowUnsandboxedCommands", { sandbox: { allowUnsandboxedCommands: true } }],
     ["sandbox.excludedCommands", { sandbox: { excludedCommands: ["touch *"] } }],
     ["sandbox.filesystem.allowWrite", { sandbox: { filesystem: { allowWrite: ["/"] } } }],
-  ])("takes no `%s` that leads around it, from whomever", async (name, advanced) => {
+  ])("takes no `%s` that leads around it, from any caller", async (name, advanced) => {
     const refusal = await server.refusal("claude_code", { prompt: "x", cwd: world.folder(), advanced });
     expect(refusal.code).toBe("PERMISSION_DENIED");
     expect(refusal.text).toContain(`${name}: `);

@@ -85,7 +85,7 @@ async function startClaude(asked = async () => Promise.resolve()): Promise<Claud
 
 const bash = (command: string) => ({ name: "Bash", input: { command, description: "a step" } });
 
-it("text turns of one conversation, each with its script", async () => {
+it("each text turn of one conversation plays its own script", async () => {
   await claude.say(`Greet. ${scriptTag([{ thinking: "A greeting.", text: ["Hello, ", "world 😀"] }])}`);
   expect(await claude.idle()).toEqual(["Hello, world 😀"]);
   await claude.say(scriptTag([{ text: "Again." }, { text: "And on." }]));
@@ -96,7 +96,7 @@ it("text turns of one conversation, each with its script", async () => {
   expect(await claude.idle()).toEqual(["Done."]);
 });
 
-it("a tool turn: the tool runs, and the next entry answers its result", async () => {
+it("a tool turn runs the tool, and the next entry answers its result", async () => {
   const input = { file_path: join(claude.cwd, "note.txt"), content: "written by a script\n" };
   await claude.say(scriptTag([{ text: "I write.", tools: [{ name: "Write", input }] }, { text: "Written." }]));
   expect(await claude.idle()).toEqual(["Written."]);
@@ -138,7 +138,7 @@ it("cut and garbled streams heal, and add no answer", async () => {
   expect(await claude.idle()).toEqual(["to be garbled"]);
 });
 
-it("an error without retry is the result; so is what is wrong with a script", async () => {
+it("an error without a retry is the result, and so is a fault in a script", async () => {
   await claude.say(scriptTag([{ error: { status: 403, message: "Not for you" } }]));
   expect(await claude.idle()).toEqual([expect.stringContaining("403 Not for you")]);
   await claude.say('<model-script>[{ "txt": "a" }]</model-script>');

@@ -18,7 +18,7 @@ judge("server", async () =>
       said.push(line);
       const [url] = /http:\/\/127\.0\.0\.1:\d+\/mcp/.exec(line) ?? [];
       if (url === undefined) continue;
-      // It must never wait for somebody to read what it says.
+      // Drained, so that the server never blocks on a full pipe.
       server.stderr.resume();
       server.stdout.resume();
       return { url, end };

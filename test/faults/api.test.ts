@@ -40,7 +40,7 @@ describe("the API fails, and Claude Code gives up", () => {
     expect(ended.result?.result).toContain(String(status));
   });
 
-  it("retries are told with their number and delay", async () => {
+  it("retries are reported with their number and delay", async () => {
     const ended = await run([{ error: { status: 529 } }, { text: "At last." }]);
     expect(ended).toMatchObject({ status: "idle", result: { result: "At last.", isError: false } });
     const notices = ended.events.filter(({ data }) => data["notice"] === "retry");
@@ -48,7 +48,7 @@ describe("the API fails, and Claude Code gives up", () => {
     expect(JSON.stringify(notices)).toMatch(/retry 1 of 1 in \d\.\d s/);
   });
 
-  it("a stream that is cut is healed", async () => {
+  it("a stream that is cut is retried", async () => {
     const ended = await run([{ text: "Whole again.", cut: true }]);
     expect(ended).toMatchObject({ status: "idle", result: { result: "Whole again.", isError: false } });
   });
@@ -67,8 +67,8 @@ describe("the API hangs", () => {
   );
 });
 
-describe("Claude Code is wedged", () => {
-  it("stopped by a signal: killed with its shells when it does not listen, and the session goes on", async () => {
+describe("a wedged Claude Code", () => {
+  it("that a signal has stopped is killed with its shells, and the session goes on", async () => {
     const command = "node -e 'setInterval(() => {}, 1000)'";
     const script = scriptTag([{ tools: [{ name: "Bash", input: { command } }] }, { text: "never" }]);
     const { sessionId } = await bounded.call("claude_code", {

@@ -54,7 +54,7 @@ async function until<T>(ask: () => Promise<T>, enough: (found: T) => boolean): P
 }
 
 it.runIf(isMounted)(
-  "a full disk: the turn is stopped, whoever asks is told, and all goes on when there is room again",
+  "a full disk stops the turn, callers are told, and everything goes on when there is space again",
   async () => {
     mkdirSync(join(disk, "store"), { mode: 0o700 });
     const server = await world.server({ args: ["--store", join(disk, "store", "store.db")] });

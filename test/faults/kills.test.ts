@@ -38,10 +38,10 @@ async function leftOver(): Promise<number> {
   );
 }
 
-describe(`killed at random moments (seed ${String(seed)})`, () => {
+describe(`kills at random moments (seed ${String(seed)})`, () => {
   const serverRuns = isFull ? 200 : 4;
   it(
-    `the server, ${String(serverRuns)} times: nothing seen is lost, every session goes on, nothing is left`,
+    `of the server, ${String(serverRuns)} times, lose nothing that was seen; every session goes on, and no process is left`,
     { timeout: serverRuns * 30_000 },
     async () => {
       const random = randoms(seed);
@@ -76,7 +76,7 @@ describe(`killed at random moments (seed ${String(seed)})`, () => {
 
   const cliRuns = isFull ? 100 : 3;
   it(
-    `Claude Code, ${String(cliRuns)} times: said so, nothing seen is lost, the session goes on, nothing is left`,
+    `of Claude Code, ${String(cliRuns)} times, are reported and lose nothing that was seen; the session goes on, and no process is left`,
     { timeout: cliRuns * 30_000 },
     async () => {
       const random = randoms(seed + 1);

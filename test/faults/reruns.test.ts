@@ -12,7 +12,7 @@ const world = useWorld();
 // What a test leaves idle is no leftover of the next one.
 afterEach(async () => world.closeServers());
 
-describe("a permission that is open while the server dies", () => {
+describe("a permission request that is open while the server dies", () => {
   it("is closed in the log, and the session can be replied to", async () => {
     const server = await world.server();
     const cwd = world.folder();
@@ -30,7 +30,7 @@ describe("a permission that is open while the server dies", () => {
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
   });
 
-  it("is asked again with onLost resume, and the turn is run on from what was finished", async () => {
+  it("is asked again with onLost resume, and the turn continues after what was finished", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const file = join(cwd, "a.txt");
@@ -58,7 +58,7 @@ describe("a permission that is open while the server dies", () => {
     expect(done.result?.result).toBe("Written after all.");
   });
 
-  it("of which Claude Code has kept nothing: with onLost resume the prompt is given again, and says what may be done already", async () => {
+  it("of a turn that Claude Code has not recorded: with onLost resume the prompt is sent again, with what may be done already", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const { sessionId } = await server.call("claude_code", {
@@ -80,7 +80,7 @@ describe("a permission that is open while the server dies", () => {
 });
 
 describe("a server that dies before Claude Code has written the prompt down", () => {
-  it("with onLost resume: the prompt is given once more, and run once", async () => {
+  it("has the prompt sent once more with onLost resume, and it runs once", async () => {
     const server = await world.server();
     const cwd = world.folder();
     const options = { cwd, allowedTools: ["Bash"], advanced: { onLost: "resume" } };

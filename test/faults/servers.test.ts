@@ -68,7 +68,7 @@ describe("two servers on one store", () => {
     runs * 60_000,
   );
 
-  it("the owner killed: the other takes over with the next command, at once", async () => {
+  it("survive the death of the owner: the other takes over at once with the next command", async () => {
     const owner = await world.server();
     const other = await world.server();
     const gate = `never-${world.folder()}`;
@@ -81,7 +81,7 @@ describe("two servers on one store", () => {
     process.kill(owner.pid, "SIGKILL");
     await owner.gone;
     await expectUsable(other, sessionId, back);
-    // Whoever watched is told of the loss, or of what came after it.
+    // The waiting call returns the loss, or the state after it.
     expect((await watching).status).toMatch(/^(error|idle)$/);
     const all = await other.call("claude_code_check", {
       action: "poll",
@@ -95,7 +95,7 @@ describe("two servers on one store", () => {
   });
 });
 
-/** Not in the middle of a write: a stopped process keeps the lock of the file, and nobody else can take it from it. */
+/** Not in the middle of a write: a stopped process keeps the lock of the file, and no other process can take it. */
 async function freeze(owner: Server, other: Server, sessionId: string): Promise<void> {
   const deadline = performance.now() + 60_000;
   while (performance.now() < deadline) {
@@ -137,7 +137,7 @@ describe("a server that freezes", () => {
       );
       await freeze(owner, other, sessionId);
 
-      // Until its lease has run out nobody can know that it will not come back.
+      // Until its lease has expired, no other server can know that it will not come back.
       const deadline = Date.now() + 90_000;
       let status = "running";
       while (status === "running" && Date.now() < deadline) {
@@ -160,7 +160,7 @@ describe("a server that freezes", () => {
 describe("a client that vanishes", () => {
   const runs = isFull ? 20 : 1;
   it(
-    "in the middle of a call: its turn is recorded as interrupted, nothing is left, another client goes on",
+    "in the middle of a call has its turn recorded as interrupted, and leaves no process; another client goes on",
     async () => {
       const sum = { lost: 0, leftOver: 0 };
       for (let run = 0; run < runs; run++) {
@@ -196,7 +196,7 @@ describe("a client that vanishes", () => {
   );
 });
 
-it("the reply of claude_chat_query is answered even if its session cannot be closed behind it: the owner is frozen", async () => {
+it("claude_chat_query returns its reply even if its session cannot be closed because the owner is frozen", async () => {
   const args = ["--toolsets", "chat"];
   const [owner, caller] = [await world.server({ args }), await world.server({ args })];
   const sessionId = String((await stream(owner, "claude_session_create", { cwd: world.folder() })).data["sessionId"]);

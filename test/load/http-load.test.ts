@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(async () => world.close());
 
 it(
-  `${String(clients)} clients hold waits on ${String(sessions)} sessions for ${String(seconds)} s: nothing is lost, fails, grows or is left`,
+  `${String(clients)} clients hold waits on ${String(sessions)} sessions for ${String(seconds)} s, and nothing is lost, fails, grows or is left`,
   { timeout: seconds * 1_000 + 300_000 },
   async () => {
     const size = { clients, sessions, maxLive: 8, forMs: seconds * 1_000 };

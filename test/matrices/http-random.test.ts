@@ -8,6 +8,6 @@ const CALLS = callsOr(amount(2_000, 10_000));
 
 const world = useWorld({ agent: "stand-in" });
 
-it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, tell nothing of others`, async () => {
+it(`${String(CALLS)} random calls (seed ${String(SEED)}) crash nothing, hang nowhere, and reveal nothing of other users`, async () => {
   await expectNoFaults(world, CALLS);
 }, 900_000);

@@ -8,7 +8,7 @@ afterEach(async () => world.closeServers());
 
 describe("a server over HTTP that ends under load", () => {
   it.each(["SIGKILL", "SIGTERM"] as const)(
-    "%s: clients come back to the next one, every session goes on, nothing is lost, told twice or left",
+    "by %s: clients reconnect to the next one, every session goes on, and nothing is lost, repeated or left",
     { timeout: 180_000 },
     async (signal) => expectRecovery(world, { signal, sessions: 8, clients: 20, drainMs: 8_000, waitMs: 4_000 }),
   );

@@ -60,7 +60,7 @@ async function expectStory(client: Caller): Promise<string> {
 }
 
 describe("the main job over HTTP", () => {
-  it("through claude -p, whose model calls our tools", async () => {
+  it("works through claude -p, whose model calls our tools", async () => {
     // Driven by a program, Claude Code hands a form to that program, and this one shows none.
     const server = await world.http({ args: ["--approvals", "caller"] });
     const claude = await startOuterClaude(world.folder(), server);
@@ -71,7 +71,7 @@ describe("the main job over HTTP", () => {
     await claude.close();
   });
 
-  it("through claude -p, one call waits where others would have to poll", async () => {
+  it("works through claude -p in one waiting call, where other clients would have to poll", async () => {
     const prompt = scriptTag([{ text: "At last.", gateBefore: "waited" }]);
     const begun = world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("waited"));
     const start = { prompt, cwd: world.folder(), waitMs: 1_800_000 };
@@ -85,7 +85,7 @@ describe("the main job over HTTP", () => {
     await other.client.close();
   });
 
-  it.each(["2026-07-28", "2025-11-25"] as const)("through a client held to %s", async (revision) => {
+  it.each(["2026-07-28", "2025-11-25"] as const)("works through a client held to %s", async (revision) => {
     const connection = await shared.connect(revision);
     const { client } = connection;
     expect(client instanceof Client && client.getNegotiatedProtocolVersion()).toBe(revision);
@@ -114,7 +114,7 @@ describe("mcp-remote", () => {
     await client.close();
   });
 
-  it("goes on after the server was started anew, or killed: the next call begins another protocol session", async () => {
+  it("goes on after a restart or a kill of the server: the next call begins another protocol session", async () => {
     const store = ["--store", `${world.folder()}/store.db`];
     const first = await world.http({ args: store });
     const client = await bridged("legacy", first);
@@ -131,7 +131,7 @@ describe("mcp-remote", () => {
 
     second.signal("SIGKILL");
     await second.exited;
-    // Nothing is tried again in silence: whoever calls while there is no server is told so.
+    // No silent retry: a call while there is no server fails.
     await expect(reply("lost")).rejects.toThrow("fetch failed");
     await world.http({ args: again });
     expect(await reply("after a kill")).toBe("after a kill");

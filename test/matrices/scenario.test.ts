@@ -18,7 +18,7 @@ const connections = CLIENT_KINDS.flatMap((client): [string, () => Promise<Connec
   [`a ${client} client over HTTP`, async () => http.connect(client)],
 ]);
 
-describe.each(connections)("a task of seven turns is told alike to %s", (_, connect) => {
+describe.each(connections)("a task of seven turns is reported alike to %s", (_, connect) => {
   let server: Connection;
   beforeAll(async () => {
     server = await connect();

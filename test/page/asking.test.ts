@@ -50,7 +50,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
   const shop = cards(page, "Check the shop (subagent) asks to run a command");
   await window.picture("asking-subagents");
   await window.go("#/numbers");
-  // No turn has ended, nobody has answered: people are waited for all the same.
+  // No turn has ended and no request is answered, but the time of waiting for people counts.
   const tile = page.locator(".tile").filter({ hasText: "Waiting for people" });
   await tile.getByText("2 requests open now").waitFor();
   expect(await tile.locator(".tile-value").innerText()).toMatch(/^\d/);
@@ -66,7 +66,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
 
 const VIEWPORTS = { desktop: { width: 1_280, height: 700 }, phone: PHONE, turned: { width: 740, height: 360 } };
 
-it("the buttons of a long card are in view wherever one reads in it, and so are those of a form that it opens", async () => {
+it("the buttons of a long card, and of a form that it opens, stay in view at every scroll position", async () => {
   const command = Array.from({ length: 80 }, (_, line) => `echo line ${String(line)} > file`).join("\n");
   const id = await desk.api.start(`${"Words. ".repeat(400)} ${calling([bash(command)])}`, desk.world.folder());
   await desk.api.asked(id);
@@ -104,7 +104,7 @@ it("the buttons of a long card are in view wherever one reads in it, and so are 
     .toBe("absolute inset(50%)");
 });
 
-it("an answered card is one line in its place, the next one moves once, and only what decides is guarded", async () => {
+it("an answered card becomes one line in its place, the next one moves once, and only deciding buttons are guarded", async () => {
   const ids = await Promise.all(
     ["one", "two"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
@@ -133,7 +133,7 @@ it("an answered card is one line in its place, the next one moves once, and only
   await second.getByRole("button", { name: "Deny", exact: true }).click();
 });
 
-it("Ctrl+Enter in a card that has only just come decides nothing, and a moment later it does", async () => {
+it("Ctrl+Enter decides nothing in a card that has just appeared, and decides a moment later", async () => {
   const { page } = await desk.open({ hash: "#/waiting", hasClock: true });
   await page.getByText("Nothing waits for you.").waitFor();
   await page.clock.pauseAt(Date.now() + 1_000);

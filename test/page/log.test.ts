@@ -48,7 +48,7 @@ const ofTool = (name: string, input: object, output: string): SessionEvent[] => 
   message("user", { type: "tool_result", tool_use_id: `toolu_${name}`, content: output }),
 ];
 
-/** An agent that sends an agent: from event 2 on, and each says so many things. */
+/** An agent that starts an agent, from event 2 on; each says `steps` texts. */
 const agentsWithin = (steps: number): SessionEvent[] => {
   const sends = (call: string, parent?: string) => {
     const input = { description: call, prompt: "Look." };
@@ -100,7 +100,7 @@ async function harm(page: Page): Promise<string[]> {
   ]`);
 }
 
-it("what hostile text could do would be seen", async () => {
+it("the test notices what hostile text could do", async () => {
   const { page } = await desk.open();
   await page.getByRole("heading", { level: 1 }).waitFor();
   expect(await harm(page)).toEqual([]);
@@ -118,7 +118,7 @@ async function unfoldAll(page: Page): Promise<void> {
 }
 
 describe("hostile text", () => {
-  it("in a log is text: nothing runs, nothing is asked for, and the page stays quick", async () => {
+  it("in a log stays text: nothing runs, nothing is fetched, and the page stays quick", async () => {
     const window = await desk.open({ hash: `#/sessions/${HOSTILE}?event=1` });
     const { page } = window;
     await page.getByText("level 0").first().waitFor();
@@ -149,7 +149,7 @@ describe("hostile text", () => {
     expect(await harm(page)).toEqual([]);
   });
 
-  it("in what is asked, said and written just now is text, and what would hide is shown", async () => {
+  it("in requests, messages and live text stays text, and hidden characters are shown", async () => {
     const { page } = await desk.open();
     const cwd = desk.world.folder();
     const question = {
@@ -197,7 +197,7 @@ describe("a long log", () => {
   const where = async (page: Page, eventId: number) =>
     page.evaluate<number>(`document.querySelector('[data-event="${String(eventId)}"]').getBoundingClientRect().top`);
 
-  it("of 10,000 events opens at its end, and is left for its start", async () => {
+  it("of 10,000 events opens at its end, and jumps to its start", async () => {
     const { page } = await desk.open();
     const began = Date.now();
     await page.goto(`${desk.http.origin}/console/#/sessions/${LONG}`);
@@ -246,7 +246,7 @@ describe("a long log", () => {
     expect(await where(page, 5_000)).toBeLessThan(900);
   });
 
-  it("an event of a subagent's subagent is in view, with what it is within opened; and so is another one after it", async () => {
+  it("opens around an event of a subagent's subagent to show it, and around the next one that is asked for", async () => {
     const { page } = await desk.open({ hash: `#/sessions/${DEEP}?event=100` });
     // 1 prompt, 1 agent, 60 of its words, 1 agent: the first words of the inner one are event 64.
     await page.getByText("Inner 36.", { exact: true }).waitFor();

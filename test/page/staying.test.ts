@@ -9,8 +9,8 @@ import { openDesk, type Desk } from "../support/browser/desk.ts";
 import { PHONE } from "../support/browser/window.ts";
 
 /**
- * The page stays where one was: when its window changes, when one comes back, and when the server does. And it tells of no
- * wait that nobody notices.
+ * The page keeps its place: when its window changes, when the user comes back, and when the server does. And it shows no
+ * wait that is too short to notice.
  */
 
 const READ = id(1);
@@ -62,7 +62,7 @@ const isBetween = (value: number, least: number, most: number) => value > least 
 
 const TURNED = { width: PHONE.height, height: PHONE.width };
 
-it("whoever reads the end of a session is there in a window of any size, and whoever reads a line keeps it", async () => {
+it("a reader at the end of a session stays there in a window of any size, and a reader of a line keeps that line", async () => {
   const window = await desk.open({ viewport: PHONE, hash: `#/sessions/${READ}` });
   const { page } = window;
   await entry(page, "Step 59:").waitFor();
@@ -79,7 +79,7 @@ it("whoever reads the end of a session is there in a window of any size, and who
     await expect.poll(async () => below(page)).toBeLessThan(3);
   }
   await page.setViewportSize(PHONE);
-  // Whoever scrolls before the page has settled is taken back to the end.
+  // A scroll before the page has settled is taken back to the end.
   await expect.poll(async () => below(page)).toBeLessThan(3);
   const scrolled = async () => {
     await page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)");
@@ -104,7 +104,7 @@ it("whoever reads the end of a session is there in a window of any size, and who
 });
 
 // Before any session is changed: the list is asked for again for that.
-it("the list is asked for once when the page is loaded, and what is typed and left at once is still sought", async () => {
+it("the list is fetched once when the page loads, and a search that is typed and left at once still runs", async () => {
   const { page } = await desk.open();
   const asked: { url: string; at: number }[] = [];
   page.on("request", (request) => {
@@ -127,7 +127,7 @@ it("the list is asked for once when the page is loaded, and what is typed and le
   await expect.poll(async () => page.getByRole("listitem").filter({ hasText: "Job number" }).count()).toBe(1);
 });
 
-it("back from a session is the row that one left, with the focus, wherever it stands by now", async () => {
+it("going back from a session focuses its row, wherever that stands by now", async () => {
   const { page } = await desk.open();
   const row = page.getByRole("link", { name: "Job number 40." });
   await row.scrollIntoViewIfNeeded();
@@ -142,7 +142,7 @@ it("back from a session is the row that one left, with the focus, wherever it st
   await expect.poll(async () => Math.abs(((await row.boundingBox())?.y ?? 0) - before)).toBeLessThan(3);
 });
 
-it("a server that is back after long is noticed within two seconds", async () => {
+it("a server that comes back after a long time is noticed within two seconds", async () => {
   const window = await desk.open({ hash: "#/waiting" });
   const { page } = window;
   await page.getByText("Nothing waits for you.").waitFor();
@@ -168,7 +168,7 @@ it("a server that is back after long is noticed within two seconds", async () =>
   await page.getByText("The server is back.").waitFor();
 });
 
-it("a wait for a place is told where it lasts, in the list and in the session, and not where it is short", async () => {
+it("a long wait for a free process is shown in the list and in the session, and a short one is not", async () => {
   const { api, world } = desk;
   const cwd = world.folder();
   const script = [{ text: "First.", gateBefore: "place" }];
@@ -198,7 +198,7 @@ it("a wait for a place is told where it lasts, in the list and in the session, a
   await toldOf.waitFor();
 });
 
-it("250 sessions that change while the server stands still are all in a list that was open before", async () => {
+it("250 sessions that change while the server is suspended all appear in a list that was open before", async () => {
   const { page } = await desk.open();
   await page.getByRole("link", { name: "Job number 2." }).waitFor();
   desk.http.signal("SIGSTOP");

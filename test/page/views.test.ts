@@ -106,7 +106,7 @@ describe.each([
     return found;
   };
 
-  it("every view is well, in light and in dark", async () => {
+  it("every view is accessible and fits the window, in light and in dark", async () => {
     const window = await desk.open({ viewport });
     const found: Record<string, unknown> = {};
     for (const { hash, isThere, name } of VIEWS) {
@@ -118,7 +118,7 @@ describe.each([
     expect(found).toEqual(Object.fromEntries(VIEWS.map(({ name }) => [name, WELL])));
   });
 
-  it("whoever is outside finds the door, in light and in dark", async () => {
+  it("a user who is not signed in sees the sign-in form, in light and in dark", async () => {
     const window = await desk.open({ viewport, token: "" });
     await window.page.getByLabel("Access token").waitFor();
     expect(await faultsOf(window, "sign-in")).toEqual(WELL);
@@ -130,7 +130,7 @@ describe.each([
   });
 });
 
-it("what opens on top of a view is well, too", async () => {
+it("everything that opens on top of a view is accessible and fits the window", async () => {
   const window = await desk.open({ hash: "#/waiting" });
   const { page } = window;
   const found: Record<string, unknown> = {};
@@ -160,7 +160,7 @@ it("what opens on top of a view is well, too", async () => {
   expect(found).toEqual(Object.fromEntries(Object.keys(found).map((name) => [name, NONE])));
 });
 
-it("whoever signs out is outside, and his other windows are, too", async () => {
+it("signing out signs out every window of the user", async () => {
   const { context, page } = await desk.open();
   const other = await context.newPage();
   await other.goto(page.url());
@@ -183,7 +183,7 @@ it("an address with a token signs in, and keeps the token neither in the address
   expect(kept).not.toContain(desk.http.token);
 });
 
-it("an address with a token signs in also while the page still asks who it is for", async () => {
+it("an address with a token also signs in while the page still asks for its user", async () => {
   const { page } = await desk.open({ token: "" });
   const held: Route[] = [];
   await page.route("**/console/api/me", async (route) => {

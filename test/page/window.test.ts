@@ -22,7 +22,7 @@ afterAll(async () => desk.close());
 
 it.each([
   ["an error of the page", 'setTimeout(() => { throw new Error("broken"); })', /^error: .*broken/],
-  ["what it complains of", 'console.error("it complains")', /^console: it complains/],
+  ["a console message of the page", 'console.error("it complains")', /^console: it complains/],
   [
     "code in the page",
     'const s = document.createElement("script"); s.textContent = "1"; document.body.append(s)',
@@ -34,8 +34,8 @@ it.each([
     'document.body.setAttribute("onclick", "1"); document.body.click()',
     /[Tt]rusted ?[Ss]cript|inline/,
   ],
-  ["a request to somebody else", 'void fetch("https://evil.example/").catch(() => 0)', /connect-src/],
-  ["a picture of somebody else", 'new Image().src = "https://evil.example/x.png"', /img-src/],
+  ["a request to another origin", 'void fetch("https://evil.example/").catch(() => 0)', /connect-src/],
+  ["a picture of another origin", 'new Image().src = "https://evil.example/x.png"', /img-src/],
   ["a question of the browser", 'setTimeout(() => alert("hello"))', /^dialog: hello/],
   ["a file that is not there", 'void fetch("api/none").catch(() => 0)', /status of 404/],
 ])("%s is noticed", async (_, code, trouble) => {
@@ -45,7 +45,7 @@ it.each([
   await expect.poll(() => troubles.join("\n")).toMatch(trouble);
 });
 
-it("what axe would find is found, and what is wider than the window", async () => {
+it("violations that axe reports and content wider than the window are noticed", async () => {
   const { page } = window;
   expect([await window.violations(), await window.overhang()]).toEqual([[], 0]);
   await page.evaluate(`{
