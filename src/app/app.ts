@@ -1,12 +1,12 @@
 import type { OverHttp, Running } from "./engine.ts";
 import type { HttpParts, HttpServing, LocalHttp } from "./http.ts";
 import { connectStore, storeLocation, storeNameOf, thisProcess, type StoreSettings } from "./store.ts";
-import { ladderOf } from "../config/approvals/ladder.ts";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import { startFolder } from "../config/start-folder.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
 import { createAuditLog } from "../log/audit.ts";
@@ -37,7 +37,7 @@ export interface AppSettings extends StoreSettings {
   /** The file that settings were read from. */
   configFile?: string | undefined;
   /** What approvers sign or log in with, by their names. */
-  approverSecrets?: ReadonlyMap<Rung, string> | undefined;
+  approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   /** What `isolationOf` has found. */
   isolation?: readonly string[] | undefined;
 }
@@ -170,7 +170,7 @@ function toolSettings(
   | "defaults"
   | "diskResume"
   | "folders"
-  | "ladder"
+  | "approvalChain"
   | "limits"
   | "listed"
   | "now"
@@ -180,7 +180,7 @@ function toolSettings(
     listed,
     callersAnswer: canAnswer(listed),
     startTask: config.tasks === "auto" ? beginTask : undefined,
-    ladder: ladderOf(config.approvals).rungs,
+    approvalChain: parseApprovals(config.approvals).approvers,
     now: () => Date.now(),
     defaults: { cwd: startFolder },
     limits: waitLimits(config.maxWaitMs),

@@ -1,9 +1,9 @@
 import type { Approver, ApproverHttp, ApproverPort, OfferVerbs, StartedApprover } from "../approvers/approver.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
 import { Offers } from "../approvers/offers.ts";
-import { ladderOf } from "../config/approvals/ladder.ts";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import type { Config } from "../config/schema.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Masker } from "../log/mask.ts";
 import type { Audit } from "../tools/audit.ts";
@@ -13,7 +13,7 @@ import type { Audit } from "../tools/audit.ts";
 export interface ApproverMeans {
   readonly config: Config;
   /** By name. */
-  readonly secrets: ReadonlyMap<Rung, string>;
+  readonly secrets: ReadonlyMap<ApproverName, string>;
   readonly version: string;
   readonly store: Pick<SessionBackend, "log" | "rows">;
   /** Called later only. */
@@ -33,10 +33,12 @@ export interface StartedApprovers {
 /** All that the configuration asks for, begun. */
 export async function startApprovers(means: ApproverMeans): Promise<StartedApprovers> {
   const { engine, log, store } = means;
-  const { rungs } = ladderOf(means.config.approvals);
-  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, means, rungs)));
+  const { approvers } = parseApprovals(means.config.approvals);
+  const all = await Promise.all(APPROVERS.map(async (approver) => startedOf(approver, means, approvers)));
   const started = all.flatMap((each) => each ?? []);
-  const ports = new Map(started.flatMap(({ name, port }): [Rung, ApproverPort][] => (port ? [[name, port]] : [])));
+  const ports = new Map(
+    started.flatMap(({ name, port }): [ApproverName, ApproverPort][] => (port ? [[name, port]] : [])),
+  );
   const offers = new Offers({ ports, store, engine, log });
   const told = started.flatMap(({ onAppended }) => (onAppended ? [{ onAppended }] : []));
   return {
@@ -48,9 +50,9 @@ export async function startApprovers(means: ApproverMeans): Promise<StartedAppro
 async function startedOf(
   { name, start }: Approver,
   { audit, config, http, log, masker, secrets, store, version }: ApproverMeans,
-  ladder: readonly Rung[],
-): Promise<(StartedApprover & { readonly name: Rung }) | undefined> {
-  const about = { config, isNamed: ladder.includes(name), secret: secrets.get(name), version };
+  approvalChain: readonly ApproverName[],
+): Promise<(StartedApprover & { readonly name: ApproverName }) | undefined> {
+  const about = { config, isNamed: approvalChain.includes(name), secret: secrets.get(name), version };
   const started = await start?.({ ...about, store, http, audit, mask: (fields) => masker.fields(fields), log });
   return started && { ...started, name };
 }

@@ -1,12 +1,12 @@
 import { fileURLToPath } from "node:url";
 import type { OverHttp, Running } from "./engine.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
-import { ladderOf } from "../config/approvals/ladder.ts";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { confinements } from "../config/principals/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import { startFolder } from "../config/start-folder.ts";
 import { createConsoleApi } from "../console/api.ts";
-import { CONSOLE } from "../domain/approvals/rung.ts";
+import { CONSOLE } from "../domain/approvals/approver-name.ts";
 import type { Logger } from "../engine/ports.ts";
 import { mountConsole } from "../console/routes.ts";
 import { createPage } from "../console/page.ts";
@@ -37,7 +37,7 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
   const confine = confinements(config);
   const api = createConsoleApi(() => sessions.get(), {
     version,
-    approvals: ladderOf(config.approvals).rungs,
+    approvals: parseApprovals(config.approvals).approvers,
     approvers: Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words])),
     cwdOf: (principal) => confine(principal)?.allowDirs[0] ?? startFolder(),
     allowsBypass,

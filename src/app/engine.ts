@@ -5,7 +5,7 @@ import { claudeRuntime } from "../claude/runtime.ts";
 import { startApprovers, type StartedApprovers } from "./approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approvers.ts";
-import { ladderOf } from "../config/approvals/ladder.ts";
+import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
 import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/principals/confinement.ts";
@@ -15,7 +15,7 @@ import type { Places } from "../engine/admission.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine, type EngineOptions } from "../engine/engine.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
 import type { Confinement } from "../domain/principal.ts";
@@ -45,7 +45,7 @@ export interface EngineSettings {
   /** How this server was started: [command, ...args], in the spellings that a configuration may use. */
   readonly ownCommands: readonly (readonly [string, ...string[]])[];
   /** By the name of an approver. */
-  readonly approverSecrets?: ReadonlyMap<Rung, string> | undefined;
+  readonly approverSecrets?: ReadonlyMap<ApproverName, string> | undefined;
   readonly info: { readonly version: string };
   /** The file that settings were read from. */
   readonly configFile?: string | undefined;
@@ -219,15 +219,15 @@ async function approversOf(
 }
 
 function limitsOf(config: Config): EngineOptions["limits"] {
-  const { rungMs, rungs } = ladderOf(config.approvals, config.permissionTimeoutMs);
+  const { approverTimeoutMs, approvers } = parseApprovals(config.approvals, config.permissionTimeoutMs);
   return {
-    ladder: rungs,
-    rungMs,
+    approvalChain: approvers,
+    approverTimeoutMs,
     rules: { ...rulesOf(config), home: homedir() },
     callerApproves: callerApprovesOf(config),
-    askDeliveredMs: config.permissionTimeoutMs,
-    askMaxMs: config.permissionMaxMs,
-    askUnseenMs: config.permissionMaxMs,
+    requestDeliveredMs: config.permissionTimeoutMs,
+    requestMaxMs: config.permissionMaxMs,
+    requestUnseenMs: config.permissionMaxMs,
     turnMaxMs: config.turnMaxMs,
     inactivityMs: config.inactivityMs,
     idleProcessMs: config.idleProcessMs,

@@ -1,8 +1,8 @@
 import type { z } from "zod";
-import type { ApproverWords, Rung } from "../domain/approvals/rung.ts";
+import type { ApproverWords, ApproverName } from "../domain/approvals/approver-name.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import type { Ask, OpenAsk } from "../domain/permission.ts";
+import type { PermissionRequest, OpenRequest } from "../domain/permission.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
 import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Audit } from "../tools/audit.ts";
@@ -13,7 +13,7 @@ import type { Audit } from "../tools/audit.ts";
  */
 export interface Approver {
   /** As operators write it, and as it is stored with each request and answer. */
-  readonly name: Rung;
+  readonly name: ApproverName;
   readonly words: ApproverWords;
   /** For the help text: who that is, in parentheses behind the name. Missing where the name says it. */
   readonly help?: string;
@@ -112,9 +112,9 @@ export type Reception =
 export interface Offered {
   readonly sessionId: string;
   readonly session: OfferedSession;
-  readonly ask: Ask;
+  readonly request: PermissionRequest;
   /** As it is when it becomes theirs. */
-  readonly open: OpenAsk;
+  readonly open: OpenRequest;
   /** When that was, ms since the epoch. */
   readonly at: number;
   /** Until when they can answer, ms since the epoch; moves when the time is extended. */

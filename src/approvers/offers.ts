@@ -1,6 +1,6 @@
-import type { Rung } from "../domain/approvals/rung.ts";
-import { askOf } from "../domain/event.ts";
-import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
+import type { ApproverName } from "../domain/approvals/approver-name.ts";
+import { requestOf } from "../domain/event.ts";
+import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Scope } from "../domain/principal.ts";
 import type { Append, Logger, SessionBackend, SessionRecord } from "../engine/ports.ts";
 import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } from "./approver.ts";
@@ -11,7 +11,7 @@ import type { ApproverPort, Offered, OfferedSession, OfferVerbs, Reception } fro
  */
 
 export interface OffersOptions {
-  readonly ports: ReadonlyMap<Rung, ApproverPort>;
+  readonly ports: ReadonlyMap<ApproverName, ApproverPort>;
   readonly store: Pick<SessionBackend, "log" | "rows">;
   /** Called later only. */
   readonly engine: () => OfferVerbs;
@@ -21,18 +21,18 @@ export interface OffersOptions {
 interface Turn {
   readonly sessionId: string;
   readonly requestId: string;
-  readonly name: Rung;
+  readonly name: ApproverName;
   readonly port: ApproverPort;
   readonly at: number;
 }
 
-/** Whoever is on the ladder was given by the operator what a program needs that decides. */
+/** Whoever is on the approval chain was given by the operator what a program needs that decides. */
 const SCOPES: readonly Scope[] = ["approve", "decide"];
 
 export class Offers {
   readonly #options: OffersOptions;
   /** What is open in each session, as the state said after its last change. */
-  readonly #open = new Map<string, readonly OpenAsk[]>();
+  readonly #open = new Map<string, readonly OpenRequest[]>();
   /** By request: with whom it is. */
   readonly #offered = new Map<string, Turn>();
 
@@ -41,9 +41,9 @@ export class Offers {
   }
 
   /** Told of each change once it is durable. Never throws, and never waits. */
-  onAppended(sessionId: string, { at, events, state: { asks } }: Append): void {
-    if (asks.length === 0) this.#open.delete(sessionId);
-    else this.#open.set(sessionId, asks);
+  onAppended(sessionId: string, { at, events, state: { requests } }: Append): void {
+    if (requests.length === 0) this.#open.delete(sessionId);
+    else this.#open.set(sessionId, requests);
     for (const turn of this.#offered.values()) if (turn.sessionId === sessionId && !this.#openOf(turn)) this.#end(turn);
     for (const { data, type } of events) {
       if (type === "permission.asked" || type === "question.asked") {
@@ -53,49 +53,49 @@ export class Offers {
   }
 
   /** Nothing where it is with nobody here; answered as soon as it was asked, by a rule for instance, it waits for nobody. */
-  #begin(which: Omit<Turn, "name" | "port">, ask?: Ask): void {
+  #begin(which: Omit<Turn, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
-    const name = open && rungOf(open);
+    const name = open && approverOf(open);
     const port = name === undefined ? undefined : this.#options.ports.get(name);
     if (!open || name === undefined || !port) return;
     const turn = { ...which, name, port };
     this.#offered.set(requestId, turn);
-    this.#offer(turn, open, ask).catch((error: unknown) => this.#failed(turn, error));
+    this.#offer(turn, open, request).catch((error: unknown) => this.#failed(turn, error));
   }
 
-  async #offer(turn: Turn, open: OpenAsk, given: Ask | undefined): Promise<void> {
+  async #offer(turn: Turn, open: OpenRequest, given: PermissionRequest | undefined): Promise<void> {
     const { requestId, sessionId } = turn;
     const { store } = this.#options;
     const record = store.rows.get(sessionId);
     record.catch(() => undefined);
-    const ask = given ?? askOf((await store.log.read(sessionId, open.eventId, 1)).at(0));
+    const request = given ?? requestOf((await store.log.read(sessionId, open.eventId, 1)).at(0));
     const known = await record;
-    if (!ask || !known || this.#offered.get(requestId) !== turn) return;
+    if (!request || !known || this.#offered.get(requestId) !== turn) return;
     const session = sessionOf(known);
-    const reception = await turn.port.offer(this.#offeredOf(turn, { session, ask, open }));
+    const reception = await turn.port.offer(this.#offeredOf(turn, { session, request, open }));
     if (reception.is !== "withdrawn") await this.#report(turn, session, reception);
   }
 
-  /** The ladder learns whether they have it, or that the next one is to be asked. */
+  /** The approval chain learns whether they have it, or that the next one is to be asked. */
   async #report(
-    { name: rung, requestId, sessionId }: Turn,
+    { name: approver, requestId, sessionId }: Turn,
     { principal }: OfferedSession,
     reception: Exclude<Reception, { is: "withdrawn" }>,
   ): Promise<void> {
     const engine = this.#options.engine();
     try {
       if (reception.is === "delivered") {
-        await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, rung }]);
-      } else await engine.pass(principal, sessionId, { requestId, from: rung, why: reception.is });
+        await engine.delivered(principal, sessionId, [{ requestId, whole: reception.whole, approver }]);
+      } else await engine.pass(principal, sessionId, { requestId, from: approver, why: reception.is });
     } catch (error) {
       // Its time runs out all the same.
-      const why = { approver: rung, sessionId, requestId, error: String(error) };
+      const why = { approver, sessionId, requestId, error: String(error) };
       this.#options.log.warn("a session did not learn what became of its request", why);
     }
   }
 
-  #offeredOf(turn: Turn, about: Pick<Offered, "ask" | "open" | "session">): Offered {
+  #offeredOf(turn: Turn, about: Pick<Offered, "request" | "open" | "session">): Offered {
     const { at, name, requestId, sessionId } = turn;
     const caller = { principal: about.session.principal, scopes: SCOPES };
     return {
@@ -120,18 +120,18 @@ export class Offers {
   }
 
   /** As long as it is with them. */
-  #openOf({ name, requestId, sessionId }: Turn): OpenAsk | undefined {
+  #openOf({ name, requestId, sessionId }: Turn): OpenRequest | undefined {
     const open = this.#find(sessionId, requestId);
-    return open && rungOf(open) === name ? open : undefined;
+    return open && approverOf(open) === name ? open : undefined;
   }
 
-  #find(sessionId: string, requestId: string): OpenAsk | undefined {
-    return this.#open.get(sessionId)?.find((ask) => ask.requestId === requestId);
+  #find(sessionId: string, requestId: string): OpenRequest | undefined {
+    return this.#open.get(sessionId)?.find((request) => request.requestId === requestId);
   }
 }
 
-function endOf(open: OpenAsk | undefined): number {
-  return open?.rungEndsAt ?? open?.expiresAt ?? 0;
+function endOf(open: OpenRequest | undefined): number {
+  return open?.approverDeadline ?? open?.expiresAt ?? 0;
 }
 
 /** What those who are asked are told of a session. */

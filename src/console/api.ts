@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
 import { PERMISSION_MODES } from "../domain/permission.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import { CONSOLE, type Rung } from "../domain/approvals/rung.ts";
+import { CONSOLE, type ApproverName } from "../domain/approvals/approver-name.ts";
 import { SessionStatus } from "../domain/session.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";
@@ -28,7 +28,7 @@ import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } 
 
 export interface ConsoleOptions {
   readonly version: string;
-  readonly approvals: readonly Rung[];
+  readonly approvals: readonly ApproverName[];
   readonly approvers: Me["approvers"];
   /** Where a principal's sessions work unless told otherwise. Throws AppError where there is none. */
   readonly cwdOf: (principal: Principal) => string;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CONSOLE } from "../domain/approvals/rung.ts";
+import { CONSOLE } from "../domain/approvals/approver-name.ts";
 import { invalidArgument } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import { SessionOptions } from "../domain/options.ts";

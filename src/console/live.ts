@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import { CONSOLE } from "../domain/approvals/rung.ts";
+import { CONSOLE } from "../domain/approvals/approver-name.ts";
 import { AppError } from "../domain/error.ts";
 import type { Caller } from "../domain/principal.ts";
 import type { SessionQuery, SessionRecord } from "../engine/ports.ts";
@@ -113,7 +113,7 @@ class Telling {
     const { principal } = this.#caller;
     await Promise.all(
       shown.map(async ({ requestId, sessionId }) =>
-        engine.delivered(principal, sessionId, [{ requestId, whole: true, rung: CONSOLE }]).catch(ignore),
+        engine.delivered(principal, sessionId, [{ requestId, whole: true, approver: CONSOLE }]).catch(ignore),
       ),
     );
   }

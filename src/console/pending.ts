@@ -1,6 +1,6 @@
 import { rulesToRemember } from "../domain/approvals/remembered.ts";
-import { askOf, type EventType, type StoredEvent } from "../domain/event.ts";
-import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
+import { requestOf, type EventType, type StoredEvent } from "../domain/event.ts";
+import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
@@ -21,12 +21,12 @@ export async function pendingOf(sources: Sources, principal: Principal): Promise
 
 async function pendingIn({ agents, engine, titles }: Sources, record: SessionRecord): Promise<PendingRequest[]> {
   const title = await titles.of(record);
-  const found = record.state.asks.map(async (open) => {
+  const found = record.state.requests.map(async (open) => {
     const events = await engine.read(record.principal, record.id, open.eventId, 1).catch(noneIfRefused);
-    const ask = askOf(events.at(0));
-    if (!ask) return [];
-    const agent = ask.agentId === undefined ? undefined : await agents.of(record, ask.agentId, open.eventId);
-    return [{ ...described({ record, title, open, ask }), ...(agent && { agent }) }];
+    const request = requestOf(events.at(0));
+    if (!request) return [];
+    const agent = request.agentId === undefined ? undefined : await agents.of(record, request.agentId, open.eventId);
+    return [{ ...described({ record, title, open, request }), ...(agent && { agent }) }];
   });
   return (await Promise.all(found)).flat();
 }
@@ -34,18 +34,18 @@ async function pendingIn({ agents, engine, titles }: Sources, record: SessionRec
 interface Asked {
   readonly record: SessionRecord;
   readonly title: string;
-  readonly open: OpenAsk;
-  readonly ask: Ask;
+  readonly open: OpenRequest;
+  readonly request: PermissionRequest;
 }
 
-function described({ ask, open, record, title }: Asked): PendingRequest {
-  const { agentId, blockedPath, decisionReason, input, kind, risk, toolName } = ask;
+function described({ request, open, record, title }: Asked): PendingRequest {
+  const { agentId, blockedPath, decisionReason, input, kind, risk, toolName } = request;
   const type = kind === "question" ? kind : toolName === "ExitPlanMode" ? "plan" : "permission";
   return {
     sessionId: record.id,
     title,
     cwd: record.spec.cwd,
-    requestId: ask.requestId,
+    requestId: request.requestId,
     eventId: open.eventId,
     type,
     toolName,
@@ -54,9 +54,9 @@ function described({ ask, open, record, title }: Asked): PendingRequest {
     ...(decisionReason !== undefined && { decisionReason }),
     ...(blockedPath !== undefined && { blockedPath }),
     ...(agentId !== undefined && { agentId }),
-    remember: type === "permission" ? rulesToRemember(ask) : [],
-    rung: rungOf(open),
-    ...(open.rungEndsAt !== undefined && { rungEndsAt: open.rungEndsAt }),
+    remember: type === "permission" ? rulesToRemember(request) : [],
+    approver: approverOf(open),
+    ...(open.approverDeadline !== undefined && { approverDeadline: open.approverDeadline }),
     createdAt: open.createdAt,
     expiresAt: open.expiresAt,
   };

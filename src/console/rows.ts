@@ -1,4 +1,4 @@
-import { rungOf } from "../domain/permission.ts";
+import { approverOf } from "../domain/permission.ts";
 import { optionsOf, statusOf } from "../domain/session.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 import type { Sources } from "./sources.ts";
@@ -13,7 +13,7 @@ type Described = Pick<Sources, "engine" | "titles">;
 
 export async function rowOf({ engine, titles }: Described, record: SessionRecord): Promise<SessionRow> {
   const { id, createdAt, spec, state, updatedAt } = record;
-  const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
+  const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const { model: requested, permissionMode = "default" } = optionsOf(spec, state);
   const model = reported.model ?? requested;
   const isLong = Date.now() - updatedAt > SHORT_WAIT_MS;
@@ -32,8 +32,8 @@ export async function rowOf({ engine, titles }: Described, record: SessionRecord
     costUsd: totals.costUsd,
     ...(turn && { turnStartedAt: turn.startedAt }),
     ...(lastOutcome && { lastOutcome }),
-    waitsFor: [...new Set(asks.map(rungOf))],
-    requests: asks.length,
+    waitsFor: [...new Set(requests.map(approverOf))],
+    requests: requests.length,
     queued: queue.length,
     held: queue.filter(({ held }) => held).length,
     background: background.length,

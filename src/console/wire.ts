@@ -1,4 +1,4 @@
-import type { ApproverWords, Rung } from "../domain/approvals/rung.ts";
+import type { ApproverWords, ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Risk } from "../domain/approvals/risk.ts";
 import type { BackgroundTask, StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
@@ -21,9 +21,9 @@ export interface Me {
   /** False where the server asks nobody who he is (--no-auth). */
   readonly signsIn: boolean;
   /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
-  readonly approvals: readonly Rung[];
+  readonly approvals: readonly ApproverName[];
   /** Everybody who could, by name: what to call them. */
-  readonly approvers: Readonly<Record<Rung, ApproverWords>>;
+  readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
   /** Where a new session works unless told otherwise; missing where that is gone. */
   readonly cwd?: string;
   /** What may be chosen for a new session here. */
@@ -48,7 +48,7 @@ export interface SessionRow {
   readonly turnStartedAt?: number;
   readonly lastOutcome?: TurnOutcome;
   /** Whom its open requests are with, each once. */
-  readonly waitsFor: readonly Rung[];
+  readonly waitsFor: readonly ApproverName[];
   readonly requests: number;
   /** Prompts that wait, and how many of these are held until they are released or dropped. */
   readonly queued: number;
@@ -118,8 +118,8 @@ export interface PendingRequest {
   readonly agent?: AskingAgent;
   /** The rules by which "allow for the session" would be remembered; [] where it cannot be. */
   readonly remember: readonly string[];
-  readonly rung: Rung;
-  readonly rungEndsAt?: number;
+  readonly approver: ApproverName;
+  readonly approverDeadline?: number;
   readonly createdAt: number;
   readonly expiresAt: number;
 }

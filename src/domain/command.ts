@@ -4,7 +4,7 @@ import { Remember } from "./approvals/remembered.ts";
 import { ControlRequest } from "./control.ts";
 import { Refusal } from "./error.ts";
 import { JsonObject } from "./json.ts";
-import { Passed, Rung } from "./approvals/rung.ts";
+import { Passed, ApproverName } from "./approvals/approver-name.ts";
 import { AnsweredBy, Decision } from "./permission.ts";
 import { Principal } from "./principal.ts";
 import { Attachment, TurnLimits } from "./prompt.ts";
@@ -27,7 +27,7 @@ const Delivered = z.object({
   whole: z.boolean(),
   page: Page.exactOptional(),
   /** To whom. Default: the caller. */
-  rung: Rung.exactOptional(),
+  approver: ApproverName.exactOptional(),
 });
 export type Delivered = z.infer<typeof Delivered>;
 
@@ -68,16 +68,16 @@ export const Command = z.discriminatedUnion("kind", [
   ),
   /** Forgets what is remembered by this rule; without one all. */
   command("revoke", z.object({ rule: z.string().exactOptional(), by: z.string() })),
-  /** These asks have been shown to someone who can answer; `whole` when the input was shown uncut. */
-  command("delivered", z.object({ asks: z.array(Delivered) })),
+  /** These requests have been shown to someone who can answer; `whole` when the input was shown uncut. */
+  command("delivered", z.object({ requests: z.array(Delivered) })),
   /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */
-  command("pass", z.object({ requestId: z.string(), from: Rung, why: Passed.exclude(["time"]) })),
+  command("pass", z.object({ requestId: z.string(), from: ApproverName, why: Passed.exclude(["time"]) })),
   /** Whoever decides needs longer: the request stays open for more time, with whom it is. */
   command("extend", z.object({ requestId: z.string() })),
   /** The first of two forms was filled in; with `denial` the request is denied, whatever comes of the second. */
   command(
     "fill",
-    z.object({ requestId: z.string(), from: Rung, filled: JsonObject, denial: z.string().exactOptional() }),
+    z.object({ requestId: z.string(), from: ApproverName, filled: JsonObject, denial: z.string().exactOptional() }),
   ),
   /** With a prompt: only what comes of that one; it is dropped where it still waits, and nothing is done once it is over. */
   command("interrupt", z.object({ by: z.string(), promptId: z.string().exactOptional() })),

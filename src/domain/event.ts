@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "./json.ts";
-import { Passed, Rung } from "./approvals/rung.ts";
-import { AnsweredBy, Ask } from "./permission.ts";
+import { Passed, ApproverName } from "./approvals/approver-name.ts";
+import { AnsweredBy, PermissionRequest } from "./permission.ts";
 import { Attachment } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
@@ -101,12 +101,12 @@ export const SessionEvent = z.discriminatedUnion("type", [
   ),
   event("turn.ended", TurnEnded),
   event("message", z.object({ message: JsonObject })),
-  event("permission.asked", Ask),
+  event("permission.asked", PermissionRequest),
   event("permission.answered", Answered),
-  event("question.asked", Ask),
+  event("question.asked", PermissionRequest),
   event("question.answered", Answered),
   /** Whoever had the request did not answer it: the next one has it now. */
-  event("request.passed", z.object({ requestId: z.string(), from: Rung, to: Rung, why: Passed })),
+  event("request.passed", z.object({ requestId: z.string(), from: ApproverName, to: ApproverName, why: Passed })),
   event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
   event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),
   event("process.started", z.object({ processId: z.string(), pid: z.number().exactOptional(), resumed: z.boolean() })),
@@ -129,6 +129,6 @@ export type EventType = SessionEvent["type"];
 export type StoredEvent = SessionEvent & { readonly id: number; readonly at: number };
 
 /** The request that an event opens. */
-export function askOf(stored: StoredEvent | undefined): Ask | undefined {
+export function requestOf(stored: StoredEvent | undefined): PermissionRequest | undefined {
   return stored?.type === "permission.asked" || stored?.type === "question.asked" ? stored.data : undefined;
 }

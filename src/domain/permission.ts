@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Risk, RISK_LEVELS } from "./approvals/risk.ts";
-import { CALLER, Rung, UNASKED } from "./approvals/rung.ts";
+import { CALLER, ApproverName, UNASKED } from "./approvals/approver-name.ts";
 import { JsonObject } from "./json.ts";
 
 /** Permission modes of Claude Code today. Seed 001's `delegate` no longer exists there. */
@@ -8,12 +8,12 @@ export const PERMISSION_MODES = ["default", "acceptEdits", "plan", "dontAsk", "a
 export const PermissionMode = z.enum(PERMISSION_MODES);
 export type PermissionMode = z.infer<typeof PermissionMode>;
 
-/** Who gave the answer to an ask, or what ended it. `withdrawn`: Claude Code itself no longer waits for it. */
-export const AnsweredBy = z.union([z.enum(UNASKED), Rung]);
+/** Who gave the answer to a request, or what ended it. `withdrawn`: Claude Code itself no longer waits for it. */
+export const AnsweredBy = z.union([z.enum(UNASKED), ApproverName]);
 export type AnsweredBy = z.infer<typeof AnsweredBy>;
 
 /** What Claude Code wants to know before it goes on, as it asked it. `input` is the tool's input, whole. */
-export const Ask = z.object({
+export const PermissionRequest = z.object({
   requestId: z.string(),
   kind: z.enum(["permission", "question"]),
   toolName: z.string(),
@@ -32,7 +32,7 @@ export const Ask = z.object({
   /** Why nobody may allow it; nobody is asked. */
   refused: z.string().exactOptional(),
 });
-export type Ask = z.infer<typeof Ask>;
+export type PermissionRequest = z.infer<typeof PermissionRequest>;
 
 const Rules = z.array(z.strictObject({ toolName: z.string().min(1), ruleContent: z.string().exactOptional() })).min(1);
 const Folders = z.array(z.string().min(1)).min(1);
@@ -75,38 +75,38 @@ export const Decision = z.discriminatedUnion("behavior", [
 ]);
 export type Decision = z.infer<typeof Decision>;
 
-/** What the owner counts of an open ask, in ms of time awake: how old it is and with its rung, and what is left of both. */
-export const AskClock = z.object({
+/** What the owner counts of an open request, in ms of time awake: how old it is and with its approver, and what is left of both. */
+export const RequestClock = z.object({
   ageMs: z.number(),
   leftMs: z.number(),
-  rungMs: z.number(),
-  rungLeftMs: z.number(),
+  approverMs: z.number(),
+  approverLeftMs: z.number(),
 });
-export type AskClock = z.infer<typeof AskClock>;
+export type RequestClock = z.infer<typeof RequestClock>;
 
 /**
- * An ask that is open, as the state keeps it; the whole ask is the event `eventId`. Times ending in `At` are ms since the
+ * A request that is open, as the state keeps it; the whole request is the event `eventId`. Times ending in `At` are ms since the
  * epoch, for people to read; what is decided by time is in `clock`.
  */
-export const OpenAsk = z.object({
+export const OpenRequest = z.object({
   requestId: z.string(),
   kind: z.enum(["permission", "question"]),
   eventId: z.number().int(),
   toolName: z.string(),
   createdAt: z.number(),
   /** Without: as an older server wrote it. */
-  clock: AskClock.exactOptional(),
-  /** When nobody on the ladder has answered by then it is denied. Moves when it is shown to whom it is with, or goes on. */
+  clock: RequestClock.exactOptional(),
+  /** When nobody on the approval chain has answered by then it is denied. Moves when it is shown to whom it is with, or goes on. */
   expiresAt: z.number(),
   /** Whom it is with, since when, and until when. Without: the caller, as a server wrote it that knew nobody else. */
-  rung: Rung.exactOptional(),
-  rungSince: z.number().exactOptional(),
-  rungEndsAt: z.number().exactOptional(),
+  approver: ApproverName.exactOptional(),
+  approverSince: z.number().exactOptional(),
+  approverDeadline: z.number().exactOptional(),
   /** When it was first shown to whom it is with. */
   deliveredAt: z.number().exactOptional(),
   /** Somebody it was with before has seen it. */
   seenBefore: z.boolean().exactOptional(),
-  /** Its time was extended: it is shortened by nothing as long as it is with the same rung. */
+  /** Its time was extended: it is shortened by nothing as long as it is with the same approver. */
   extended: z.boolean().exactOptional(),
   /** What its person has filled in of a form that another one follows. */
   filled: JsonObject.exactOptional(),
@@ -119,9 +119,9 @@ export const OpenAsk = z.object({
   /** How far it was read page by page, in characters of its text. */
   seenTo: z.number().int().exactOptional(),
 });
-export type OpenAsk = z.infer<typeof OpenAsk>;
+export type OpenRequest = z.infer<typeof OpenRequest>;
 
 /** Whom the request is with. */
-export function rungOf({ rung }: Pick<OpenAsk, "rung">): Rung {
-  return rung ?? CALLER;
+export function approverOf({ approver }: Pick<OpenRequest, "approver">): ApproverName {
+  return approver ?? CALLER;
 }

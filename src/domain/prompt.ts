@@ -13,7 +13,7 @@ export const TurnLimits = z.object({
   /** The turn's length, ms, time spent waiting for a decision not counted. */
   turnMs: z.number().exactOptional(),
   /** ms until an unanswered request is denied, from its creation. */
-  askMs: z.number().exactOptional(),
+  requestTimeoutMs: z.number().exactOptional(),
   /** Its client can show no form: what is asked is not for the user. Holds until the next prompt. */
   noDialog: z.boolean().exactOptional(),
   /** Its caller has no tool to answer with. Holds as long. */

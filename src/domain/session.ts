@@ -3,7 +3,7 @@ import { Remembered } from "./approvals/remembered.ts";
 import { RestRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
-import { AnsweredBy, OpenAsk, PermissionMode } from "./permission.ts";
+import { AnsweredBy, OpenRequest, PermissionMode } from "./permission.ts";
 import { TurnLimits } from "./prompt.ts";
 import { FailureCategory, TurnOutcome } from "./turn.ts";
 
@@ -117,8 +117,8 @@ export const SessionState = z.object({
   processCount: z.number().int(),
   /** Recorded with the first prompt. */
   identity: Identity.exactOptional(),
-  asks: z.array(OpenAsk),
-  /** The last asks that were answered, so that a second answer can name the first; and by which command, if any. */
+  requests: z.array(OpenRequest),
+  /** The last requests that were answered, so that a second answer can name the first; and by which command, if any. */
   answered: z.array(
     z.object({
       requestId: z.string(),
@@ -179,7 +179,7 @@ export type SessionStatus = z.infer<typeof SessionStatus>;
 /** The word on the wire: a pure function of the state, never stored. */
 export function statusOf(state: SessionState): SessionStatus {
   if (state.closed) return state.closed.reason === "cancelled" ? "cancelled" : "closed";
-  if (state.turn) return state.asks.length > 0 ? "waiting_permission" : "running";
+  if (state.turn) return state.requests.length > 0 ? "waiting_permission" : "running";
   return state.lastOutcome === "failed" || state.lastOutcome === "lost" ? "error" : "idle";
 }
 
@@ -204,7 +204,7 @@ export function initialState(at: number): SessionState {
     turn: null,
     process: { phase: "none" },
     processCount: 0,
-    asks: [],
+    requests: [],
     answered: [],
     queue: [],
     background: [],

@@ -108,7 +108,7 @@ export class SessionActor {
 
   /** What the state says of times of day is put right after the clock was set. */
   showTimes(): void {
-    if (this.#state.asks.length > 0) this.#post({ type: "tick" });
+    if (this.#state.requests.length > 0) this.#post({ type: "tick" });
   }
 
   get runsTurn(): boolean {

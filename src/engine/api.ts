@@ -1,4 +1,4 @@
-import type { Passed, Rung } from "../domain/approvals/rung.ts";
+import type { Passed, ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Delivered, WhenBusy } from "../domain/command.ts";
 import type { ControlRequest } from "../domain/control.ts";
 import type { StoredEvent } from "../domain/event.ts";
@@ -21,7 +21,7 @@ export interface Engine {
   /** Makes a session in which nothing runs yet. */
   create(caller: Caller, options: SessionOptions): Promise<Opened>;
   /** Starts a session with its first prompt and returns at once; `cursor` is where its events begin. */
-  open(caller: Caller, request: OpenRequest): Promise<Begun>;
+  open(caller: Caller, request: OpenSessionRequest): Promise<Begun>;
   /**
    * Starts a session that begins with all that was said in another, or with what was said up to `resumeAt`. The other
    * stays as it is. Throws SESSION_BUSY while a turn runs there.
@@ -36,7 +36,7 @@ export interface Engine {
   prompt(principal: Principal, sessionId: string, request: PromptRequest): Promise<{ cursor: number }>;
   /**
    * Throws PERMISSION_REQUEST_NOT_FOUND, naming the first answer when there was one, and PERMISSION_DENIED where the answer
-   * does not count: who allows needs the scope approve, and has to be on the ladder.
+   * does not count: who allows needs the scope approve, and has to be on the approval chain.
    */
   answer(caller: Caller, sessionId: string, request: AnswerRequest): Promise<{ cursor: number } & Bounded>;
   /** Whom the request is with cannot or will not answer it: it goes on to the next. Where it is with another, nothing happens. */
@@ -48,7 +48,7 @@ export interface Engine {
   /** Forgets an answer that was remembered, by its rule; without one all of them. Resolves with what is forgotten. */
   revoke(principal: Principal, sessionId: string, request: { rule?: string; by: string }): Promise<string[]>;
   /** Says that these asks have been shown to someone who can answer: their default time runs from the first time. */
-  delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void>;
+  delivered(principal: Principal, sessionId: string, requests: Delivered[]): Promise<void>;
   /**
    * Ends the running turn; the session stays. A session with nothing running is left as it is. With `promptId` only the turn
    * of that prompt; where it waits it is dropped, and held prompts stay held.
@@ -101,7 +101,7 @@ interface Begun extends Opened {
   cursor: number;
 }
 
-export interface OpenRequest {
+export interface OpenSessionRequest {
   options: SessionOptions;
   /** Options of the operator's choice, which hold whatever the caller may approve; they go before the others. */
   fromOperator?: Pick<SessionOptions, "allowedTools">;
@@ -134,7 +134,7 @@ export interface AnswerRequest {
   /** `allow_for_session` also allows what Claude Code suggests, or else the tool, until the session ends. */
   decision: "allow" | "deny" | "allow_for_session";
   /** Where it was given. An allow counts there only for a person, or for a program with the scope decide; else as the caller's. */
-  by: Rung;
+  by: ApproverName;
   /** A person has given it, as far as the server can tell: they signed in at the console, or the client is attended. */
   asPerson?: boolean;
   denyMessage?: string;
@@ -146,13 +146,13 @@ export interface AnswerRequest {
 
 export interface PassRequest {
   requestId: string;
-  from: Rung;
+  from: ApproverName;
   why: Exclude<Passed, "time">;
 }
 
 export interface FillRequest {
   requestId: string;
-  from: Rung;
+  from: ApproverName;
   filled: JsonObject;
   /** What Claude Code is told where no reason comes. */
   denial?: string;

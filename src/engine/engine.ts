@@ -6,7 +6,7 @@ import { AppError, sessionNotFound } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal } from "../domain/principal.ts";
 import type { SessionOptions } from "../domain/options.ts";
-import type { AdoptRequest, AnswerRequest, Engine, OpenRequest, PromptRequest, WaitRequest } from "./api.ts";
+import type { AdoptRequest, AnswerRequest, Engine, OpenSessionRequest, PromptRequest, WaitRequest } from "./api.ts";
 import {
   adopted,
   createSession,
@@ -93,7 +93,7 @@ class Node implements Engine {
     return { sessionId: record.id, withheld };
   }
 
-  async open(caller: Caller, { fromOperator, options: given, prompt }: OpenRequest) {
+  async open(caller: Caller, { fromOperator, options: given, prompt }: OpenSessionRequest) {
     checkGiven(this.#options.gate, caller, given);
     const { session, withheld } = await this.#plan(caller, { spec: given, inherited: {} }, fromOperator);
     return { ...(await this.#begin(caller.principal, session, prompt)), withheld };
@@ -120,7 +120,7 @@ class Node implements Engine {
   async #plan(
     caller: Caller,
     beginning: Beginning,
-    fromOperator: OpenRequest["fromOperator"] = {},
+    fromOperator: OpenSessionRequest["fromOperator"] = {},
   ): Promise<{ session: PlannedSession; withheld: readonly string[] }> {
     const { policy, spec } = beginning;
     const { principal } = caller;
@@ -216,9 +216,9 @@ class Node implements Engine {
     await this.#onSession(principal, sessionId, command);
   }
 
-  async delivered(principal: Principal, sessionId: string, asks: Delivered[]): Promise<void> {
-    if (asks.length === 0) return;
-    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { asks } });
+  async delivered(principal: Principal, sessionId: string, requests: Delivered[]): Promise<void> {
+    if (requests.length === 0) return;
+    await this.#onSession(principal, sessionId, { id: randomUUID(), principal, kind: "delivered", data: { requests } });
   }
 
   async interrupt(principal: Principal, sessionId: string, by: string, promptId?: string) {

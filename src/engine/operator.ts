@@ -12,7 +12,7 @@ import type { SessionRecord } from "./ports.ts";
 /** The operator's bounds, without what a session's own options say. */
 export type Limits = Omit<
   Policy,
-  "askMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
+  "requestTimeoutMs" | "budgetUsd" | "cwd" | "ephemeral" | "initMs" | "onLost" | "sessionApproves" | "turnMs"
 >;
 
 export interface Operator {
@@ -24,7 +24,7 @@ type Begun = Pick<SessionRecord, "policy" | "principal">;
 
 /** That of this server alone: for a session that begins here. */
 export function ownPolicy({ gate, limits }: Operator, principal: Principal): SessionPolicy {
-  const { callerApproves, ladder, rules, rungMs, ...times } = limits;
+  const { callerApproves, approvalChain, rules, approverTimeoutMs, ...times } = limits;
   const places = gate.placesOf(principal);
   return {
     rules: { allow: textsOf(rules.allow), ask: textsOf(rules.ask), deny: textsOf(rules.deny) },
@@ -34,8 +34,8 @@ export function ownPolicy({ gate, limits }: Operator, principal: Principal): Ses
     sandbox: gate.sandbox,
     sandboxDomains: [...gate.sandboxDomains],
     mayNest: gate.depth + 1 < gate.maxDepth,
-    ladder: [...ladder],
-    rungMs,
+    approvalChain: [...approvalChain],
+    approverTimeoutMs,
     limits: times,
     places: places ? [places] : [],
   };
@@ -46,13 +46,20 @@ export function policyFor(operator: Operator, { policy, principal }: Begun): Ses
   return tighterPolicy(policy, ownPolicy(operator, principal));
 }
 
-export function limitsUnder({ callerApproves, home, ladder, limits, rules, rungMs }: SessionPolicy): Limits {
+export function limitsUnder({
+  callerApproves,
+  home,
+  approvalChain,
+  limits,
+  rules,
+  approverTimeoutMs,
+}: SessionPolicy): Limits {
   const parsed = {
     allow: readable(rules.allow, "allow"),
     ask: readable(rules.ask, "ask"),
     deny: readable(rules.deny, "deny"),
   };
-  return { ...limits, callerApproves, ladder, rungMs, rules: { ...parsed, home } };
+  return { ...limits, callerApproves, approvalChain, approverTimeoutMs, rules: { ...parsed, home } };
 }
 
 /** The gate of this server, no more open than the one that the session began behind. */

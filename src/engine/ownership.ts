@@ -201,11 +201,11 @@ export class Ownership {
 
   #policyOf(spec: SupervisionOptions, limits: Limits): Policy {
     const { initMs } = this.#options;
-    const { onLost = "report", permissionRequestTimeoutMs: askMs, sessionInitTimeoutMs = initMs } = spec;
+    const { onLost = "report", permissionRequestTimeoutMs: requestTimeoutMs, sessionInitTimeoutMs = initMs } = spec;
     const { cwd, maxBudgetUsd: budgetUsd, persistSession: isKept = true, timeout: turnMs } = spec;
     const { callerApproves: sessionApproves = "all" } = spec;
     const callerApproves = tighter(limits.callerApproves, sessionApproves);
-    const own = { askMs, budgetUsd, callerApproves, cwd, onLost, sessionApproves, turnMs };
+    const own = { requestTimeoutMs, budgetUsd, callerApproves, cwd, onLost, sessionApproves, turnMs };
     return { ...limits, ...own, ephemeral: !isKept, initMs: sessionInitTimeoutMs };
   }
 

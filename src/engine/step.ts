@@ -30,7 +30,7 @@ export interface Step {
  *            A turn of origin `prompt` cannot end while Claude Code still owes its prompt (`awaiting`), one of origin
  *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
  *            does; a process that dies in it ends it as lost.
- *   asks     only inside a turn. Rules first; then each is with one rung of the ladder at a time (asks/ladder.ts), and goes on when
+ *   asks     only inside a turn. Rules first; then each is with one approver at a time (requests/approval-chain.ts), and goes on when
  *            that one's time is over or it gives up. Answered once, by whoever is first: people, caller, time, interrupt, end of the turn.
  *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless it says that it waits or joins
  *            the turn (`whenBusy`); during one of origin `self` it waits. An interrupt, a shutdown or a loss holds what

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { AppError, invalidArgument } from "../domain/error.ts";
-import { askOf } from "../domain/event.ts";
+import { requestOf } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { rungOf, type AnsweredBy, type Ask, type OpenAsk } from "../domain/permission.ts";
+import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { Caller } from "../domain/principal.ts";
 import { withAnswers } from "../domain/approvals/questions.ts";
 import type { AnswerRequest, Engine } from "../engine/api.ts";
@@ -116,9 +116,9 @@ async function answerWith(
     const found = await find(verbs, caller, which);
     if (!found) return notFound();
     if (!("open" in found)) return tooLate(which, found.answered);
-    const request = { ...requestOf(which, found, body), by, asPerson };
+    const request = { ...answerRequestOf(which, found, body), by, asPerson };
     // Answers to a question go back with the questions as they were asked, whatever was shown of them.
-    if (found.ask.kind === "question") await shown(verbs, { caller, which, by });
+    if (found.request.kind === "question") await shown(verbs, { caller, which, by });
     await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
     return told({ ok: true, decision: body.decision });
   } catch (error) {
@@ -142,7 +142,7 @@ async function settled(verbs: Engine, caller: Caller, which: Which): Promise<Rep
   return found && "answered" in found ? tooLate(which, found.answered) : notFound();
 }
 
-type Open = { readonly open: OpenAsk; readonly ask: Ask };
+type Open = { readonly open: OpenRequest; readonly request: PermissionRequest };
 type Found = Open | { readonly answered: Answered };
 interface Answered {
   readonly decision: "allow" | "deny";
@@ -153,9 +153,9 @@ interface Answered {
 async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
   try {
     const { state } = await verbs.get(principal, sessionId);
-    const open = state.asks.find((ask) => ask.requestId === requestId);
-    const ask = open && askOf((await verbs.read(principal, sessionId, open.eventId, 1)).at(0));
-    if (open && ask) return { open, ask };
+    const open = state.requests.find((each) => each.requestId === requestId);
+    const request = open && requestOf((await verbs.read(principal, sessionId, open.eventId, 1)).at(0));
+    if (open && request) return { open, request };
     const answered = state.answered.find((each) => each.requestId === requestId);
     return answered && { answered: { decision: answered.behavior, by: answered.by } };
   } catch (error) {
@@ -164,27 +164,27 @@ async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId
   }
 }
 
-function described({ ask, open }: Open): JsonObject {
-  const { input, kind: type, risk, toolName } = ask;
+function described({ request, open }: Open): JsonObject {
+  const { input, kind: type, risk, toolName } = request;
   return {
     type,
     toolName,
     input,
     ...(risk && { risk }),
-    rung: rungOf(open),
-    ...(open.rungEndsAt !== undefined && { rungEndsAt: new Date(open.rungEndsAt).toISOString() }),
+    approver: approverOf(open),
+    ...(open.approverDeadline !== undefined && { approverDeadline: new Date(open.approverDeadline).toISOString() }),
     createdAt: new Date(open.createdAt).toISOString(),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
 }
 
 async function shown(verbs: Engine, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
-  await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, rung: by }]);
+  await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, approver: by }]);
 }
 
-function requestOf({ requestId }: Which, { ask, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
+function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
   const { answers, decision, message, updatedInput } = body;
-  const { input, kind } = ask;
+  const { input, kind } = request;
   if (decision !== "deny" && message !== undefined) throw invalidArgument("message", "goes only with decision deny.");
   if (decision !== "allow" && updatedInput) throw invalidArgument("updatedInput", "goes only with decision allow.");
   if (updatedInput && !open.seenWhole) {

@@ -1,5 +1,5 @@
 import { tighter } from "../domain/approvals/risk.ts";
-import { CALLER, type Rung } from "../domain/approvals/rung.ts";
+import { CALLER, type ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /**
@@ -19,8 +19,8 @@ export function tighterPolicy(stored: SessionPolicy | undefined, present: Sessio
     sandbox: stored.sandbox === "required" ? "required" : present.sandbox,
     sandboxDomains: commonDomains(stored, present),
     mayNest: stored.mayNest && present.mayNest,
-    ladder: commonLadder(stored.ladder, present.ladder),
-    rungMs: shorterRungs(stored.rungMs, present.rungMs),
+    approvalChain: commonChain(stored.approvalChain, present.approvalChain),
+    approverTimeoutMs: shorterTimeouts(stored.approverTimeoutMs, present.approverTimeoutMs),
     limits: shorterLimits(stored.limits, present.limits),
     places: distinct([...stored.places, ...present.places]),
   };
@@ -54,15 +54,19 @@ function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
 }
 
 /** Who is on both. The caller comes behind everybody who comes before it on either. */
-function commonLadder(one: readonly Rung[], other: readonly Rung[]): Rung[] {
-  const both = one.filter((rung) => other.includes(rung));
+function commonChain(one: readonly ApproverName[], other: readonly ApproverName[]): ApproverName[] {
+  const both = one.filter((approver) => other.includes(approver));
   if (!both.includes(CALLER)) return both;
-  const isBefore = (rung: Rung) => [one, other].some((ladder) => ladder.indexOf(rung) < ladder.indexOf(CALLER));
-  const people = both.filter((rung) => rung !== CALLER);
-  return [...people.filter(isBefore), CALLER, ...people.filter((rung) => !isBefore(rung))];
+  const isBefore = (approver: ApproverName) =>
+    [one, other].some((approvalChain) => approvalChain.indexOf(approver) < approvalChain.indexOf(CALLER));
+  const people = both.filter((approver) => approver !== CALLER);
+  return [...people.filter(isBefore), CALLER, ...people.filter((approver) => !isBefore(approver))];
 }
 
-function shorterRungs(one: SessionPolicy["rungMs"], other: SessionPolicy["rungMs"]): SessionPolicy["rungMs"] {
+function shorterTimeouts(
+  one: SessionPolicy["approverTimeoutMs"],
+  other: SessionPolicy["approverTimeoutMs"],
+): SessionPolicy["approverTimeoutMs"] {
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])];
   return Object.fromEntries(names.map((name) => [name, Math.min(one[name] ?? Infinity, other[name] ?? Infinity)]));
 }
@@ -70,9 +74,9 @@ function shorterRungs(one: SessionPolicy["rungMs"], other: SessionPolicy["rungMs
 function shorterLimits(one: SessionPolicy["limits"], other: SessionPolicy["limits"]): SessionPolicy["limits"] {
   const least = (name: keyof SessionPolicy["limits"]) => Math.min(one[name], other[name]);
   return {
-    askDeliveredMs: least("askDeliveredMs"),
-    askMaxMs: least("askMaxMs"),
-    askUnseenMs: least("askUnseenMs"),
+    requestDeliveredMs: least("requestDeliveredMs"),
+    requestMaxMs: least("requestMaxMs"),
+    requestUnseenMs: least("requestUnseenMs"),
     turnMaxMs: least("turnMaxMs"),
     inactivityMs: least("inactivityMs"),
     idleProcessMs: least("idleProcessMs"),

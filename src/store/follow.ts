@@ -39,14 +39,14 @@ export async function* follow<T>({ bells, signal, look }: Following<T>): AsyncGe
   try {
     while (!ended()) {
       // Armed before the look: what happens during or after it is not slept through.
-      const rung = new Promise<void>((resolve) => (wake = resolve));
+      const rang = new Promise<void>((resolve) => (wake = resolve));
       const found = await look();
       if (found === undefined) return;
       for (const item of found) {
         if (ended()) return;
         yield item;
       }
-      if (found.length === 0) await rung;
+      if (found.length === 0) await rang;
     }
   } finally {
     signal.removeEventListener("abort", ring);

@@ -4,6 +4,7 @@ import type { SessionEvent } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
+import { inStandardNames } from "./standard-names.ts";
 
 /**
  * The JSON in which every store keeps sessions. Each text carries the version of its shape, and what an older server has
@@ -40,6 +41,8 @@ export interface Version extends Partial<Readonly<Record<keyof Parts, Upgrade>>>
 export const VERSIONS: readonly Version[] = [
   // The version itself. What was stored before carries none, and is otherwise the same.
   {},
+  // Standard names (docs/glossary.md). No server that was released has written the former ones.
+  { policy: inStandardNames, state: inStandardNames, breaks: true },
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import type { StoredEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { Caller, Principal, Scope } from "../domain/principal.ts";
-import type { Rung } from "../domain/approvals/rung.ts";
+import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import { requireScope } from "../engine/actions/scope.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -67,7 +67,7 @@ export interface ToolDeps {
   readonly allows: { readonly sensitiveDetails: boolean };
   readonly bypass: BypassSwitch;
   /** Who is asked what Claude Code asks, in this order. */
-  readonly ladder: readonly Rung[];
+  readonly approvalChain: readonly ApproverName[];
   /** The tools that callers have. */
   readonly listed: readonly ToolName[];
   /** claude_code_check is among them: whoever calls can answer what is asked. */

@@ -42,12 +42,12 @@ export function createUsageReport(
 
 /** People are waited for also where they have not answered yet. */
 function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, now: number): ReadonlyMap<number, Sum> {
-  if (state.asks.length === 0) return quarters;
+  if (state.requests.length === 0) return quarters;
   const at = quarterOf(now);
   const sum = new Sum();
   const before = quarters.get(at);
   if (before) sum.add(before);
-  sum.waitedMs += Math.max(0, now - Math.min(...state.asks.map(({ createdAt }) => createdAt)));
+  sum.waitedMs += Math.max(0, now - Math.min(...state.requests.map(({ createdAt }) => createdAt)));
   return new Map([...quarters, [at, sum]]);
 }
 

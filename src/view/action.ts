@@ -1,6 +1,6 @@
-import { CALLER } from "../domain/approvals/rung.ts";
+import { CALLER } from "../domain/approvals/approver-name.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { rungOf, type Ask, type OpenAsk } from "../domain/permission.ts";
+import { approverOf, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
 import type { ResponseMode } from "./event.ts";
 import { fit, jsonBytes, waterLevel } from "./size.ts";
 import { summaryOf } from "./summary.ts";
@@ -16,8 +16,8 @@ export interface ShownAction {
 }
 
 export interface Asked {
-  readonly open: OpenAsk;
-  readonly ask: Ask;
+  readonly open: OpenRequest;
+  readonly request: PermissionRequest;
 }
 
 /** With less room than this an action is left for the next poll. */
@@ -33,21 +33,23 @@ export interface Telling {
   readonly now: number;
 }
 
-function presentAction({ open, ask }: Asked, { mode, now }: Telling): JsonObject {
+function presentAction({ open, request }: Asked, { mode, now }: Telling): JsonObject {
   const isMinimal = mode === "minimal";
   return {
-    type: ask.kind,
-    requestId: ask.requestId,
-    toolName: ask.toolName,
-    input: ask.input,
-    ...(!isMinimal && { summary: summaryOf(ask.toolName, ask.input) }),
-    ...(ask.decisionReason !== undefined && { decisionReason: ask.decisionReason }),
-    ...(ask.blockedPath !== undefined && { blockedPath: ask.blockedPath }),
+    type: request.kind,
+    requestId: request.requestId,
+    toolName: request.toolName,
+    input: request.input,
+    ...(!isMinimal && { summary: summaryOf(request.toolName, request.input) }),
+    ...(request.decisionReason !== undefined && { decisionReason: request.decisionReason }),
+    ...(request.blockedPath !== undefined && { blockedPath: request.blockedPath }),
     // What its agent does is told with it.
-    ...((!isMinimal || ask.toolName === "Agent") && { toolUseID: ask.toolUseId }),
-    ...(ask.agentId !== undefined && { agentID: ask.agentId }),
-    ...(!isMinimal && ask.suggestions !== undefined && { suggestions: ask.suggestions }),
-    ...(ask.risk && { risk: isMinimal && ask.risk.why.length === 0 ? { level: ask.risk.level } : ask.risk }),
+    ...((!isMinimal || request.toolName === "Agent") && { toolUseID: request.toolUseId }),
+    ...(request.agentId !== undefined && { agentID: request.agentId }),
+    ...(!isMinimal && request.suggestions !== undefined && { suggestions: request.suggestions }),
+    ...(request.risk && {
+      risk: isMinimal && request.risk.why.length === 0 ? { level: request.risk.level } : request.risk,
+    }),
     ...waitsFor(open, { mode, now }),
     ...(!isMinimal && {
       createdAt: new Date(open.createdAt).toISOString(),
@@ -58,13 +60,13 @@ function presentAction({ open, ask }: Asked, { mode, now }: Telling): JsonObject
 }
 
 /** A request that is with somebody else is not yet the caller's to allow. */
-function waitsFor(open: OpenAsk, { mode, now }: Telling): JsonObject {
-  const rung = rungOf(open);
-  if (rung === CALLER) return {};
-  const until = open.rungEndsAt ?? open.expiresAt;
+function waitsFor(open: OpenRequest, { mode, now }: Telling): JsonObject {
+  const approver = approverOf(open);
+  if (approver === CALLER) return {};
+  const until = open.approverDeadline ?? open.expiresAt;
   const time =
     mode === "minimal" ? { waitsMs: Math.max(0, until - now) } : { waitsUntil: new Date(until).toISOString() };
-  return { waitsFor: rung, ...time };
+  return { waitsFor: approver, ...time };
 }
 
 /** What the requests take when each is shown whole, a comma each included. */
@@ -90,15 +92,15 @@ export function fitActions(asked: readonly Asked[], telling: Telling, most: numb
 
 function fitAction(asked: Asked, telling: Telling, most: number): ShownAction {
   const action = presentAction(asked, telling);
-  const { requestId, toolUseId } = asked.ask;
+  const { requestId, toolUseId } = asked.request;
   if (jsonBytes(action) <= most) return { action, requestId, toolUseId, whole: true };
   const { input: _, suggestions, ...bare } = action;
   const room = most - AROUND_INPUT;
-  const forRequest = room - Math.min(INPUT_LEAST, jsonBytes(asked.ask.input));
+  const forRequest = room - Math.min(INPUT_LEAST, jsonBytes(asked.request.input));
   // A suggestion is there to be sent back: it is shown whole or not at all.
   const full = suggestions === undefined ? bare : { ...bare, suggestions };
   const request = jsonBytes(full) <= forRequest ? full : fit(bare, forRequest, ["decisionReason", "blockedPath"]).value;
-  const input = fit(asked.ask.input, room - jsonBytes(request));
+  const input = fit(asked.request.input, room - jsonBytes(request));
   const mark = { inputTruncated: true, inputEventId: asked.open.eventId };
   const shown = { ...request, input: input.value, ...(input.cut && mark) };
   return { action: shown, requestId, toolUseId, whole: !input.cut };

@@ -55,7 +55,7 @@ export function assembleSeveral(parts: readonly Part[], woke: string | undefined
 }
 
 function wanted({ material: { asked, events, result } }: Part): number {
-  return jsonBytes([events, asked.map(({ ask }) => ask), result ?? null]);
+  return jsonBytes([events, asked.map(({ request }) => request), result ?? null]);
 }
 
 /** Nothing of it is told yet. */

@@ -21,7 +21,7 @@ beforeAll(async () => {
   neighbour = { sessionId, cwd };
 });
 
-const asks = (id: string, request: object = {}): string =>
+const requests = (id: string, request: object = {}): string =>
   JSON.stringify({
     type: "control_request",
     request_id: id,
@@ -77,8 +77,8 @@ const ROWS: readonly (readonly [string, Misbehaviour, RegExp])[] = [
     /exited with code 3/,
   ],
   ["50,000 lines that are no JSON", { repeat: "no JSON #\n", times: 50_000 }, /exited with code 3/],
-  ["5,000 permission requests by one id", { repeat: `${asks("a")}\n`, times: 5_000 }, /exited with code 3/],
-  ["5,000 permission requests", { repeat: `${asks("#")}\n`, times: 5_000 }, /exited with code 3/],
+  ["5,000 permission requests by one id", { repeat: `${requests("a")}\n`, times: 5_000 }, /exited with code 3/],
+  ["5,000 permission requests", { repeat: `${requests("#")}\n`, times: 5_000 }, /exited with code 3/],
 ];
 
 it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", async (_, misbehaviour, told) => {

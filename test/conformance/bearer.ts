@@ -9,7 +9,7 @@ export async function withToken(url: string, token: string): Promise<Served> {
   const server = createServer((incoming, outgoing) => {
     const headers = [...incoming.rawHeaders, "Authorization", `Bearer ${token}`];
     const { method, url: path } = incoming;
-    passOn(incoming, outgoing, request({ hostname, port, method, path, headers, agent: false }));
+    escalate(incoming, outgoing, request({ hostname, port, method, path, headers, agent: false }));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -24,7 +24,7 @@ export async function withToken(url: string, token: string): Promise<Served> {
 }
 
 /** As it comes, in both directions, and to the end that either side makes of it. */
-function passOn(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
+function escalate(incoming: IncomingMessage, outgoing: ServerResponse, passed: ReturnType<typeof request>): void {
   passed.on("response", (answer) => {
     outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
     outgoing.flushHeaders();

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { useWorld } from "../support/world.ts";
-import { allow, back, killAll, waitForAsk, writing } from "../support/faults/driving.ts";
+import { allow, back, killAll, waitForRequest, writing } from "../support/faults/driving.ts";
 import { expectUsable } from "../support/faults/watcher.ts";
 
 const world = useWorld();
@@ -46,7 +46,7 @@ describe("a permission request that is open while the server dies", () => {
       allowedTools: ["Bash"],
       advanced: { onLost: "resume" },
     });
-    await waitForAsk(server, sessionId);
+    await waitForRequest(server, sessionId);
     // Claude Code writes down what happened some moments after it.
     await expect.poll(() => world.transcript(sessionId), { timeout: 30_000 }).toContain('"type":"tool_result"');
     await killAll(server, world);
@@ -66,7 +66,7 @@ describe("a permission request that is open while the server dies", () => {
       cwd,
       advanced: { onLost: "resume" },
     });
-    await waitForAsk(server, sessionId);
+    await waitForRequest(server, sessionId);
     await killAll(server, world);
     rmSync(join(world.configFolder, "projects"), { recursive: true });
 

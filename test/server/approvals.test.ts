@@ -12,7 +12,7 @@ import { useWorld } from "../support/world.ts";
 /** The whole approval chain at once: the approver in turn answers, or the next is asked in time; no one else can answer. */
 
 const users = namedUsers({ ann: { scopes: ["read", "run", "approve"] }, eve: { scopes: ["read", "run"] } });
-const LADDER = "user,webhook,caller";
+const APPROVAL_CHAIN = "user,webhook,caller";
 
 const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
@@ -21,7 +21,7 @@ let auditLog: string;
 beforeAll(async () => {
   auditLog = join(world.folder(), "audit.jsonl");
   receiver = await startReceiver(receive);
-  http = await start(LADDER);
+  http = await start(APPROVAL_CHAIN);
 });
 afterAll(async () => {
   await receiver.close();
@@ -74,7 +74,7 @@ it("four requests of one turn are answered by rule, in a form, by the webhook's 
   const by = ["rule", "user", "webhook", "caller"];
   const whole = { action: "poll", sessionId, waitMs: 0, responseMode: "full", maxBytes: 262_144 };
   const told = await client.call("claude_code_check", whole);
-  expect(decisions(told)).toEqual(by.map((rung) => ["allow", rung]));
+  expect(decisions(told)).toEqual(by.map((approver) => ["allow", approver]));
   await expect.poll(() => audited(sessionId, "answered").map((entry) => entry["by"])).toEqual(by);
   const passed = audited(sessionId, "passed").map(({ from, to, why }) => [from, to, why]);
   expect(passed).toEqual([

@@ -23,8 +23,8 @@ let http: HttpServer;
 beforeAll(async () => {
   receiver = await startReceiver(({ response }) => void response.writeHead(500).end());
   const told = ["--notify-url", receiver.url, "--notify-attempts", "1", "--no-attended"];
-  const ladder = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
-  http = await world.http({ args: [...users.args, ...told, ...ladder], env: WITH_SECRET });
+  const approvalChain = ["--approvals", "user,webhook,console,caller", "--caller-approves", "edits"];
+  http = await world.http({ args: [...users.args, ...told, ...approvalChain], env: WITH_SECRET });
 });
 afterAll(async () => {
   await receiver.close();

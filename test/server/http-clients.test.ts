@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 /** Asks before it writes, and says so. */
 const asking = (text: string) =>
-  scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked", description: "asks" } }] }, { text }]);
+  scriptTag([{ tools: [{ name: "Bash", input: { command: "touch asked", description: "requests" } }] }, { text }]);
 
 describe("over HTTP", () => {
   it.each(CLIENT_KINDS)("a %s client starts a session, allows its request, sees the end and goes on", async (kind) => {

@@ -84,7 +84,7 @@ describe("sessions of a real server", () => {
       sessionId,
       prompt,
       totalTurns: 3,
-      asks: [],
+      requests: [],
       promptsWaiting: 0,
       result: { text: "One is written.", outcome: "done" },
     });

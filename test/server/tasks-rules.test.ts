@@ -137,7 +137,7 @@ describe("a task", () => {
     expect(Object.keys(again.inputRequests ?? {})).toEqual(Object.keys(asked.inputRequests ?? {}));
     const [key = ""] = Object.keys(asked.inputRequests ?? {});
     await ada.result("tasks/update", { taskId: task.taskId, inputResponses: { [key]: { action: "cancel" } } });
-    // The next on the ladder has it: the model that called.
+    // The next on the approval chain has it: the model that called.
     const left = await ada.get(task);
     expect(left).toMatchObject({ status: "working", statusMessage: expect.stringContaining("waiting for a decision") });
     const model = await server.connect("modern", tokens.ada);

@@ -8,7 +8,7 @@ import { namedUsers } from "../support/named-users.ts";
 import { of, startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webhook-receiver.ts";
 import { useWorld } from "../support/world.ts";
 
-const LADDER = "webhook,caller";
+const APPROVAL_CHAIN = "webhook,caller";
 
 const world = useWorld({ agent: "stand-in" });
 let receiver: ReceiverServer;
@@ -19,7 +19,7 @@ interface Telling {
   readonly client: Connection;
 }
 
-async function telling(url: string, approvals = LADDER, args: string[] = []): Promise<Telling> {
+async function telling(url: string, approvals = APPROVAL_CHAIN, args: string[] = []): Promise<Telling> {
   const flags = ["--notify-url", url, "--notify-retry-ms", "50", "--approvals", approvals, ...args];
   const http = await world.http({ args: flags, env: WITH_SECRET });
   return { http, client: await http.connect() };
@@ -56,7 +56,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     audit = join(world.folder(), "audit.jsonl");
     receiver = await startReceiver();
     port = Number(new URL(receiver.url).port);
-    told = await telling(receiver.url, LADDER, ["--notify-attempts", "2", "--audit-log", audit]);
+    told = await telling(receiver.url, APPROVAL_CHAIN, ["--notify-attempts", "2", "--audit-log", audit]);
     await receiver.close();
   });
 
@@ -75,7 +75,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
     const { payload } = await receiver.next(of("permission.asked"));
-    expect(payload).toMatchObject({ request: { toolName: "Write", rung: "webhook" } });
+    expect(payload).toMatchObject({ request: { toolName: "Write", approver: "webhook" } });
     expect(payload.answerUrl).toBe(`${http.origin}/requests/${sessionId}/${payload.request?.requestId ?? ""}`);
     const { payload: last } = await receiver.next(of("turn.ended"));
     expect(last.turn).toMatchObject({ outcome: "done" });
@@ -120,7 +120,10 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     const { begin, file } = writing();
     const { sessionId } = await begin(client);
     const first = await receiver.next();
-    expect(first.payload).toMatchObject({ type: "permission.asked", request: { rung: "webhook", toolName: "Write" } });
+    expect(first.payload).toMatchObject({
+      type: "permission.asked",
+      request: { approver: "webhook", toolName: "Write" },
+    });
     const second = await receiver.next();
     expect(second.payload.id).toBe(first.payload.id);
     await client.end(sessionId);
@@ -175,7 +178,7 @@ describe("POST /requests/{session}/{request}", () => {
         status: "open",
         type: "permission",
         toolName: "Write",
-        rung: "webhook",
+        approver: "webhook",
         input: { content: "made" },
       },
     });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
 import { approverFields } from "../../src/config/approvals/approvers.ts";
-import { CALLER, CONSOLE, isService, Rung, UNASKED, USER } from "../../src/domain/approvals/rung.ts";
+import { CALLER, CONSOLE, isService, ApproverName, UNASKED, USER } from "../../src/domain/approvals/approver-name.ts";
 
 const NAMES = APPROVERS.map(({ name }) => name);
 
@@ -10,7 +10,7 @@ const TAKEN: readonly string[] = [...UNASKED, "decide"];
 
 describe("the table of approvers", () => {
   it("has names that can be stored, each once, and none that means something else there", () => {
-    expect(NAMES.map((name) => Rung.safeParse(name).success)).toEqual(NAMES.map(() => true));
+    expect(NAMES.map((name) => ApproverName.safeParse(name).success)).toEqual(NAMES.map(() => true));
     expect(new Set(NAMES).size).toBe(NAMES.length);
     expect(NAMES.filter((name) => TAKEN.includes(name))).toEqual([]);
   });

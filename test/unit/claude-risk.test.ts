@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { judgeAsk } from "../../src/claude/risk/judge.ts";
+import { judgeRequest } from "../../src/claude/risk/judge.ts";
 import { riskOf, type Place } from "../../src/claude/risk/risk.ts";
 import { CAN_RUN } from "../../src/domain/approvals/risk.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
@@ -127,8 +127,8 @@ describe("where the paths of a request lie", () => {
     const { cwd = "work", ...rest } = about;
     const others = { additionalDirectories: ["../more"], home: join(root, "secret"), closed: [], programs: [] };
     const folders = { cwd: join(root, cwd), ...others };
-    const ask = { requestId: "r", kind: "permission" as const, toolName, toolUseId: "t", input, ...rest };
-    const { cwd: real, paths = [], refused, risk } = await judgeAsk(ask, folders);
+    const request = { requestId: "r", kind: "permission" as const, toolName, toolUseId: "t", input, ...rest };
+    const { cwd: real, paths = [], refused, risk } = await judgeRequest(request, folders);
     const short = (path: string) => path.replace(`${root}/`, "");
     const more = { ...(real !== undefined && { cwd: short(real) }), ...(refused !== undefined && { refused }) };
     return { level: risk?.level, paths: paths.map(short), ...more };

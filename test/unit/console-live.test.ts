@@ -9,7 +9,7 @@ import { Titles } from "../../src/console/titles.ts";
 import type { LiveEvents } from "../../src/console/wire.ts";
 import { sessionNotFound } from "../../src/domain/error.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
-import type { OpenAsk } from "../../src/domain/permission.ts";
+import type { OpenRequest } from "../../src/domain/permission.ts";
 import { initialState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
@@ -48,7 +48,7 @@ const asked: StoredEvent = {
   type: "permission.asked",
   data: { requestId: "r", kind: "permission", toolName: "Bash", input: {}, toolUseId: "u" },
 };
-const open = (over: Partial<OpenAsk> = {}): OpenAsk => ({
+const open = (over: Partial<OpenRequest> = {}): OpenRequest => ({
   requestId: "r",
   kind: "permission",
   toolName: "Bash",
@@ -58,9 +58,9 @@ const open = (over: Partial<OpenAsk> = {}): OpenAsk => ({
   seenWhole: false,
   ...over,
 });
-const waiting = (over: Partial<OpenAsk>, rev: number): SessionRecord => {
+const waiting = (over: Partial<OpenRequest>, rev: number): SessionRecord => {
   const { state } = record();
-  return record({ rev, state: { ...state, asks: [open(over)] } });
+  return record({ rev, state: { ...state, requests: [open(over)] } });
 };
 
 function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] = nothing): Sources {

@@ -134,8 +134,8 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
 
   it("count the waiting for people who have not answered yet", async () => {
     const createdAt = NOW - 90_000;
-    const ask = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
-    const state = { ...initialState(NOW), asks: [{ ...ask, expiresAt: NOW + 1_000, seenWhole: false }] };
+    const request = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
+    const state = { ...initialState(NOW), requests: [{ ...request, expiresAt: NOW + 1_000, seenWhole: false }] };
     await node.rows.create(session({ principal: "ann", at: NOW, spec: { cwd: "/repo" }, state }));
     const { days, totals } = await numbers();
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
@@ -198,17 +198,17 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
         },
       },
     };
-    const ask = createUsageReport(counting, () => NOW);
-    expect((await ask("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
+    const request = createUsageReport(counting, () => NOW);
+    expect((await request("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
     expect(new Set(read)).toEqual(new Set(ids));
     read.length = 0;
     // Another zone and another time are sums of the same.
-    await ask("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
+    await request("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
     expect(read).toEqual([]);
 
     const lease = await claimed(node, ids[7]!);
     for (const [, event] of turn("", 0.5)) await write(node, lease, [event], NOW - 1);
-    expect((await ask("ann", {})).totals).toMatchObject({ turns: 121, costUsd: 120.5 });
+    expect((await request("ann", {})).totals).toMatchObject({ turns: 121, costUsd: 120.5 });
     expect(new Set(read)).toEqual(new Set([ids[7]]));
   });
 

@@ -25,7 +25,7 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   toolName: "Bash",
   input: { command: "npm test", description: "Run the tests" },
   remember: ["Bash(npm test)"],
-  rung: "console",
+  approver: "console",
   createdAt: 1_000,
   expiresAt: 60_000,
   ...changes,

@@ -195,8 +195,8 @@ describe("what has happened in a session", () => {
   });
 
   it("has requests with who decided, when, and whom they passed", () => {
-    const ask = { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "ls" }, toolUseId: "u" };
-    const asked: Draft = { type: "permission.asked", data: ask };
+    const request = { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "ls" }, toolUseId: "u" };
+    const asked: Draft = { type: "permission.asked", data: request };
     const passed: Draft = {
       type: "request.passed",
       data: { requestId: "r", from: "user", to: "console", why: "time" },

@@ -69,16 +69,16 @@ describe.each(JUMPS)("the clock is set by %i ms", (jump) => {
     const idle = await a.open();
     a.runtime.of(idle).finish();
     await a.seen(idle, "turn.ended");
-    const left = (await a.engine.get("local", asking)).state.asks[0]!.expiresAt - clock.now();
+    const left = (await a.engine.get("local", asking)).state.requests[0]!.expiresAt - clock.now();
     clock.set(jump);
     await clock.pass(60 * SECOND);
     for (const { engine } of [a, b]) {
       expect((await engine.get("local", running)).state.turn).not.toBeNull();
       expect((await engine.get("local", idle)).state.process.phase).toBe("live");
-      const { asks } = (await engine.get("local", asking)).state;
-      expect(asks).toHaveLength(1);
+      const { requests } = (await engine.get("local", asking)).state;
+      expect(requests).toHaveLength(1);
       // What people are shown is put right.
-      expect(asks[0]!.expiresAt - clock.now()).toBe(left - 60 * SECOND);
+      expect(requests[0]!.expiresAt - clock.now()).toBe(left - 60 * SECOND);
     }
     await b.engine.answer(LOCAL_CALLER, asking, { requestId: "r1", decision: "allow", by: "caller" });
     for (const id of [running, asking]) {

@@ -69,7 +69,11 @@ describe("a session whose owner died", () => {
   ])("is never shown as at work to anybody who %s it", async (_, look) => {
     const { b, id } = await died();
     const shown = (await look(b, id))!;
-    expect([statusOf(shown.state), shown.state.asks, shown.state.process]).toEqual(["error", [], { phase: "none" }]);
+    expect([statusOf(shown.state), shown.state.requests, shown.state.process]).toEqual([
+      "error",
+      [],
+      { phase: "none" },
+    ]);
   });
 
   it("gets no new process before the one that the dead owner left has ended", async () => {

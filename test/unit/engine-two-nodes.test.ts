@@ -59,8 +59,8 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
   it("is told that a question was shown, and denies it a minute later", async () => {
     const id = await a.asked();
     await via().delivered("local", id, [{ requestId: "r1", whole: true }]);
-    expect((await via().get("local", id)).state.asks).toMatchObject([{ seenWhole: true }]);
-    await world.clock.pass(POLICY.askDeliveredMs);
+    expect((await via().get("local", id)).state.requests).toMatchObject([{ seenWhole: true }]);
+    await world.clock.pass(POLICY.requestDeliveredMs);
     expect(await b.seen(id, "permission.answered")).toMatchObject({ data: { behavior: "deny", by: "timeout" } });
     await a.runtime.of(id).called("answer r1 deny");
   });

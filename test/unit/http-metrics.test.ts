@@ -114,8 +114,8 @@ describe("counters", () => {
         state: { ...state, ...over, lastEventId: lastEventId + events.length },
       });
     };
-    await write([asked], 0, { turn, asks: [ASK] });
-    await write([notice("meanwhile")], 1, { turn, asks: [ASK] });
+    await write([asked], 0, { turn, requests: [ASK] });
+    await write([notice("meanwhile")], 1, { turn, requests: [ASK] });
     const usage = { input_tokens: 7, output_tokens: 3, cache_read_input_tokens: "odd" };
     const result: SessionEvent = { type: "message", data: { message: { type: "result", num_turns: 1, usage } } };
     await write([answered, result, turnEnded({})], 20);
@@ -190,7 +190,10 @@ describe("gauges", () => {
     await store.rows.create(session({ state: failed }));
     const live = { phase: "live", id: "1", since: T0, pid: process.pid } as const;
     const waiting = { phase: "starting", id: "1", since: T0, waiting: true } as const;
-    const states = [{ turn, process: live, asks: [ASK, { ...ASK, kind: "question" as const }] }, { process: waiting }];
+    const states = [
+      { turn, process: live, requests: [ASK, { ...ASK, kind: "question" as const }] },
+      { process: waiting },
+    ];
     for (const state of states) {
       const { record } = await store.rows.create(session({ state: { ...initialState(T0), ...state } }));
       await store.leases.claim(record.id);

@@ -81,7 +81,7 @@ describe.each([
     const session = wire.engine.add();
     expect(await textOf("resume", { sessionId: "s1" })).toContain("Nothing has been asked of it yet.");
     session.run();
-    session.asks();
+    session.requests();
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(
       /waiting_permission[^]*decisions:\n- permission r1: [^]*"cursor":2/,
     );

@@ -142,7 +142,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
   it("runs a session: start, request, answer, result, reply", async () => {
     const connected = await connect();
     const { engine } = connected.wire;
-    engine.onPrompt = (session) => void setTimeout(() => session.asks(), 5);
+    engine.onPrompt = (session) => void setTimeout(() => session.requests(), 5);
     engine.onAnswer = (session) => void setTimeout(() => session.ends("All done."), 5);
     const started = await answered(connected, "claude_code", { prompt: "Fix it", waitMs: 5_000 });
     expect(started.content).toEqual([{ type: "text", text: JSON.stringify(started.structuredContent) }]);

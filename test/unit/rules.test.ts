@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CAN_RUN } from "../../src/domain/approvals/risk.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
-import type { Ask } from "../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
 import { judge, type Rules } from "../../src/engine/rules/judge.ts";
 
 const CWD = "/home/ann/project";
@@ -17,19 +17,19 @@ function rules(texts: Partial<Record<RuleBehavior, string[]>>): Rules {
   return { allow: of("allow"), ask: of("ask"), deny: of("deny"), home: "/home/ann" };
 }
 
-function ask(toolName: string, about: Partial<Ask> = {}): Ask {
+function ask(toolName: string, about: Partial<PermissionRequest> = {}): PermissionRequest {
   return { requestId: "r", kind: "permission", toolName, toolUseId: "t", input: {}, ...about };
 }
 
 const bash = (command: string) => ask("Bash", { input: { command } });
 const file = (toolName: string, ...paths: string[]) => ask(toolName, { paths });
 
-function verdict(text: string, behavior: RuleBehavior, asked: Ask) {
+function verdict(text: string, behavior: RuleBehavior, asked: PermissionRequest) {
   return judge(asked, rules({ [behavior]: [text] }), CWD)?.behavior;
 }
 
 /** Whether one rule speaks of a request, as a rule that allows and as one that denies. */
-const CASES: readonly [string, string, Ask, { allow: boolean; deny: boolean }][] = [
+const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny: boolean }][] = [
   ["the tool", "Bash", bash("rm -rf / && x"), { allow: true, deny: true }],
   ["a star", "Bash(*)", bash("a; b"), { allow: true, deny: true }],
   ["another tool", "Bash", file("Read", "/x"), { allow: false, deny: false }],

@@ -27,14 +27,17 @@ beforeEach(async () => {
 });
 afterEach(async () => model.close());
 
-interface Ask {
+interface PermissionRequest {
   readonly stream?: boolean;
   readonly session?: string;
   readonly agent?: string;
   readonly signal?: AbortSignal;
 }
 
-async function post(messages: readonly Turn[], { stream, session, agent, signal }: Ask = {}): Promise<Response> {
+async function post(
+  messages: readonly Turn[],
+  { stream, session, agent, signal }: PermissionRequest = {},
+): Promise<Response> {
   return fetch(`${model.url}/v1/messages?beta=true`, {
     method: "POST",
     headers: {
@@ -46,13 +49,13 @@ async function post(messages: readonly Turn[], { stream, session, agent, signal 
   });
 }
 
-async function ask(messages: readonly Turn[], options?: Ask) {
+async function ask(messages: readonly Turn[], options?: PermissionRequest) {
   const response = await post(messages, options);
   expect(response.status).toBe(200);
   return Message.parse(await response.json());
 }
 
-async function says(messages: readonly Turn[], options?: Ask): Promise<string> {
+async function says(messages: readonly Turn[], options?: PermissionRequest): Promise<string> {
   const { content } = await ask(messages, options);
   return content.map((block) => String(block["text"])).join("");
 }

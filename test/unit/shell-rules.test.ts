@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { rulesToRemember } from "../../src/domain/approvals/remembered.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
-import type { Ask } from "../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
 import { judge } from "../../src/engine/rules/judge.ts";
 import { judgeCommand } from "../../src/security/shell/rules.ts";
 import { amount } from "../support/amount.ts";
@@ -147,7 +147,7 @@ describe("what cannot be read is asked about", () => {
         return parsed.rule;
       });
     const rules = { allow: of("allow"), ask: of("ask"), deny: of("deny"), home: "/home/ann" };
-    const ask: Ask = { requestId: "r", kind: "permission", toolName, toolUseId: "t", input: { command } };
+    const ask: PermissionRequest = { requestId: "r", kind: "permission", toolName, toolUseId: "t", input: { command } };
     return judge(ask, rules, "/home/ann/p")?.behavior;
   }
   const deny = ["Bash(touch:*)"];

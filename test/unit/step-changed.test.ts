@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 import { parseRule } from "../../src/domain/approvals/rule.ts";
 import type { Bound } from "../../src/domain/approvals/risk.ts";
-import type { AnsweredBy, Ask } from "../../src/domain/permission.ts";
+import type { AnsweredBy, PermissionRequest } from "../../src/domain/permission.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
 import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
-import { askOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
+import { requestOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
 
 /** An answer that lets something else run than was asked: whoever gives it, all that judges a request judges that too. */
 
 interface Case {
-  readonly ask?: Partial<Ask>;
+  readonly request?: Partial<PermissionRequest>;
   readonly input: JsonObject;
   readonly judgement?: Judgement | undefined;
   readonly policy?: Partial<Policy>;
@@ -19,19 +19,19 @@ interface Case {
 }
 
 /** The refusal, or undefined where Claude Code is given the answer. */
-function answered({ ask, bound, by = "caller", input, judgement, policy = {} }: Case): string | undefined {
-  const walk = new Walk({ ...policy, ladder: ["user", "console", "webhook", "caller"] }).promptWith("p1", {});
-  walk.hear({ type: "asked", ask: askOf("a1", ask) });
-  const whole = { requestId: "a1", whole: true, rung: "caller" } as const;
+function answered({ request, bound, by = "caller", input, judgement, policy = {} }: Case): string | undefined {
+  const walk = new Walk({ ...policy, approvalChain: ["user", "console", "webhook", "caller"] }).promptWith("p1", {});
+  walk.hear({ type: "asked", request: requestOf("a1", request) });
+  const whole = { requestId: "a1", whole: true, approver: "caller" } as const;
   walk.command("pass", { requestId: "a1", from: "user", why: "unreachable" });
   walk.command("pass", { requestId: "a1", from: "console", why: "unreachable" });
   walk.command("pass", { requestId: "a1", from: "webhook", why: "unreachable" });
-  walk.command("delivered", { asks: [whole] });
+  walk.command("delivered", { requests: [whole] });
   const decision = { behavior: "allow" as const, updatedInput: input };
   const data = { requestId: "a1", decision, by, forSession: false, ...(bound && { bound }) };
   const { judgement: _, ...command } = commandInput(walk.at, "answer", data, "x");
   walk.take({ ...command, ...(judgement && { judgement }) });
-  const isOpen = walk.state.asks.length > 0;
+  const isOpen = walk.state.requests.length > 0;
   const [reply] = walk.last.effects.flatMap((effect) => (effect.type === "reply" ? [effect.reply] : []));
   expect(reply?.ok).toBe(!isOpen);
   return reply?.ok === false ? reply.refusal.message : undefined;
@@ -89,7 +89,7 @@ describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
     const paths = [named, real];
     const toolName = rule.startsWith("Read") ? "Read" : "Write";
     const judgement = { denying: [rule], paths, risk: { level: "reads" as const, why: [] } };
-    expect(answered({ by, ask: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
+    expect(answered({ by, request: { toolName }, input: { file_path: named }, judgement })).toContain(rule);
   });
 });
 
@@ -103,8 +103,8 @@ it("rules for another tool, another command and another file are not met", () =>
 
 it("of a caller, is within the bound of the session's owner too", () => {
   const judgement: Judgement = { denying: [], risk: { level: "all", why: [] } };
-  const ask = { toolName: "Write", risk: { level: "edits" as const, why: [] } };
-  const about = { ask, input: { file_path: "/etc/x" }, judgement, policy: { callerApproves: "edits" as const } };
+  const request = { toolName: "Write", risk: { level: "edits" as const, why: [] } };
+  const about = { request, input: { file_path: "/etc/x" }, judgement, policy: { callerApproves: "edits" as const } };
   expect(answered({ ...about, by: "caller", bound: "all" })).toContain("more than a caller may approve here (edits)");
   expect(answered({ ...about, by: "user", bound: "all" })).toBeUndefined();
 });

@@ -1,28 +1,28 @@
 import { describe, expect, it } from "vitest";
 import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { askOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
+import { requestOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
 const EXIT: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const RESULT = resultSignal({ promptIds: ["p1"] });
 const running = (policy: Partial<Policy> = {}) => new Walk(policy).prompt("p1").hear(...UP);
-const asking = (policy: Partial<Policy> = {}) => running(policy).hear({ type: "asked", ask: askOf("a1") });
+const asking = (policy: Partial<Policy> = {}) => running(policy).hear({ type: "asked", request: requestOf("a1") });
 const allow = { decision: { behavior: "allow" }, by: "caller", forSession: false } as const;
 const seconds = (walk: Walk) => walk.deadline && (walk.deadline - T0) / SECOND;
-const show = (walk: Walk, whole = true) => walk.command("delivered", { asks: [{ requestId: "a1", whole }] });
+const show = (walk: Walk, whole = true) => walk.command("delivered", { requests: [{ requestId: "a1", whole }] });
 
-describe("an ask", () => {
+describe("a request", () => {
   it("expires when the caller said, counted from its creation, whenever it was seen", () => {
-    const walk = asking({ askMs: 20 * SECOND }).later(15);
+    const walk = asking({ requestTimeoutMs: 20 * SECOND }).later(15);
     expect(seconds(show(walk))).toBe(20);
     expect(walk.due().told).toBe("permission.answered(deny timeout) answer:deny");
   });
 
   it("expires by default a minute after its first delivery, and not later for a second one", () => {
     const walk = asking().later(100);
-    expect(seconds(walk)).toBe(POLICY.askMaxMs / SECOND);
+    expect(seconds(walk)).toBe(POLICY.requestMaxMs / SECOND);
     expect(seconds(show(walk))).toBe(160);
     show(walk.later(30));
     expect(seconds(walk)).toBe(160);
@@ -33,7 +33,10 @@ describe("an ask", () => {
     const seen = asking().later(1795);
     expect(seconds(show(seen))).toBe(1800);
     const unseen = asking().due();
-    expect([unseen.at, unseen.told]).toEqual([T0 + POLICY.askMaxMs, "permission.answered(deny timeout) answer:deny"]);
+    expect([unseen.at, unseen.told]).toEqual([
+      T0 + POLICY.requestMaxMs,
+      "permission.answered(deny timeout) answer:deny",
+    ]);
   });
 
   it("tells the model that nobody answered, and a late answer that time was first", () => {
@@ -51,19 +54,19 @@ describe("an ask", () => {
   it("expires alone: the others of its turn have their own time", () => {
     const walk = show(asking())
       .later(10)
-      .hear({ type: "asked", ask: askOf("a2") });
-    walk.command("delivered", { asks: [{ requestId: "a2", whole: true }] }).due();
-    expect([walk.state.asks.map(({ requestId }) => requestId), seconds(walk)]).toEqual([["a2"], 70]);
+      .hear({ type: "asked", request: requestOf("a2") });
+    walk.command("delivered", { requests: [{ requestId: "a2", whole: true }] }).due();
+    expect([walk.state.requests.map(({ requestId }) => requestId), seconds(walk)]).toEqual([["a2"], 70]);
   });
 });
 
-describe("an ask read page by page", () => {
+describe("a request read page by page", () => {
   const read = (...pages: [from: number, to: number][]) => {
     const walk = asking();
     for (const [from, to] of pages) {
-      walk.command("delivered", { asks: [{ requestId: "a1", whole: false, page: { from, to, of: 100 } }] });
+      walk.command("delivered", { requests: [{ requestId: "a1", whole: false, page: { from, to, of: 100 } }] });
     }
-    return walk.state.asks[0]?.seenWhole;
+    return walk.state.requests[0]?.seenWhole;
   };
 
   it.each<[string, [number, number][], boolean]>([
@@ -102,8 +105,8 @@ describe("an ask read page by page", () => {
 
   it("once seen whole stays so", () => {
     const walk = show(asking());
-    walk.command("delivered", { asks: [{ requestId: "a1", whole: false, page: { from: 0, to: 1, of: 100 } }] });
-    expect(walk.state.asks[0]?.seenWhole).toBe(true);
+    walk.command("delivered", { requests: [{ requestId: "a1", whole: false, page: { from: 0, to: 1, of: 100 } }] });
+    expect(walk.state.requests[0]?.seenWhole).toBe(true);
   });
 });
 
@@ -113,8 +116,8 @@ describe("a turn's time", () => {
   it("does not run while somebody is asked, however many ask at once", () => {
     const walk = running(limits)
       .later(40)
-      .hear({ type: "asked", ask: askOf("a1") });
-    walk.later(30).hear({ type: "asked", ask: askOf("a2") });
+      .hear({ type: "asked", request: requestOf("a1") });
+    walk.later(30).hear({ type: "asked", request: requestOf("a2") });
     walk.later(30).command("answer", { requestId: "a1", ...allow });
     walk.later(200).command("answer", { requestId: "a2", ...allow });
     expect(seconds(walk)).toBe(40 + 260 + 60);
@@ -132,7 +135,7 @@ describe("a turn's time", () => {
   it("is over when Claude Code gives no sign of life; any sign counts, waiting for a decision does not", () => {
     const walk = running().later(500).hear({ type: "alive" });
     expect(seconds(walk)).toBe(1100);
-    walk.later(100).hear({ type: "asked", ask: askOf("a1") });
+    walk.later(100).hear({ type: "asked", request: requestOf("a1") });
     show(walk)
       .later(59)
       .command("answer", { requestId: "a1", ...allow });
@@ -186,7 +189,7 @@ describe("stopping", () => {
   it("is for the first reason: a denial with interrupt that comes after the time limit changes nothing", () => {
     const walk = running({ turnMaxMs: 3 * SECOND })
       .due()
-      .hear({ type: "asked", ask: askOf("a1") });
+      .hear({ type: "asked", request: requestOf("a1") });
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     walk.command("answer", { requestId: "a1", decision, by: "user", forSession: false }).hear(RESULT, IDLE);
     expect(walk.ended).toMatchObject([{ outcome: "failed", errorSubtype: "time_limit" }]);

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, askOf, resultSignal, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, requestOf, resultSignal, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
 const KILLED: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
 const CALLED: AgentSignal = { type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" };
 const running = () => new Walk().prompt("p1").hear(...UP);
-const asking = () => running().hear({ type: "asked", ask: askOf("a1") });
+const asking = () => running().hear({ type: "asked", request: requestOf("a1") });
 const aborted = resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdTotal: 0.1 });
 const lastEnd = (walk: Walk) => walk.ended.at(-1);
 
@@ -88,7 +88,11 @@ describe("a turn that is lost", () => {
   });
 
   it("although a result came before the question that its process died with", () => {
-    const walk = running().hear(resultSignal({ promptIds: ["p1"] }), { type: "asked", ask: askOf("a1") }, KILLED);
+    const walk = running().hear(
+      resultSignal({ promptIds: ["p1"] }),
+      { type: "asked", request: requestOf("a1") },
+      KILLED,
+    );
     expect(walk.told).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
   });
 
@@ -186,7 +190,7 @@ describe("an answer", () => {
     const walk = running();
     for (let n = 1; n <= 21; n += 1) {
       const requestId = `a${String(n)}`;
-      walk.hear({ type: "asked", ask: askOf(requestId) }, { type: "withdrawn", requestId });
+      walk.hear({ type: "asked", request: requestOf(requestId) }, { type: "withdrawn", requestId });
     }
     expect(walk.state.answered.map(({ requestId }) => requestId)).toEqual(
       Array.from({ length: 20 }, (_, n) => `a${String(n + 2)}`),

@@ -5,7 +5,7 @@ import { TurnOutcome } from "../../src/domain/turn.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
-import { ABORTED, API_ERROR, askOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
+import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
 
 /** docs/states.md says what is so: each of its tables is compared with what step and statusOf do. */
 
@@ -64,7 +64,7 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
   "Claude Code could not be started": () => new Walk().prompt("p1").hear({ type: "exited", code: 1, signal: null }),
   "a request was denied with interrupt": () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
-    const asking = running().hear({ type: "asked", ask: askOf("a1") });
+    const asking = running().hear({ type: "asked", request: requestOf("a1") });
     const answered = asking.command("answer", { requestId: "a1", decision, by: "caller", forSession: false });
     return answered.hear(result({ ...ABORTED, promptIds: ["p1"] }), IDLE);
   },
@@ -89,7 +89,7 @@ describe("docs/states.md", () => {
   it("says what the end of a turn does to open requests and to prompts that wait", () => {
     const rows = table("Cause", "Open requests are denied by");
     const real = Object.entries(ENDS).map(([because, end]) => {
-      const asking = end(running().hear({ type: "asked", ask: askOf("a1") }));
+      const asking = end(running().hear({ type: "asked", request: requestOf("a1") }));
       const by = asking.log.flatMap((event) => (event.type === "permission.answered" ? [event.data.by] : []));
       const self = running().hear(result(), IDLE, { type: "busy", id: "self" });
       return [because, by.join(), fateOf(end(self.prompt("p2")), "p2")];
@@ -107,10 +107,10 @@ describe("docs/states.md", () => {
       const walks = ofPrompts.filter((walk) => walk.status === row[0]);
       expect(walks.length).toBeGreaterThan(0);
       const real = walks.map((walk) => {
-        const { asks, closed, turn } = walk.state;
+        const { requests, closed, turn } = walk.state;
         const told = tellStep(walk.take(inputFor(walk, "prompt")).last);
         const prompt = told.startsWith("prompt.queued turn.started") ? "run" : told;
-        return [row[0], yes(turn !== null), yes(asks.length > 0), prompt, closed ? "closed" : "open"];
+        return [row[0], yes(turn !== null), yes(requests.length > 0), prompt, closed ? "closed" : "open"];
       });
       expect(real).toEqual(walks.map(() => row));
     }

@@ -9,7 +9,7 @@ import { amount } from "../support/amount.ts";
 import {
   AGENT_TASK,
   API_ERROR,
-  askOf,
+  requestOf,
   commandInput,
   type Moment,
   presentId,
@@ -49,7 +49,7 @@ const HAPPENINGS = {
   retry: ({ at }, pick, unique) =>
     commandInput(at, "prompt", { promptId: unique, text: "go", idempotencyKey: `k${String(pick % 3)}` }, unique),
   answer: (walk, pick, unique) => {
-    const requestId = openAsk(walk, pick);
+    const requestId = openRequest(walk, pick);
     const changed = pick % 2 === 0 ? {} : { updatedInput: { a: 1 } };
     const decision = { behavior: "allow", ...changed } as const;
     return commandInput(walk.at, "answer", { requestId, decision, ...BY, forSession: pick % 3 === 0 }, unique);
@@ -59,21 +59,26 @@ const HAPPENINGS = {
     return commandInput(
       walk.at,
       "answer",
-      { requestId: openAsk(walk, pick), decision, ...BY, forSession: false },
+      { requestId: openRequest(walk, pick), decision, ...BY, forSession: false },
       unique,
     );
   },
   passed: (walk, pick, unique) => {
     const why = pick % 2 === 0 ? "dismissed" : "unattended";
-    return commandInput(walk.at, "pass", { requestId: openAsk(walk, pick), from: "caller", why }, unique);
+    return commandInput(walk.at, "pass", { requestId: openRequest(walk, pick), from: "caller", why }, unique);
   },
   filled: (walk, pick, unique) => {
-    const filled = { requestId: openAsk(walk, pick), from: "caller", filled: { decision: "deny" } } as const;
+    const filled = { requestId: openRequest(walk, pick), from: "caller", filled: { decision: "deny" } } as const;
     return commandInput(walk.at, "fill", { ...filled, ...(pick % 2 === 0 && { denial: "no" }) }, unique);
   },
   delivered: (walk, pick, unique) =>
-    commandInput(walk.at, "delivered", { asks: [{ requestId: openAsk(walk, pick), whole: pick % 2 === 0 }] }, unique),
-  extend: (walk, pick, unique) => commandInput(walk.at, "extend", { requestId: openAsk(walk, pick) }, unique),
+    commandInput(
+      walk.at,
+      "delivered",
+      { requests: [{ requestId: openRequest(walk, pick), whole: pick % 2 === 0 }] },
+      unique,
+    ),
+  extend: (walk, pick, unique) => commandInput(walk.at, "extend", { requestId: openRequest(walk, pick) }, unique),
   queued: ({ at }, pick, unique) => {
     const whenBusy = pick % 2 === 0 ? "queue" : "steer";
     const earlier = pick % 5 === 0 ? { resumeAt: "m1" } : {};
@@ -115,8 +120,11 @@ const HAPPENINGS = {
   stray: (_, pick) => resultSignal({ text: "", costUsdTotal: pick, ...(pick % 2 === 0 && API_ERROR) }),
   settled: ({ state }) => ({ type: "prompt-settled", promptId: state.turn?.awaiting[0] ?? "?" }),
   background: (_, pick) => ({ type: "background", tasks: [AGENT_TASK, SHELL_TASK].slice(0, pick % 3) }),
-  asked: (_, pick, unique) => ({ type: "asked", ask: askOf(unique, pick % 3 === 0 ? { kind: "question" } : {}) }),
-  withdrawn: (walk, pick) => ({ type: "withdrawn", requestId: openAsk(walk, pick) }),
+  asked: (_, pick, unique) => ({
+    type: "asked",
+    request: requestOf(unique, pick % 3 === 0 ? { kind: "question" } : {}),
+  }),
+  withdrawn: (walk, pick) => ({ type: "withdrawn", requestId: openRequest(walk, pick) }),
   notice: () => ({ type: "notice", kind: "retry", message: "once more" }),
   exited: (_, pick) => EXITS[pick % EXITS.length]!,
   due: (walk) => ({ type: "tick", at: Math.max(walk.at, walk.deadline ?? walk.at) }),
@@ -143,8 +151,8 @@ const happening: fc.Arbitrary<Happening> = fc.record({
   ofOldProcess: fc.boolean(),
 });
 
-function openAsk({ state: { asks, answered } }: Walk, pick: number): string {
-  const known = [...asks, ...asks, ...answered].map(({ requestId }) => requestId);
+function openRequest({ state: { requests, answered } }: Walk, pick: number): string {
+  const known = [...requests, ...requests, ...answered].map(({ requestId }) => requestId);
   return known[pick % (known.length + 1)] ?? "?";
 }
 
@@ -178,7 +186,7 @@ function comesUp({ state: { process, turn } }: Walk, what: string, pick: number)
 function faultsOfLife({ log, state }: Walk, effects: readonly (Effect & { process: number })[]): string[] {
   const requests = (ending: string) =>
     log.flatMap(({ data, type }) => (type.endsWith(ending) && "requestId" in data ? [data.requestId] : []));
-  const open = state.asks.map(({ requestId }) => requestId);
+  const open = state.requests.map(({ requestId }) => requestId);
   const pushed = effects.flatMap((each) => (each.type === "push" ? [`${each.promptId} ${String(each.process)}`] : []));
   const started = effects.flatMap((effect) => (effect.type === "start" ? [Number(effect.processId)] : []));
   const gone = log.flatMap((event) => (event.type === "process.exited" ? [event.data.processId] : []));

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import type { Remember } from "../../src/domain/approvals/remembered.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
 import { handedOver } from "../../src/claude/rules.ts";
-import type { Ask } from "../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/bounds/policy.ts";
-import { askOf, POLICY, Walk } from "../support/step/walk.ts";
+import { requestOf, POLICY, Walk } from "../support/step/walk.ts";
 
 function rule(text: string, behavior: RuleBehavior) {
   const parsed = parseRule(text, behavior);
@@ -22,7 +22,7 @@ describe("a request of which a rule says something", () => {
   function asked(command: string): Walk {
     const walk = new Walk({ rules });
     walk.prompt("p1");
-    walk.hear({ type: "asked", ask: askOf("a1", { input: { command } }) });
+    walk.hear({ type: "asked", request: requestOf("a1", { input: { command } }) });
     return walk;
   }
   const answers = (walk: Walk) => walk.last.effects.filter(({ type }) => type === "answer");
@@ -38,7 +38,7 @@ describe("a request of which a rule says something", () => {
       by: "rule",
       rule: "Bash(make:*)",
     });
-    expect(walk.state).toMatchObject({ asks: [], answered: [{ requestId: "a1", by: "rule", behavior: "allow" }] });
+    expect(walk.state).toMatchObject({ requests: [], answered: [{ requestId: "a1", by: "rule", behavior: "allow" }] });
   });
 
   it("is denied at once, for a reason that Claude Code can act upon", () => {
@@ -50,30 +50,30 @@ describe("a request of which a rule says something", () => {
 
   it("is denied at once where nobody may allow it, and nobody is asked", () => {
     const walk = new Walk({ rules }).prompt("p1");
-    walk.hear({ type: "asked", ask: askOf("a1", { input: { command: "make all" }, refused: "No." }) });
+    walk.hear({ type: "asked", request: requestOf("a1", { input: { command: "make all" }, refused: "No." }) });
     expect(answers(walk)).toEqual([
       { type: "answer", requestId: "a1", decision: { behavior: "deny", message: "No." } },
     ]);
-    expect(walk.state.asks).toEqual([]);
+    expect(walk.state.requests).toEqual([]);
   });
 
   it.each(["make deploy", "ls", "make all && ls"])("is put to somebody: %s", (command) => {
     const walk = asked(command);
     expect(answers(walk)).toEqual([]);
-    expect(walk.state.asks).toMatchObject([{ requestId: "a1" }]);
+    expect(walk.state.requests).toMatchObject([{ requestId: "a1" }]);
   });
 });
 
 describe("an answer that is remembered", () => {
   const make = { rules: ["Bash(make:*)"], level: "all" as const, eventId: 3 };
   function answered(by: "caller" | "user", policy: Partial<Policy> = {}, remember: Remember = make): Walk {
-    const walk = new Walk(policy).prompt("p1").hear({ type: "asked", ask: askOf("a1") });
+    const walk = new Walk(policy).prompt("p1").hear({ type: "asked", request: requestOf("a1") });
     const decision = { behavior: "allow" as const };
     return walk.command("answer", { requestId: "a1", by, decision, forSession: true, remember });
   }
-  function isAskedAgain(walk: Walk, over: Partial<Ask> = {}): boolean {
-    walk.hear({ type: "asked", ask: askOf("a2", over) });
-    return walk.state.asks.length > 0;
+  function isAskedAgain(walk: Walk, over: Partial<PermissionRequest> = {}): boolean {
+    walk.hear({ type: "asked", request: requestOf("a2", over) });
+    return walk.state.requests.length > 0;
   }
 
   it("answers for its rule, and says so", () => {
@@ -98,7 +98,9 @@ describe("an answer that is remembered", () => {
     expect(isAskedAgain(denied)).toBe(false);
     expect(denied.last.events.at(-1)?.data).toMatchObject({ behavior: "deny", by: "rule" });
     expect(isAskedAgain(answered("user", { rules: ask }))).toBe(true);
-    expect(isAskedAgain(answered("caller", { callerApproves: "edits", ladder: ["webhook", "caller"] }))).toBe(true);
+    expect(isAskedAgain(answered("caller", { callerApproves: "edits", approvalChain: ["webhook", "caller"] }))).toBe(
+      true,
+    );
     expect(isAskedAgain(answered("user", { callerApproves: "edits" }))).toBe(false);
   });
 
@@ -116,7 +118,7 @@ describe("an answer that is remembered", () => {
     const walk = answered("user");
     for (let index = 0; index < 60; index += 1) {
       const id = `b${String(index)}`;
-      walk.hear({ type: "asked", ask: askOf(id, { toolName: "WebFetch", input: {} }) });
+      walk.hear({ type: "asked", request: requestOf(id, { toolName: "WebFetch", input: {} }) });
       const rules = [`Bash(x${String(index)})`, "Bash(same)"];
       const decision = { behavior: "allow" as const };
       const remember = { ...make, rules };

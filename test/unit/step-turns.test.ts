@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { ABORTED, AGENT_TASK, API_ERROR, askOf, resultSignal, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
+import { ABORTED, AGENT_TASK, API_ERROR, requestOf, resultSignal, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const IDLE: AgentSignal = { type: "idle" };
@@ -46,7 +46,7 @@ describe("a turn", () => {
   it("goes on while a background subagent works, asks and reports, and ends once", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] });
     walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);
-    walk.hear({ type: "asked", ask: askOf("a1", { agentId: "t1" }) });
+    walk.hear({ type: "asked", request: requestOf("a1", { agentId: "t1" }) });
     expect(walk.status).toBe("waiting_permission");
     expect(walk.prompt("p2").told).toBe("SESSION_BUSY");
     walk.command("answer", { requestId: "a1", decision: { behavior: "allow" }, by: "caller", forSession: false });

@@ -10,7 +10,7 @@ import { matchesPath } from "../../src/engine/rules/path.ts";
 import { tighterPolicy } from "../../src/security/tighter-policy.ts";
 import { amount } from "../support/amount.ts";
 import { OPEN_GATE } from "../support/open-gate.ts";
-import { askOf } from "../support/step/walk.ts";
+import { requestOf } from "../support/step/walk.ts";
 
 /** What two servers allow, as one policy: it is never looser than either of them. */
 
@@ -36,12 +36,12 @@ const policies: fc.Arbitrary<SessionPolicy> = fc.record({
   sandbox: fc.constantFrom("off", "required"),
   sandboxDomains: some(["a.example", "b.example"]),
   mayNest: fc.boolean(),
-  ladder: fc.shuffledSubarray(APPROVERS.map(({ name }) => name)),
-  rungMs: fc.record({ user: ms, console: ms, webhook: ms }),
+  approvalChain: fc.shuffledSubarray(APPROVERS.map(({ name }) => name)),
+  approverTimeoutMs: fc.record({ user: ms, console: ms, webhook: ms }),
   limits: fc.record({
-    askDeliveredMs: ms,
-    askMaxMs: ms,
-    askUnseenMs: ms,
+    requestDeliveredMs: ms,
+    requestMaxMs: ms,
+    requestUnseenMs: ms,
     turnMaxMs: ms,
     inactivityMs: ms,
     idleProcessMs: ms,
@@ -59,12 +59,12 @@ const policies: fc.Arbitrary<SessionPolicy> = fc.record({
 });
 
 const ASKS = [
-  askOf("r", { toolName: "Bash", input: { command: "touch x" } }),
-  askOf("r", { toolName: "Bash", input: { command: "npm test" } }),
-  askOf("r", { toolName: "Read", input: {}, paths: ["/home/ann/secret/key"] }),
-  askOf("r", { toolName: "Read", input: {}, paths: ["/home/bob/secret/key"] }),
-  askOf("r", { toolName: "Edit", input: {}, paths: ["/repo/src/a.ts"] }),
-  askOf("r", { toolName: "WebFetch", input: { url: "https://example.com" } }),
+  requestOf("r", { toolName: "Bash", input: { command: "touch x" } }),
+  requestOf("r", { toolName: "Bash", input: { command: "npm test" } }),
+  requestOf("r", { toolName: "Read", input: {}, paths: ["/home/ann/secret/key"] }),
+  requestOf("r", { toolName: "Read", input: {}, paths: ["/home/bob/secret/key"] }),
+  requestOf("r", { toolName: "Edit", input: {}, paths: ["/repo/src/a.ts"] }),
+  requestOf("r", { toolName: "WebFetch", input: { url: "https://example.com" } }),
 ];
 
 /** How strict a verdict is: allowed unasked, somebody asked as it is, asked whatever else says, denied. */
@@ -72,7 +72,8 @@ const STRICTNESS: readonly (RuleBehavior | undefined)[] = ["allow", undefined, "
 const verdicts = (policy: SessionPolicy) =>
   ASKS.map((ask) => STRICTNESS.indexOf(judge(ask, limitsUnder(policy).rules, "/repo")?.behavior));
 
-const beforeCaller = ({ ladder }: SessionPolicy) => ladder.slice(0, Math.max(0, ladder.indexOf("caller")));
+const beforeCaller = ({ approvalChain }: SessionPolicy) =>
+  approvalChain.slice(0, Math.max(0, approvalChain.indexOf("caller")));
 
 /** What of `policy` is looser than in `other`. */
 function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
@@ -90,14 +91,16 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   say("sandbox", policy.sandbox === "off" && other.sandbox === "required");
   say("mayNest", policy.mayNest && !other.mayNest);
   say(
-    "ladder",
-    policy.ladder.some((rung) => !other.ladder.includes(rung)),
+    "approvalChain",
+    policy.approvalChain.some((approver) => !other.approvalChain.includes(approver)),
   );
   const asked = beforeCaller(policy);
-  const isPassedOver = beforeCaller(other).some((rung) => policy.ladder.includes(rung) && !asked.includes(rung));
-  say("the caller's place", policy.ladder.includes("caller") && isPassedOver);
-  for (const rung of ["user", "console", "webhook"] as const)
-    say(rung, (policy.rungMs[rung] ?? 0) > (other.rungMs[rung] ?? 0));
+  const isPassedOver = beforeCaller(other).some(
+    (approver) => policy.approvalChain.includes(approver) && !asked.includes(approver),
+  );
+  say("the caller's place", policy.approvalChain.includes("caller") && isPassedOver);
+  for (const approver of ["user", "console", "webhook"] as const)
+    say(approver, (policy.approverTimeoutMs[approver] ?? 0) > (other.approverTimeoutMs[approver] ?? 0));
   for (const [name, value] of Object.entries(policy.limits)) {
     say(name, value > other.limits[name as keyof SessionPolicy["limits"]]);
   }

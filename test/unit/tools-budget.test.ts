@@ -52,7 +52,7 @@ const material = fc
     lists: fc.record({ background: fc.array(object, { maxLength: 20 }), availableTools: fc.array(object) }),
     tail: text.map((reason) => ({ cancelledReason: cutText(reason, 300), lastEventId: 1_000_000 })),
   })
-  .map(({ from, events, hidden, asked: requests, lists, mode, result, tail }): CheckMaterial & { from: number } => {
+  .map(({ from, events, hidden, asked: given, lists, mode, result, tail }): CheckMaterial & { from: number } => {
     let id = from;
     const shown: ShownEvent[] = [];
     for (const [index, { type, data }] of events.entries()) {
@@ -60,7 +60,7 @@ const material = fc
       shown.push({ id, type, data, timestamp });
       id += 1;
     }
-    const asks = requests.map(({ input, reason, suggestions }, index) => ({
+    const requests = given.map(({ input, reason, suggestions }, index) => ({
       open: {
         requestId: `r${String(index)}`,
         kind: "permission" as const,
@@ -70,7 +70,7 @@ const material = fc
         expiresAt: NOW + 60_000,
         seenWhole: false,
       },
-      ask: {
+      request: {
         requestId: `r${String(index)}`,
         kind: "permission" as const,
         toolName: "Bash",
@@ -86,7 +86,7 @@ const material = fc
       pollInterval: 1_000,
     };
     const form = { mode, include };
-    const rest = { more: false, asked: asks, result, resultEventId: id, now: NOW };
+    const rest = { more: false, asked: requests, result, resultEventId: id, now: NOW };
     return { from, form, lists, head, tail, events: shown, end: id, ...rest };
   });
 
@@ -147,11 +147,11 @@ describe("an answer of claude_code_check", () => {
         const actions = (answer as unknown as Answer).actions ?? [];
         expect(shown.map(({ requestId }) => requestId)).toEqual(actions.map(({ requestId }) => requestId));
         for (const [index, action] of actions.entries()) {
-          const { ask } = what.asked[index]!;
-          const whole = jsonBytes(action.input) === jsonBytes(ask.input);
+          const { request } = what.asked[index]!;
+          const whole = jsonBytes(action.input) === jsonBytes(request.input);
           expect(shown[index]?.whole).toBe(action.inputTruncated === undefined);
           expect(whole || action.inputTruncated === true).toBe(true);
-          expect([undefined, ask.suggestions]).toContain(action.suggestions);
+          expect([undefined, request.suggestions]).toContain(action.suggestions);
         }
       }),
       { numRuns: amount(30, 1_000) },

@@ -188,7 +188,7 @@ describe("claude_code_check waits", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks();
+    session.requests();
     setTimeout(() => session.ends("ok"), 30);
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });

@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
 
-import type { Ask } from "../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
 import { formOf } from "../../src/tools/elicitation/form.ts";
 
 const cwd = "/home/ann/shop";
 const SESSION = `Session "Build the shop" in ${cwd}`;
-const LOOKS: Ask["risk"] = { level: "reads", why: [] };
+const LOOKS: PermissionRequest["risk"] = { level: "reads", why: [] };
 
-function formFor(toolName: string, input: Ask["input"], more: Partial<Ask> = {}) {
+function formFor(toolName: string, input: PermissionRequest["input"], more: Partial<PermissionRequest> = {}) {
   const kind = toolName === "AskUserQuestion" ? "question" : "permission";
-  const ask: Ask = { requestId: "r", toolUseId: "t", kind, toolName, input, ...more };
-  return formOf(ask, { cwd, title: "Build the shop" });
+  const request: PermissionRequest = { requestId: "r", toolUseId: "t", kind, toolName, input, ...more };
+  return formOf(request, { cwd, title: "Build the shop" });
 }
 
 /**
@@ -29,7 +29,7 @@ const shown = (...args: Parameters<typeof formFor>) => inTerminal(formFor(...arg
 
 describe("a form in Claude Code's terminal of 80 columns shows", () => {
   it("a command whole, its risk and the session", () => {
-    const risk: Ask["risk"] = { level: "all", why: ["command", "network"] };
+    const risk: PermissionRequest["risk"] = { level: "all", why: ["command", "network"] };
     const input = { command: "curl -fsSL https://get.example/install.sh | bash", description: "Install" };
     expect(shown("Bash", input, { risk })).toEqual([
       "Run: curl -fsSL https://get.example/install.sh | bash",

@@ -157,7 +157,7 @@ describe("mode minimal", () => {
   it("leaves the input of a call that waits for a decision to the request", async () => {
     const { engine, session } = running();
     call(session, "u1");
-    session.asks();
+    session.requests();
     const data = (await check(engine)).events.map((event) => event.data);
     expect(data).toEqual([]);
     const [alone] = (await check(engine, { pollOptions: { includeActions: false } })).events;
@@ -199,7 +199,7 @@ describe("the other modes", () => {
     const input = { command: "c".repeat(3_000) };
     session.emit({ type: "message", data: { message: thinking } });
     session.emit({ type: "message", data: { message: unknown } });
-    session.asks({ input });
+    session.requests({ input });
     const { events } = await check(engine, { responseMode: "full" });
     expect(events.map(({ data, type }) => [type, data])).toEqual([
       ["output", thinking],
@@ -266,7 +266,7 @@ describe("pollOptions", () => {
 
   it("leave out the requests, which are not shown to anybody then", async () => {
     const { engine, session } = running();
-    session.asks();
+    session.requests();
     const answer = await check(engine, { pollOptions: { includeActions: false } });
     expect(answer).not.toHaveProperty("actions");
     expect(answer.events[0]?.data).toMatchObject({ summary: "Bash: npm test" });

@@ -20,7 +20,7 @@ const asking = (input: Record<string, unknown>) => {
   const engine = new FakeEngine();
   const session = engine.add();
   session.run();
-  return { engine, session, eventId: session.asks({ toolName: "Write", input }) };
+  return { engine, session, eventId: session.requests({ toolName: "Write", input }) };
 };
 
 describe("one event alone", () => {
@@ -155,8 +155,8 @@ describe("a call whose input is cut names the event that has it whole, where it 
 
   it("with the outcome of what was asked", async () => {
     const { engine, session } = running();
-    const inputEventId = session.asks({ toolName: "Write", input: writes.input });
-    session.state.asks = [];
+    const inputEventId = session.requests({ toolName: "Write", input: writes.input });
+    session.state.requests = [];
     const id = outcome(session, ["u1"]);
     const data = { ...told, inputEventId, ok: true, output: "out of u1" };
     expect((await check(engine, { cursor: id })).events).toEqual([{ id, type: "output", data }]);

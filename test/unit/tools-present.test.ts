@@ -148,17 +148,22 @@ describe("a message of Claude Code", () => {
 describe("an event", () => {
   const shown = (event: SessionEvent): ShownEvent | undefined =>
     presentEvent({ ...event, id: 3, at: NOW }, "delta_compact");
-  const ask = { requestId: "r1", toolName: "Bash", input: { command: "ls" }, toolUseId: "u1" };
+  const request = { requestId: "r1", toolName: "Bash", input: { command: "ls" }, toolUseId: "u1" };
 
   it.each<[SessionEvent, object]>([
     [
-      { type: "permission.asked", data: { kind: "permission", ...ask } },
+      { type: "permission.asked", data: { kind: "permission", ...request } },
       { type: "permission_request", data: { requestId: "r1", toolName: "Bash", summary: "Bash: ls" } },
     ],
     [
       {
         type: "question.asked",
-        data: { kind: "question", ...ask, toolName: "AskUserQuestion", input: { questions: [{ question: "Which?" }] } },
+        data: {
+          kind: "question",
+          ...request,
+          toolName: "AskUserQuestion",
+          input: { questions: [{ question: "Which?" }] },
+        },
       },
       { type: "permission_request", data: { summary: "AskUserQuestion: Which?" } },
     ],

@@ -14,7 +14,7 @@ const asking = () => {
   const session = engine.add();
   session.run();
   const input = { questions: QUESTIONS, extra: 1 };
-  session.asks({ kind: "question", toolName: "AskUserQuestion", input });
+  session.requests({ kind: "question", toolName: "AskUserQuestion", input });
   return { engine, session, input };
 };
 const answering = (args: object) => ({
@@ -66,7 +66,7 @@ describe("answer_question", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks();
+    session.requests();
     const reply = await run(engine, "_check", answering({ answers: { a: "b" } }));
     expect(reply.text).toContain(
       "requestId: r1 is a request of the tool Bash. Answer it with action respond_permission.",

@@ -18,7 +18,7 @@ describe("claude_code_check, requests", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks({
+    session.requests({
       suggestions: [{ type: "addRules" }],
       decisionReason: "not allowed",
       blockedPath: "/etc",
@@ -71,7 +71,7 @@ describe("claude_code_check, requests", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
+    session.requests({ toolName: "Write", input: { file_path: "/a", content: "c".repeat(5_000) } });
     expect(await check(engine, { maxBytes: 2_048 })).toMatchObject({
       truncatedFields: ["actions[].input"],
       actions: [{ inputTruncated: true, inputEventId: 2, input: { file_path: "/a" } }],
@@ -84,7 +84,7 @@ describe("claude_code_check, requests", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks();
+    session.requests();
     await check(engine, {}, callOf(AbortSignal.abort()));
     expect(engine.delivers).toEqual([]);
   });
@@ -94,7 +94,7 @@ describe("claude_code_check, requests", () => {
     const session = engine.add();
     session.run();
     session.says("before");
-    session.asks();
+    session.requests();
     session.says("meanwhile");
     engine.onAnswer = () => void setTimeout(() => session.ends("done"), 20);
     const answer = await respond(engine, { waitMs: 5_000 });
@@ -110,8 +110,8 @@ describe("claude_code_check, requests", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks();
-    session.asks({ requestId: "r2" });
+    session.requests();
+    session.requests({ requestId: "r2" });
     const answer = await respond(engine, { cursor: 4, waitMs: 30_000 });
     expect(answer.actions).toMatchObject([{ requestId: "r2" }]);
   });
@@ -140,7 +140,7 @@ describe("claude_code_check, requests", () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
-    session.asks();
+    session.requests();
     await respond(engine, args);
     expect(engine.answers).toEqual([{ requestId: "r1", by: "caller", ...expected }]);
   });

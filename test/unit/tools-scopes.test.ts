@@ -178,7 +178,7 @@ it("a request that was shown to one who may not answer has not been delivered", 
   const engine = new FakeEngine();
   const session = engine.add();
   session.run();
-  session.asks({ requestId: "r1" });
+  session.requests({ requestId: "r1" });
   const poll = async (scopes: readonly Scope[]) =>
     runTool(
       toolOf("claude_code_check"),

@@ -53,7 +53,7 @@ describe("claude_code_session, the public tier", () => {
     const engine = privateEngine();
     const session = engine.add("s2");
     session.run();
-    session.asks();
+    session.requests();
     session.state.reported = { model: "claude-opus-4-1", permissionMode: "plan" };
     session.state.queue = [{ promptId: "p", eventId: 1, held: true }];
     const reply = await run(engine, "_session", { action: "list" });
@@ -69,7 +69,7 @@ describe("claude_code_session, the public tier", () => {
           requested: { permissionMode: "default" },
           reported: { model: "claude-opus-4-1", permissionMode: "plan" },
           pending: 1,
-          asks: [
+          requests: [
             {
               requestId: "r1",
               type: "permission",

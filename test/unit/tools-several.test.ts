@@ -34,7 +34,7 @@ function several(...ids: string[]): { engine: FakeEngine; sessions: FakeSession[
 describe("claude_code_check over several sessions", () => {
   it("waits on all of them and says which woke it", async () => {
     const { engine, sessions } = several("a", "b", "c");
-    setTimeout(() => sessions[1]?.asks(), 20);
+    setTimeout(() => sessions[1]?.requests(), 20);
     const cursors = ["a", "b", "c"].map((sessionId) => ({ sessionId, cursor: 2 }));
     const answer = await poll(engine, cursors, { waitMs: 5_000 });
     expect(answer.woke).toBe("b");

@@ -45,7 +45,7 @@ describe("claude_code", () => {
 
   it("comes back early when something is asked, and reads on from the beginning", async () => {
     const engine = new FakeEngine();
-    engine.onPrompt = (session) => void setTimeout(() => session.asks(), 20);
+    engine.onPrompt = (session) => void setTimeout(() => session.requests(), 20);
     const answer = await answerOf(engine, "", { prompt: "x", waitMs: 5_000 });
     expect(answer).toEqual({ sessionId: "s1", status: "waiting_permission", nextCursor: 1, pollInterval: 1_000 });
     expect(engine.delivers).toEqual([]);

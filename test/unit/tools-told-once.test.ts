@@ -7,10 +7,10 @@ describe("in mode minimal", () => {
     const { engine, session } = running();
     for (const id of ["u1", "u2"]) {
       call(session, id);
-      session.asks({ requestId: `r-${id}`, toolUseId: id, input: { command: `run ${id}` } });
+      session.requests({ requestId: `r-${id}`, toolUseId: id, input: { command: `run ${id}` } });
     }
     const { nextCursor: cursor } = await check(engine);
-    session.state.asks.shift();
+    session.state.requests.shift();
     outcome(session, ["u1"]);
     engine.onAnswer = () => void outcome(session, ["u2"]);
     const own = { action: "respond_permission", requestId: "r-u2", decision: "allow", cursor };
@@ -61,7 +61,7 @@ describe("in mode minimal", () => {
     for (let line = 0; line < 30; line += 1) session.says("x".repeat(200));
     const inputs = [9_000, 300].map((size) => ({ file_path: "/a", content: "c".repeat(size) }));
     for (const [index, input] of inputs.entries()) {
-      session.asks({ requestId: `r${String(index)}`, toolUseId: `u${String(index)}`, toolName: "Write", input });
+      session.requests({ requestId: `r${String(index)}`, toolUseId: `u${String(index)}`, toolName: "Write", input });
     }
     for (const responseMode of ["minimal", "delta_compact"]) {
       const answer = await check(engine, { maxBytes: 11_000, responseMode });

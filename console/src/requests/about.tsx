@@ -63,15 +63,15 @@ function Fact({ children, name }: { readonly name: string; readonly children: Co
   );
 }
 
-function Waits({ request: { expiresAt, rung, rungEndsAt } }: { readonly request: PendingRequest }) {
-  const then = thenWords(rung, me.value?.approvals ?? []);
-  const isLast = rungEndsAt === undefined || rungEndsAt >= expiresAt;
+function Waits({ request: { expiresAt, approver, approverDeadline } }: { readonly request: PendingRequest }) {
+  const then = thenWords(approver, me.value?.approvals ?? []);
+  const isLast = approverDeadline === undefined || approverDeadline >= expiresAt;
   return (
     <>
-      {whoWords(rung)}
+      {whoWords(approver)}
       {!isLast && (
         <>
-          , <Until at={rungEndsAt} /> left
+          , <Until at={approverDeadline} /> left
           {then !== "" && `, then ${then}`}
         </>
       )}

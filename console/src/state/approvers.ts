@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import type { AnsweredBy } from "../../../src/domain/permission.ts";
-import type { ApproverWords, Rung, Unasked } from "../../../src/domain/approvals/rung.ts";
+import type { ApproverWords, ApproverName, Unasked } from "../../../src/domain/approvals/approver-name.ts";
 import type { Me } from "../../../src/console/wire.ts";
 
 /** Who answers requests, in the words that the server has for them. */
@@ -9,8 +9,8 @@ import type { Me } from "../../../src/console/wire.ts";
 export const approvers = signal<Me["approvers"]>({});
 
 /** Behind "waits for". */
-export function whoWords(rung: Rung): string {
-  return wordsOf(rung)?.who ?? rung;
+export function whoWords(approver: ApproverName): string {
+  return wordsOf(approver)?.who ?? approver;
 }
 
 /** Who has answered, or what ended the request: behind "allowed" or "denied". */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { TurnEnded } from "../../domain/event.ts";
-import type { OpenAsk } from "../../domain/permission.ts";
+import type { OpenRequest } from "../../domain/permission.ts";
 import type { Append, Logger, SessionBackend } from "../../engine/ports.ts";
 import type {
   ApproverPort,
@@ -19,7 +19,7 @@ import { NOTICES, notifyConfigOf, type NoticeType } from "./settings.ts";
 
 /**
  * Tells the operator's webhook what this server writes to the logs of its sessions. The receiver is the operator's choice
- * alone; no caller can name one. Where the webhook is on the ladder a request is sent when it is offered, and only then.
+ * alone; no caller can name one. Where the webhook is on the approval chain a request is sent when it is offered, and only then.
  */
 
 export interface NotifierOptions {
@@ -88,11 +88,11 @@ export class Notifier implements ApproverPort {
     }
   }
 
-  async offer({ ask, at, open, session, sessionId, until }: Offered): Promise<Reception> {
+  async offer({ request, at, open, session, sessionId, until }: Offered): Promise<Reception> {
     const { answerUrl } = this.#options;
-    const type = ask.kind === "question" ? "question.asked" : "permission.asked";
-    const matter = { ask, open, ...(answerUrl && { answerUrl: answerUrl(sessionId, ask.requestId) }) };
-    this.#waiting.add(ask.requestId);
+    const type = request.kind === "question" ? "question.asked" : "permission.asked";
+    const matter = { request, open, ...(answerUrl && { answerUrl: answerUrl(sessionId, request.requestId) }) };
+    this.#waiting.add(request.requestId);
     const notice = { type, sessionId, at, matter, until, session: Promise.resolve(session) } as const;
     const { outcome, payload } = await this.#send(notice);
     if (outcome === "obsolete") return { is: "withdrawn" };
@@ -110,21 +110,25 @@ export class Notifier implements ApproverPort {
     return this.#queue.close(graceMs);
   }
 
-  #tell(sessionId: string, event: Append["events"][number], { at, state: { asks } }: Append): void {
+  #tell(sessionId: string, event: Append["events"][number], { at, state: { requests } }: Append): void {
     const { data, type } = event;
     if (type === "turn.ended") this.#tellEnded(sessionId, data, at);
     if (this.#options.answerUrl) return;
     if (type === "permission.answered" || type === "question.answered") this.withdraw(data.requestId);
     if (type !== "permission.asked" && type !== "question.asked") return;
-    const open = asks.find(({ requestId }) => requestId === data.requestId);
+    const open = requests.find(({ requestId }) => requestId === data.requestId);
     // Answered as soon as it was asked, by a rule for instance, it waits for nobody.
     if (open) this.#tellAsked(sessionId, event, { open, at });
   }
 
-  #tellAsked(sessionId: string, { data: ask, type }: AskedEvent, { at, open }: { open: OpenAsk; at: number }): void {
+  #tellAsked(
+    sessionId: string,
+    { data: request, type }: AskedEvent,
+    { at, open }: { open: OpenRequest; at: number },
+  ): void {
     if (!this.#options.types.has(type)) return;
-    this.#waiting.add(ask.requestId);
-    this.#notify({ type, sessionId, at, matter: { ask, open } });
+    this.#waiting.add(request.requestId);
+    this.#notify({ type, sessionId, at, matter: { request, open } });
   }
 
   #tellEnded(sessionId: string, ended: TurnEnded, at: number): void {
@@ -151,7 +155,7 @@ export class Notifier implements ApproverPort {
       const letter: Letter = {
         id,
         body: async () => JSON.stringify((await payload).payload),
-        isWanted: () => "ended" in matter || this.#waiting.has(matter.ask.requestId),
+        isWanted: () => "ended" in matter || this.#waiting.has(matter.request.requestId),
         until,
         failed: (attempts, answer, waitMs) =>
           log.debug("webhook: to be tried again", { delivery: id, attempts, answer, waitMs }),
@@ -175,7 +179,7 @@ export class Notifier implements ApproverPort {
     { id, ...result }: { id: string; outcome: Outcome; attempts: number; answer: string },
   ): Promise<void> {
     const { log, onSettled } = this.#options;
-    const about = { type, sessionId, ...("ask" in matter && { requestId: matter.ask.requestId }) };
+    const about = { type, sessionId, ...("request" in matter && { requestId: matter.request.requestId }) };
     const isFine = result.outcome === "delivered" || result.outcome === "obsolete";
     log[isFine ? "debug" : "warn"]("webhook", { delivery: id, ...about, ...result });
     const known = await session.catch(() => undefined);

@@ -1,7 +1,7 @@
 import type { NoticeType } from "./settings.ts";
 import type { TurnEnded } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { rungOf, type Ask, type OpenAsk } from "../../domain/permission.ts";
+import { approverOf, type PermissionRequest, type OpenRequest } from "../../domain/permission.ts";
 import { fit } from "../../view/size.ts";
 import { summaryOf } from "../../view/summary.ts";
 
@@ -21,7 +21,8 @@ export interface About {
 
 /** What was asked, or what ended. */
 export type Matter =
-  { readonly ask: Ask; readonly open: OpenAsk; readonly answerUrl?: string } | { readonly ended: TurnEnded };
+  | { readonly request: PermissionRequest; readonly open: OpenRequest; readonly answerUrl?: string }
+  | { readonly ended: TurnEnded };
 
 export type Mask = (fields: JsonObject) => JsonObject;
 
@@ -35,11 +36,11 @@ export interface Payload {
 export function payloadOf({ at, id, session, type, version }: About, matter: Matter, mask: Mask): Payload {
   const head = { id, type, createdAt: new Date(at).toISOString(), server: { version }, session: mask(session) };
   if ("ended" in matter) return { payload: { ...head, turn: turnOf(matter.ended) }, whole: true };
-  const { ask } = matter;
-  const masked = mask(ask.input);
+  const { request } = matter;
+  const masked = mask(request.input);
   const { cut, value: input } = fit(masked, INPUT_BYTES);
   const payload = { ...head, ...asked(matter, { masked, cut, input }) };
-  return { payload, whole: !cut && JSON.stringify(masked) === JSON.stringify(ask.input) };
+  return { payload, whole: !cut && JSON.stringify(masked) === JSON.stringify(request.input) };
 }
 
 interface Shown {
@@ -48,19 +49,22 @@ interface Shown {
   readonly input: JsonObject;
 }
 
-function asked({ answerUrl, ask, open }: Extract<Matter, { ask: Ask }>, { cut, input, masked }: Shown): JsonObject {
-  const { requestId, risk, toolName } = ask;
-  const request = {
+function asked(
+  { answerUrl, request, open }: Extract<Matter, { request: PermissionRequest }>,
+  { cut, input, masked }: Shown,
+): JsonObject {
+  const { requestId, risk, toolName } = request;
+  const told = {
     requestId,
     toolName,
     summary: summaryOf(toolName, masked),
     input,
     ...(cut && { inputTruncated: true }),
     ...(risk && { risk }),
-    rung: rungOf(open),
+    approver: approverOf(open),
     expiresAt: new Date(open.expiresAt).toISOString(),
   };
-  return { request, ...(answerUrl !== undefined && { answerUrl }) };
+  return { request: told, ...(answerUrl !== undefined && { answerUrl }) };
 }
 
 function turnOf({ costUsd, durationMs, errorSubtype, outcome, turnId }: TurnEnded): JsonObject {

@@ -1,9 +1,9 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 import type { Judgement } from "../../engine/ports.ts";
-import { judgeAsk } from "../risk/judge.ts";
+import { judgeRequest } from "../risk/judge.ts";
 import { mentionedPaths } from "../risk/mentioned.ts";
 import { namedPaths, type Folders } from "../risk/places.ts";
 import { isFileTool, isShell } from "../risk/risk.ts";
@@ -14,22 +14,22 @@ import { isFileTool, isShell } from "../risk/risk.ts";
  */
 
 interface Changed {
-  readonly ask: Ask;
+  readonly request: PermissionRequest;
   readonly input: JsonObject;
 }
 
 /** `denying` are the rules of the session that deny, in Claude Code's words. */
 export async function judgeChanged(
-  { ask, input }: Changed,
+  { request, input }: Changed,
   folders: Folders,
   denying: readonly string[],
 ): Promise<Judgement> {
-  const { toolName } = ask;
-  const judged = await judgeAsk({ ...ask, input }, folders);
+  const { toolName } = request;
+  const judged = await judgeRequest({ ...request, input }, folders);
   const { command } = input;
   const mentions =
     isShell(toolName) && typeof command === "string" ? await mentionedPaths(command, folders) : undefined;
-  const refused = judged.refused ?? (isMoved({ ask, input }) ? RELATIVE : undefined);
+  const refused = judged.refused ?? (isMoved({ request, input }) ? RELATIVE : undefined);
   return { ...judged, denying, ...(mentions && { mentions }), ...(refused !== undefined && { refused }) };
 }
 
@@ -37,10 +37,10 @@ const RELATIVE =
   "It names another path that is not absolute, and Claude Code may have left the session's folder. Name the whole path.";
 
 /** Whether it counts from Claude Code's own folder, which nobody has told us, other than it was asked. */
-function isMoved({ ask, input }: Changed): boolean {
-  const { toolName } = ask;
+function isMoved({ request, input }: Changed): boolean {
+  const { toolName } = request;
   if (!isFileTool(toolName)) return false;
-  const before = namedPaths(toolName, ask.input) ?? [];
+  const before = namedPaths(toolName, request.input) ?? [];
   const isWhole = (path: string) => /^(?:[/~\\]|[A-Za-z]:)/.test(path.trim());
   return (namedPaths(toolName, input) ?? []).some((path) => !isWhole(path) && !before.includes(path));
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
@@ -16,8 +16,8 @@ import type { Launch } from "./launch.ts";
 import { lookingWith } from "./looking.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
-import { judgeAsk } from "../risk/judge.ts";
-import { toAsk, toPermissionResult, withoutFolders } from "./permissions.ts";
+import { judgeRequest } from "../risk/judge.ts";
+import { toPermissionRequest, toPermissionResult, withoutFolders } from "./permissions.ts";
 import { userMessage } from "./user-message.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { Spawned } from "../supervise/spawn.ts";
@@ -38,7 +38,7 @@ const ALIVE_MS = 100;
 const LAST_WORDS_MS = 2000;
 
 /** Subagents and parallel calls ask at the same time; nobody has seen more than some dozen. */
-const OPEN_ASKS = 200;
+const OPEN_REQUESTS = 200;
 
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait for answers to them first." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
@@ -59,7 +59,7 @@ interface Context {
 export class ClaudeProcess implements AgentProcess {
   readonly #context: Context;
   readonly #feed = new Feed<SDKUserMessage>();
-  readonly #waiting = new Map<string, { ask: Ask; resolve: (result: PermissionResult) => void }>();
+  readonly #waiting = new Map<string, { request: PermissionRequest; resolve: (result: PermissionResult) => void }>();
   /** Rules that answers have added. */
   readonly #denied: string[] = [];
   readonly #ended: Promise<void>;
@@ -120,7 +120,7 @@ export class ClaudeProcess implements AgentProcess {
     const settings = deniedBySettings(await this.#ready);
     if (!(await before(CONTROL_MS, settings))) throw new AppError("TIMEOUT", "Claude Code did not tell its settings.");
     const rules = [...denying, ...this.#denied, ...(await settings)];
-    return judgeChanged({ ask: waiting.ask, input }, folders, rules);
+    return judgeChanged({ request: waiting.request, input }, folders, rules);
   }
 
   interrupt(): void {
@@ -245,26 +245,26 @@ export class ClaudeProcess implements AgentProcess {
 
   #asking({ folders, isFenced }: Pick<Launch, "folders" | "isFenced">): CanUseTool {
     return async (toolName, input, details) => {
-      const bare = toAsk(toolName, input, details);
-      const ask = { ...bare, ...(await judgeAsk(bare, folders)) };
+      const bare = toPermissionRequest(toolName, input, details);
+      const request = { ...bare, ...(await judgeRequest(bare, folders)) };
       if (details.signal.aborted) return toPermissionResult(WITHDRAWN);
-      const result = await this.#ask(ask, details.signal);
+      const result = await this.#ask(request, details.signal);
       return isFenced ? withoutFolders(result) : result;
     };
   }
 
-  async #ask(ask: Ask, signal: AbortSignal): Promise<PermissionResult> {
-    const { requestId } = ask;
+  async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {
+    const { requestId } = request;
     // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
-    if (this.#waiting.size >= OPEN_ASKS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
-    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { ask, resolve }));
+    if (this.#waiting.size >= OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
+    const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { request, resolve }));
     const withdraw = () => {
       if (!this.#waiting.has(requestId)) return;
       this.#context.onSignal({ type: "withdrawn", requestId });
       this.answer(requestId, WITHDRAWN);
     };
     signal.addEventListener("abort", withdraw, { once: true });
-    this.#context.onSignal({ type: "asked", ask });
+    this.#context.onSignal({ type: "asked", request });
     return answered.finally(() => signal.removeEventListener("abort", withdraw));
   }
 

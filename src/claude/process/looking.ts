@@ -1,6 +1,6 @@
 import type { HookCallback, HookInput, Options } from "@anthropic-ai/claude-agent-sdk";
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
-import { isClosed, judgeAsk } from "../risk/judge.ts";
+import { isClosed, judgeRequest } from "../risk/judge.ts";
 import type { Folders } from "../risk/places.ts";
 import { judgeShellEdit } from "../risk/shell-edits.ts";
 
@@ -34,7 +34,7 @@ async function decide(hook: HookInput, looked: Looked): ReturnType<HookCallback>
   const given = typeof input === "object" && input !== null ? { ...input } : {};
   if (mode === "acceptEdits" && toolName === "Bash") return asEdit(given, looked);
   const ask = { requestId: toolUseId, kind: "permission" as const, toolName, toolUseId, input: given };
-  const { refused, risk } = await judgeAsk(ask, looked.folders);
+  const { refused, risk } = await judgeRequest(ask, looked.folders);
   if (refused !== undefined) return said("deny", refused);
   return risk?.why.includes(CAN_RUN) && !UNASKED.has(mode) ? said("ask", CAN_RUN) : {};
 }

@@ -1,9 +1,13 @@
 import type { CanUseTool, PermissionResult } from "@anthropic-ai/claude-agent-sdk";
-import type { Ask, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 
 /** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
 
-export function toAsk(toolName: string, input: Record<string, unknown>, details: Parameters<CanUseTool>[2]): Ask {
+export function toPermissionRequest(
+  toolName: string,
+  input: Record<string, unknown>,
+  details: Parameters<CanUseTool>[2],
+): PermissionRequest {
   const { agentID, blockedPath, decisionReason, requestId, suggestions, toolUseID } = details;
   return {
     requestId,

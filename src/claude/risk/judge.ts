@@ -1,14 +1,14 @@
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
 import { mayBePaths } from "./may-be-paths.ts";
 import { namedPaths, placesOf, type Folders } from "./places.ts";
 import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf } from "./risk.ts";
 
 /** What there is to know of a request before anybody decides it. */
-export type Judged = Pick<Ask, "cwd" | "paths" | "refused" | "risk">;
+export type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
 
-export async function judgeAsk(ask: Ask, folders: Folders): Promise<Judged> {
-  const { blockedPath, input, toolName } = ask;
+export async function judgeRequest(request: PermissionRequest, folders: Folders): Promise<Judged> {
+  const { blockedPath, input, toolName } = request;
   const isForFiles = isFileTool(toolName);
   const named = isForFiles ? namedPaths(toolName, input) : [];
   // What Claude Code itself has stumbled over counts as well.
@@ -18,7 +18,7 @@ export async function judgeAsk(ask: Ask, folders: Folders): Promise<Judged> {
   const isTold = named !== undefined && refused.length === 0;
   const risk = riskOf({ toolName, input, places: isTold ? places : undefined });
   const isOutside = !isForFiles && places.some(({ isInside }) => !isInside);
-  const problem = await problemOf(ask, paths, folders);
+  const problem = await problemOf(request, paths, folders);
   return {
     risk: isOutside ? { level: "all", why: [...risk.why, OUTSIDE] } : risk,
     ...(isForFiles && refused[0] !== undefined && { refused: notNormal(refused[0]) }),
@@ -29,7 +29,7 @@ export async function judgeAsk(ask: Ask, folders: Folders): Promise<Judged> {
 }
 
 /** Why no session may do this. Of what a tool does with a path that is not for files nothing is known. */
-async function problemOf({ input, toolName }: Ask, paths: readonly string[], folders: Folders) {
+async function problemOf({ input, toolName }: PermissionRequest, paths: readonly string[], folders: Folders) {
   const isForFiles = isFileTool(toolName);
   const isTold = isForFiles || isShell(toolName) || isLooker(toolName);
   const others = isTold ? [] : await mayBePaths(input, folders);

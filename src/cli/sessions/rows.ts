@@ -34,7 +34,7 @@ export function summary(record: SessionRecord) {
     totalTurns: state.totals.turns,
     totalCostUsd: exactUsd(state.totals.costUsd),
     ...(state.lastOutcome && { lastOutcome: state.lastOutcome }),
-    pending: state.asks.length,
+    pending: state.requests.length,
   };
 }
 

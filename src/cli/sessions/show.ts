@@ -1,6 +1,6 @@
-import { askOf } from "../../domain/event.ts";
+import { requestOf } from "../../domain/event.ts";
 import type { StoredEvent } from "../../domain/event.ts";
-import type { OpenAsk } from "../../domain/permission.ts";
+import type { OpenRequest } from "../../domain/permission.ts";
 import { oneId, readArguments } from "./arguments.ts";
 import { summary } from "./rows.ts";
 import { eventOf, findSession, firstPrompt, withStore, type SessionRecord, type Store } from "./store.ts";
@@ -28,7 +28,7 @@ type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 interface Told {
   readonly record: SessionRecord;
   readonly prompt: string;
-  readonly asks: readonly { readonly ask: OpenAsk; readonly about: string }[];
+  readonly requests: readonly { readonly request: OpenRequest; readonly about: string }[];
   readonly ended: EndOfTurn | undefined;
   /** What Claude Code said last, and what the server has to say of the end of the turn. */
   readonly result: string;
@@ -45,16 +45,16 @@ export async function show(argv: string[]): Promise<number> {
 
 async function tell(store: Store, record: SessionRecord): Promise<Told> {
   const { id, state } = record;
-  const asks = state.asks.map(async (ask) => {
-    const asked = askOf(await eventOf(store, id, ask.eventId));
-    return { ask, about: asked ? subject(asked.input) : "" };
+  const requests = state.requests.map(async (request) => {
+    const asked = requestOf(await eventOf(store, id, request.eventId));
+    return { request, about: asked ? subject(asked.input) : "" };
   });
   const last = state.turn ? undefined : await eventOf(store, id, state.lastTurnEventId);
   const ended = last?.type === "turn.ended" ? last : undefined;
   return {
     record,
     prompt: await firstPrompt(store, id),
-    asks: await Promise.all(asks),
+    requests: await Promise.all(requests),
     ended,
     result: ended ? await resultOf(store, id, ended) : "",
   };
@@ -66,19 +66,19 @@ async function resultOf(store: Store, id: string, { data }: EndOfTurn): Promise<
   return [said, data.message].filter((text) => typeof text === "string" && text !== "").join("\n\n");
 }
 
-function inJson({ asks, ended, prompt, record, result }: Told): string {
+function inJson({ requests, ended, prompt, record, result }: Told): string {
   const { background, process, queue } = record.state;
   const answer = {
     ...summary(record),
     prompt,
     events: record.state.lastEventId,
     process,
-    asks: asks.map(({ about, ask }) => ({
-      requestId: ask.requestId,
-      toolName: ask.toolName,
+    requests: requests.map(({ about, request }) => ({
+      requestId: request.requestId,
+      toolName: request.toolName,
       about,
-      createdAt: isoTime(ask.createdAt),
-      expiresAt: isoTime(ask.expiresAt),
+      createdAt: isoTime(request.createdAt),
+      expiresAt: isoTime(request.expiresAt),
     })),
     promptsWaiting: queue.length,
     promptsHeld: queue.filter(({ held }) => held).length,
@@ -89,10 +89,10 @@ function inJson({ asks, ended, prompt, record, result }: Told): string {
 }
 
 function inWords(told: Told, now: number): string {
-  const { asks, ended, prompt, record, result } = told;
+  const { requests, ended, prompt, record, result } = told;
   const facts = factsOf(record, prompt, now).filter(([, value]) => value !== "");
   const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
-  if (asks.length > 0) lines.push("", "Asked and not answered:", ...asks.map((each) => askLine(each, now)));
+  if (requests.length > 0) lines.push("", "Asked and not answered:", ...requests.map((each) => requestLine(each, now)));
   if (ended) {
     const { durationMs, outcome, numTurns } = ended.data;
     lines.push("", `The last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
@@ -144,8 +144,8 @@ function waitingOf({ state }: SessionRecord): string {
   return count(state.queue.length, "prompt") + (held > 0 ? `, ${String(held)} held until released` : "");
 }
 
-function askLine({ about, ask }: Told["asks"][number], now: number): string {
-  const left = ask.expiresAt - now;
+function requestLine({ about, request }: Told["requests"][number], now: number): string {
+  const left = request.expiresAt - now;
   const due = left > 0 ? `is denied in ${span(left)}` : "is overdue";
-  return `  ${ask.requestId}  ${oneLine(`${ask.toolName} ${about}`, PROMPT_MOST)} (${due})`;
+  return `  ${request.requestId}  ${oneLine(`${request.toolName} ${about}`, PROMPT_MOST)} (${due})`;
 }

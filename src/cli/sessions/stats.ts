@@ -35,7 +35,7 @@ export async function readSession(
   since: number,
   tally: Tally,
 ): Promise<void> {
-  tally.session(statusWord(record), isAbandoned(record) ? 0 : record.state.asks.length);
+  tally.session(statusWord(record), isAbandoned(record) ? 0 : record.state.requests.length);
   await readFacts(store.log, record, since, tally);
 }
 

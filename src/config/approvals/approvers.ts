@@ -1,8 +1,8 @@
 import type { z } from "zod";
 import type { ClosedPath, Settings } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
-import type { Rung } from "../../domain/approvals/rung.ts";
-import { ladderOf } from "./ladder.ts";
+import type { ApproverName } from "../../domain/approvals/approver-name.ts";
+import { parseApprovals } from "./approvals-flag.ts";
 
 /** What approvers bring to the configuration: settings, secrets and protected files of their own. */
 
@@ -12,8 +12,8 @@ export const approverFields: Readonly<Record<string, z.ZodType>> = Object.fromEn
 
 /** Throws ConfigError. */
 export function checkApprovers(config: Settings & { readonly approvals: readonly string[] }): void {
-  const { rungs } = ladderOf(config.approvals);
-  for (const { check, name } of APPROVERS) check?.(config, rungs.includes(name));
+  const { approvers } = parseApprovals(config.approvals);
+  for (const { check, name } of APPROVERS) check?.(config, approvers.includes(name));
 }
 
 /** Variables of the environment that hold a secret of an approver. */
@@ -23,8 +23,8 @@ export const SECRET_VARIABLES: readonly string[] = APPROVERS.flatMap(({ secret }
 export async function readApproverSecrets(
   config: Settings,
   environment: NodeJS.ProcessEnv,
-): Promise<ReadonlyMap<Rung, string>> {
-  const found = new Map<Rung, string>();
+): Promise<ReadonlyMap<ApproverName, string>> {
+  const found = new Map<ApproverName, string>();
   for (const { name, secret } of APPROVERS) {
     const read = await secret?.read(config, environment);
     if (read !== undefined) found.set(name, read);

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { BOUNDS, type Bound } from "../../domain/approvals/risk.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
-import { RUNG_WORD, RUNG_WORDS } from "./ladder.ts";
+import { APPROVAL_ENTRY, APPROVAL_ENTRIES } from "./approvals-flag.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
@@ -9,7 +9,7 @@ import { inOrder, optionalChoice, rules } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
-  approvals: inOrder(RUNG_WORD, RUNG_WORDS, {
+  approvals: inOrder(APPROVAL_ENTRY, APPROVAL_ENTRIES, {
     fallback: "user,caller,console:0",
     flag: "approvals",
     variable: "CLAUDE_CODE_MCP_APPROVALS",

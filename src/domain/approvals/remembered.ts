@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PermissionUpdate, type Ask } from "../permission.ts";
+import { PermissionUpdate, type PermissionRequest } from "../permission.ts";
 import { RISK_LEVELS } from "./risk.ts";
 import { parseRule } from "./rule.ts";
 
@@ -45,7 +45,7 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
  * also suggests further folders, and a mode in which edits and deletions run unasked, which is more than anybody means who
  * allows one tool. [] where it cannot be remembered.
  */
-export function rulesToRemember({ input, suggestions = [], toolName }: Ask): string[] {
+export function rulesToRemember({ input, suggestions = [], toolName }: PermissionRequest): string[] {
   const suggested = suggestions.flatMap((suggestion) => {
     const update = PermissionUpdate.safeParse(suggestion).data;
     return update?.type === "addRules" && update.behavior === "allow" ? update.rules : [];

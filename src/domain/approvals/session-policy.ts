@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Bound } from "./risk.ts";
-import { Rung } from "./rung.ts";
+import { ApproverName } from "./approver-name.ts";
 
 /**
  * What the operator of one server allows the sessions of one principal. It is stored with a session when that begins, so that
@@ -35,13 +35,13 @@ export const SessionPolicy = z.object({
   sandboxDomains: z.array(z.string()),
   /** Whether a session may start sessions of its own. */
   mayNest: z.boolean(),
-  ladder: z.array(Rung),
+  approvalChain: z.array(ApproverName),
   /** By name, of all who have a time there. */
-  rungMs: z.record(Rung, Milliseconds),
+  approverTimeoutMs: z.record(ApproverName, Milliseconds),
   limits: z.object({
-    askDeliveredMs: Milliseconds,
-    askMaxMs: Milliseconds,
-    askUnseenMs: Milliseconds,
+    requestDeliveredMs: Milliseconds,
+    requestMaxMs: Milliseconds,
+    requestUnseenMs: Milliseconds,
     turnMaxMs: Milliseconds,
     inactivityMs: Milliseconds,
     idleProcessMs: Milliseconds,

@@ -1,6 +1,6 @@
 import { WhenBusy } from "../../domain/command.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import type { AdoptRequest, OpenRequest, PromptRequest } from "../api.ts";
+import type { AdoptRequest, OpenSessionRequest, PromptRequest } from "../api.ts";
 import { defineRequest } from "./action.ts";
 import { Attachments, IdempotencyKey, Prompt, SessionId } from "./input.ts";
 import { refuseNul } from "./odd-text.ts";
@@ -18,7 +18,7 @@ export const start = defineRequest({
   name: "start",
   scope: "run",
   fields: said,
-  run: async ({ caller, engine }, request: OpenRequest) => {
+  run: async ({ caller, engine }, request: OpenSessionRequest) => {
     refuseNul(request.options);
     return engine.open(caller, request);
   },

@@ -1,4 +1,4 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import type { Command } from "../../domain/command.ts";
 import { AppError, type Refusal } from "../../domain/error.ts";
 import { checkDecision, checkMode, type Gate } from "../gate.ts";

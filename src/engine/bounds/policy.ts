@@ -1,5 +1,5 @@
 import type { Bound } from "../../domain/approvals/risk.ts";
-import type { Rung } from "../../domain/approvals/rung.ts";
+import type { ApproverName } from "../../domain/approvals/approver-name.ts";
 import type { Rules } from "../rules/judge.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
@@ -15,17 +15,17 @@ export interface Policy {
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
   readonly onLost: "report" | "resume";
   /** Who is asked, in this order; [] is nobody, and what asks is denied. */
-  readonly ladder: readonly Rung[];
+  readonly approvalChain: readonly ApproverName[];
   /** How long a request is with each of them but the caller, counted from when it was first shown to them, or else from when they got it. */
-  readonly rungMs: Readonly<Record<Rung, number>>;
+  readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
   /** How long it is with the caller, counted from when he got it, if the caller chose that; else undefined. */
-  readonly askMs: number | undefined;
+  readonly requestTimeoutMs: number | undefined;
   /** The same by default, counted from the first delivery to him. */
-  readonly askDeliveredMs: number;
-  /** How long an ask is with the caller, however late he has seen it. */
-  readonly askMaxMs: number;
-  /** How long an ask that nobody has seen stays open. */
-  readonly askUnseenMs: number;
+  readonly requestDeliveredMs: number;
+  /** How long a request is with the caller, however late he has seen it. */
+  readonly requestMaxMs: number;
+  /** How long a request that nobody has seen stays open. */
+  readonly requestUnseenMs: number;
   /** From spawn to Claude Code's answer to initialize. */
   readonly initMs: number;
   /** A turn's length as its caller wants it, time spent waiting for a decision not counted; undefined is no bound. */

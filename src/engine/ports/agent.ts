@@ -2,7 +2,7 @@ import type { ControlRequest } from "../../domain/control.ts";
 import type { BackgroundTask, NoticeKind } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { SessionOptions } from "../../domain/options.ts";
-import type { Ask, Decision } from "../../domain/permission.ts";
+import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
@@ -33,7 +33,7 @@ export type AgentSignal =
   /** Claude Code has finished with, or refused, the prompt of this id. */
   | { type: "prompt-settled"; promptId: string }
   | { type: "background"; tasks: BackgroundTask[] }
-  | { type: "asked"; ask: Ask }
+  | { type: "asked"; request: PermissionRequest }
   /** Claude Code no longer waits for this answer. */
   | { type: "withdrawn"; requestId: string }
   | { type: "notice"; kind: NoticeKind; message: string; details?: JsonObject }
@@ -41,7 +41,7 @@ export type AgentSignal =
   | { type: "exited"; code: number | null; signal: string | null; error?: string };
 
 /** What a request would be with another input. */
-export interface Judgement extends Pick<Ask, "cwd" | "paths" | "refused" | "risk"> {
+export interface Judgement extends Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk"> {
   /** The rules that deny in the session: its own and those of Claude Code's settings, in Claude Code's words. */
   readonly denying: readonly string[];
   /** Of a shell command: the absolute paths that it could mean. Undefined where its text does not show them. */

@@ -1,6 +1,6 @@
 import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import { allowsCommand, fitsGlob, isExactly, judgeCommand, speaksOfCommand } from "../../security/shell/rules.ts";
 import { matchesPath, type Bases } from "./path.ts";
 
@@ -22,7 +22,7 @@ export interface Verdict {
 }
 
 /** Undefined where no rule says anything. */
-export function judge(ask: Ask, rules: Rules, cwd: string): Verdict | undefined {
+export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdict | undefined {
   const bases = basesOf(ask, rules, cwd);
   for (const behavior of ["deny", "ask"] as const) {
     const rule = rules[behavior].find((each) => speaksOf(each, ask, bases));
@@ -35,7 +35,7 @@ export function judge(ask: Ask, rules: Rules, cwd: string): Verdict | undefined 
 }
 
 /** A rule that may be meant, where it cannot be told what a command runs: somebody is asked, unless just this command is allowed. */
-function isUnclear(rules: Rules, { input, toolName }: Ask): Rule | undefined {
+function isUnclear(rules: Rules, { input, toolName }: PermissionRequest): Rule | undefined {
   const shell = shellOf(toolName);
   const { command } = input;
   if (shell === undefined || typeof command !== "string") return undefined;
@@ -49,17 +49,17 @@ function isUnclear(rules: Rules, { input, toolName }: Ask): Rule | undefined {
 }
 
 /** Whether the rule allows just this command, letter by letter. */
-export function isTheCommand({ content }: Rule, { input }: Ask): boolean {
+export function isTheCommand({ content }: Rule, { input }: PermissionRequest): boolean {
   const { command } = input;
   return content !== undefined && typeof command === "string" && isExactly(content, command);
 }
 
-export function basesOf({ cwd: real }: Ask, { home }: Pick<Rules, "home">, cwd: string): Bases {
+export function basesOf({ cwd: real }: PermissionRequest, { home }: Pick<Rules, "home">, cwd: string): Bases {
   return { cwd: real === undefined ? [cwd] : [cwd, real], home };
 }
 
 /** Nobody is spared a question, and no rule lets a file be changed that runs commands by itself. */
-export function allows(rule: Rule, ask: Ask, bases: Bases): boolean {
+export function allows(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (ask.kind === "question" || ask.risk?.why.includes(CAN_RUN)) return false;
   if (!namesTool(rule.toolName, ask.toolName)) return false;
   const { content } = rule;
@@ -73,7 +73,7 @@ export function allows(rule: Rule, ask: Ask, bases: Bases): boolean {
   return saysContent(content, ask, false);
 }
 
-function speaksOf(rule: Rule, ask: Ask, bases: Bases): boolean {
+function speaksOf(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (!namesTool(rule.toolName, ask.toolName) && rule.toolName !== shellOf(ask.toolName)) return false;
   const { content } = rule;
   if (content === undefined) return true;
@@ -122,7 +122,7 @@ function isServer(named: string): boolean {
 }
 
 /** What stands in the brackets of a rule for anything but commands and files. */
-function saysContent(content: string, { input, toolName }: Ask, widely: boolean): boolean {
+function saysContent(content: string, { input, toolName }: PermissionRequest, widely: boolean): boolean {
   switch (toolName) {
     case "WebFetch":
       return isHost(content.slice("domain:".length), input["url"], widely);

@@ -4,14 +4,14 @@ import type { ClosedReason } from "../../domain/event.ts";
 import type { TurnLimits } from "../../domain/prompt.ts";
 import { promptsOf, type SessionState } from "../../domain/session.ts";
 import type { Judgement } from "../ports.ts";
-import { whyNotChanged } from "./asks/changed.ts";
-import { fillAsk, giveUp, markDelivered, settleAsk } from "./asks/asks.ts";
+import { whyNotChanged } from "./requests/changed.ts";
+import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
 import { closeSession } from "./closing.ts";
 import { interruptedBy, interruptTurn } from "./interrupting.ts";
-import { extend, whyNotBy } from "./asks/ladder.ts";
-import { onRevoke, rememberAnswer } from "./asks/remembering.ts";
+import { extend, whyNotBy } from "./requests/approval-chain.ts";
+import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
 import { stayAwake } from "./resting.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
@@ -28,7 +28,7 @@ export function onCommand(draft: Draft, command: Command, judgement?: Judgement)
     case "answer":
       return onAnswer(draft, command, judgement);
     case "delivered":
-      for (const delivered of command.data.asks) markDelivered(draft, delivered);
+      for (const delivered of command.data.requests) markDelivered(draft, delivered);
       return accept(draft, command, draft.state.lastEventId + 1);
     case "pass": {
       const cursor = draft.state.lastEventId + 1;
@@ -38,7 +38,7 @@ export function onCommand(draft: Draft, command: Command, judgement?: Judgement)
     case "extend":
       return onExtend(draft, command);
     case "fill":
-      fillAsk(draft, command.data);
+      fillRequest(draft, command.data);
       return accept(draft, command, draft.state.lastEventId + 1);
     case "revoke":
       return onRevoke(draft, command);
@@ -134,20 +134,20 @@ function onQueue(draft: Draft, command: CommandOf<"queue">): void {
 function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgement | undefined): void {
   const { state } = draft;
   const { requestId, decision, by, forSession } = command.data;
-  const ask = state.asks.find((open) => open.requestId === requestId);
-  if (!ask) return answerAgain(draft, command);
-  const objection = whyNotBy(draft, ask, command.data);
+  const request = state.requests.find((open) => open.requestId === requestId);
+  if (!request) return answerAgain(draft, command);
+  const objection = whyNotBy(draft, request, command.data);
   if (objection) return refuse(draft, command, objection.code, objection.message);
-  if (decision.behavior === "allow" && decision.updatedInput && !ask.seenWhole) {
-    const advice = `Read all of event ${String(ask.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
+  if (decision.behavior === "allow" && decision.updatedInput && !request.seenWhole) {
+    const advice = `Read all of event ${String(request.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
     return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
   }
-  const problem = whyNotChanged(draft, ask, command.data, judgement);
+  const problem = whyNotChanged(draft, request, command.data, judgement);
   if (problem) return refuse(draft, command, problem.code, problem.message);
   const message = decision.behavior === "deny" ? { message: decision.message } : {};
   const remembered = rememberAnswer(draft, command);
   const lasting = forSession && { forSession, ...(remembered.length > 0 && { remembered }) };
-  settleAsk(draft, ask, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
+  settleRequest(draft, request, { behavior: decision.behavior, by, ...message, ...lasting }, command.id);
   draft.effects.push({ type: "answer", requestId, decision });
   if (decision.behavior === "deny" && decision.interrupt && state.turn) {
     // Claude Code ends the turn by itself after such a denial; the reason is recorded here because it names none.
@@ -159,9 +159,9 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgeme
 
 function onExtend(draft: Draft, command: CommandOf<"extend">): void {
   const { state } = draft;
-  const ask = state.asks.find(({ requestId }) => requestId === command.data.requestId);
-  if (!ask) return answerAgain(draft, command);
-  const objection = extend(draft, ask);
+  const request = state.requests.find(({ requestId }) => requestId === command.data.requestId);
+  if (!request) return answerAgain(draft, command);
+  const objection = extend(draft, request);
   if (objection) return refuse(draft, command, objection.code, objection.message);
   accept(draft, command, state.lastEventId + 1);
 }

@@ -1,18 +1,18 @@
-import type { OpenAsk } from "../../domain/permission.ts";
+import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { Policy } from "../bounds/policy.ts";
-import { denyAsk } from "./asks/asks.ts";
+import { denyRequest } from "./requests/requests.ts";
 import { expireSession } from "./closing.ts";
 import type { Draft } from "./draft.ts";
-import { passOn } from "./asks/ladder.ts";
-import { askClockOf, clockOf } from "./time.ts";
+import { escalate } from "./requests/approval-chain.ts";
+import { requestClockOf, clockOf } from "./time.ts";
 import { endProcess, endTurn, goOn, stoppedEnding } from "./turn.ts";
 
 /** Claude Code begins to run a turn again within a second of its start, ms. */
 const RERUN_MS = 5_000;
 
 type Due =
-  | { kind: "ask"; ask: OpenAsk }
+  | { kind: "request"; request: OpenRequest }
   | { kind: "turn"; turn: Turn; reason: StopReason }
   | { kind: "kill"; turn: Turn }
   | { kind: "go-on"; turn: Turn }
@@ -22,7 +22,7 @@ type Deadline = Due & { leftMs: number };
 
 /** Read off the state, never set or cleared by hand: a deadline whose reason is gone is gone with it. */
 function deadlines(state: SessionState, policy: Policy): Deadline[] {
-  const found: Deadline[] = state.asks.map((ask) => ({ leftMs: leftOf(ask), kind: "ask", ask }));
+  const found: Deadline[] = state.requests.map((request) => ({ leftMs: leftOf(request), kind: "request", request }));
   const { idleMs = 0, process, turn } = state;
   if (turn) found.push(...turnDeadlines(state, turn, policy));
   else if (process.phase === "live" && state.background.length === 0) {
@@ -35,9 +35,9 @@ function deadlines(state: SessionState, policy: Policy): Deadline[] {
 }
 
 /** Until the request goes on to the next who may answer, or is denied. */
-function leftOf(ask: OpenAsk): number {
-  const { leftMs, rungLeftMs } = askClockOf(ask);
-  return Math.min(rungLeftMs, leftMs);
+function leftOf(request: OpenRequest): number {
+  const { leftMs, approverLeftMs } = requestClockOf(request);
+  return Math.min(approverLeftMs, leftMs);
 }
 
 /** Until a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
@@ -46,7 +46,7 @@ function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, tur
   return (waiting ? turnMaxMs : initMs) - startingMs;
 }
 
-function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
+function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: Policy): Deadline[] {
   const { stopping } = turn;
   if (stopping) {
     return stopping.killed ? [] : [{ leftMs: policy.stopGraceMs - (stopping.forMs ?? 0), kind: "kill", turn }];
@@ -56,7 +56,7 @@ function turnDeadlines({ asks, process }: SessionState, turn: Turn, policy: Poli
     return [{ leftMs: upIn(process, policy), kind: "turn", turn, reason }];
   }
   // The clock of a turn stands still while somebody is asked.
-  if (asks.length > 0) return [];
+  if (requests.length > 0) return [];
   const { ranMs, silentMs } = clockOf(turn);
   const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
   const timeout: Deadline[] =
@@ -83,8 +83,8 @@ export function onTick(draft: Draft): void {
   const due = deadlines(draft.state, draft.policy).filter(({ leftMs }) => leftMs <= 0);
   for (const deadline of due) {
     switch (deadline.kind) {
-      case "ask":
-        expire(draft, deadline.ask);
+      case "request":
+        expire(draft, deadline.request);
         break;
       case "turn":
         stopTurn(draft, deadline.turn, deadline.reason);
@@ -102,13 +102,13 @@ export function onTick(draft: Draft): void {
   }
 }
 
-function expire(draft: Draft, ask: OpenAsk): void {
-  const { ageMs, leftMs } = askClockOf(ask);
-  if (ask.denial !== undefined) return denyAsk(draft, ask, "user", ask.denial);
-  if (leftMs > 0 && passOn(draft, ask, "time")) return;
+function expire(draft: Draft, request: OpenRequest): void {
+  const { ageMs, leftMs } = requestClockOf(request);
+  if (request.denial !== undefined) return denyRequest(draft, request, "user", request.denial);
+  if (leftMs > 0 && escalate(draft, request, "time")) return;
   const waited = Math.round(ageMs / 1000);
   const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;
-  denyAsk(draft, ask, "timeout", message);
+  denyRequest(draft, request, "timeout", message);
 }
 
 function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {

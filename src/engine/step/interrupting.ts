@@ -1,5 +1,5 @@
 import type { Turn } from "../../domain/session.ts";
-import { settleAllAsks } from "./asks/asks.ts";
+import { settleAllRequests } from "./requests/requests.ts";
 import type { Draft } from "./draft.ts";
 import { endTurn, holdQueue, type Ending } from "./turn.ts";
 
@@ -8,7 +8,7 @@ export function interruptTurn(draft: Draft, turn: Turn, by: string): void {
   if (turn.stopping) return;
   const { at, effects, state } = draft;
   holdQueue(draft);
-  settleAllAsks(draft, "cancel");
+  settleAllRequests(draft, "cancel");
   // One that waits for a place has nobody yet who could be interrupted.
   const waits = state.process.phase === "starting" && state.process.waiting === true;
   turn.stopping = { reason: "interrupt", by, at, forMs: 0, killed: waits };

@@ -104,9 +104,9 @@ function endBackground(draft: Draft): void {
 }
 
 /** Whether a turn whose process has gone has come to its end: stopped, or done with nothing left open. */
-function isFinished(turn: Turn, { asks, background }: SessionState): boolean {
+function isFinished(turn: Turn, { requests, background }: SessionState): boolean {
   if (turn.stopping) return true;
-  return turn.last !== undefined && turn.awaiting.length === 0 && asks.length === 0 && background.length === 0;
+  return turn.last !== undefined && turn.awaiting.length === 0 && requests.length === 0 && background.length === 0;
 }
 
 type Death = { code: number | null; signal: string | null; error: string | undefined };

@@ -1,6 +1,6 @@
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { AgentSignal } from "../ports.ts";
-import { openAsk, settleAsk } from "./asks/asks.ts";
+import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { checkBudget, onSpent } from "./spending.ts";
 import { beIdle, clockOf } from "./time.ts";
@@ -101,19 +101,19 @@ function inShort(tasks: readonly BackgroundTask[]): BackgroundTask[] {
   });
 }
 
-function onAsked(draft: Draft, { ask }: SignalOf<"asked">): void {
+function onAsked(draft: Draft, { request }: SignalOf<"asked">): void {
   if (draft.state.process.phase === "ending") {
     const message = "The session's process is being closed.";
-    draft.effects.push({ type: "answer", requestId: ask.requestId, decision: { behavior: "deny", message } });
+    draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
     return;
   }
-  if (!draft.state.turn) beginTurn(draft, ask.requestId);
-  openAsk(draft, ask);
+  if (!draft.state.turn) beginTurn(draft, request.requestId);
+  openRequest(draft, request);
 }
 
 function onWithdrawn(draft: Draft, { requestId }: SignalOf<"withdrawn">): void {
-  const ask = draft.state.asks.find((open) => open.requestId === requestId);
-  if (ask) settleAsk(draft, ask, { behavior: "deny", by: "withdrawn" });
+  const request = draft.state.requests.find((open) => open.requestId === requestId);
+  if (request) settleRequest(draft, request, { behavior: "deny", by: "withdrawn" });
 }
 
 function onNotice(draft: Draft, { details, kind, message }: SignalOf<"notice">): void {

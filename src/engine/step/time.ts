@@ -1,4 +1,4 @@
-import type { AskClock, OpenAsk } from "../../domain/permission.ts";
+import type { RequestClock, OpenRequest } from "../../domain/permission.ts";
 import type { SessionState, Turn, TurnClock } from "../../domain/session.ts";
 import type { Draft } from "./draft.ts";
 
@@ -12,12 +12,12 @@ const SET_BY_MS = 1000;
 
 /** Lets time pass in the state. What an older server wrote without these counts gets them. */
 export function elapse(state: SessionState, ms: number, at: number): void {
-  const { asks, process, turn } = state;
+  const { requests, process, turn } = state;
   state.idleMs = (state.idleMs ?? 0) + ms;
   const waits = process.phase === "starting" && process.waiting === true;
   if (process.phase === "starting") process.startingMs = (process.startingMs ?? 0) + ms;
-  if (turn) elapseTurn(turn, ms, asks.length > 0 || waits);
-  for (const ask of asks) elapseAsk(ask, ms, at);
+  if (turn) elapseTurn(turn, ms, requests.length > 0 || waits);
+  for (const request of requests) elapseRequest(request, ms, at);
 }
 
 function elapseTurn(turn: Turn, ms: number, standsStill: boolean): void {
@@ -29,16 +29,16 @@ function elapseTurn(turn: Turn, ms: number, standsStill: boolean): void {
   clock.silentMs += ms;
 }
 
-function elapseAsk(ask: OpenAsk, ms: number, at: number): void {
-  ask.clock ??= readOff(ask, at);
-  const { clock } = ask;
+function elapseRequest(request: OpenRequest, ms: number, at: number): void {
+  request.clock ??= readOff(request, at);
+  const { clock } = request;
   clock.ageMs += ms;
-  clock.rungMs += ms;
+  clock.approverMs += ms;
   clock.leftMs -= ms;
-  clock.rungLeftMs -= ms;
-  if (Math.abs(at + clock.leftMs - ask.expiresAt) <= SET_BY_MS) return;
-  ask.expiresAt = at + clock.leftMs;
-  ask.rungEndsAt = at + clock.rungLeftMs;
+  clock.approverLeftMs -= ms;
+  if (Math.abs(at + clock.leftMs - request.expiresAt) <= SET_BY_MS) return;
+  request.expiresAt = at + clock.leftMs;
+  request.approverDeadline = at + clock.approverLeftMs;
 }
 
 /** The two clocks are read one after the other: a time that is shown already stays where it differs by no more, ms. */
@@ -50,12 +50,17 @@ export function shownTime(before: number | undefined, now: number): number {
 }
 
 function readOff(
-  { createdAt, expiresAt, rungEndsAt = expiresAt, rungSince = createdAt }: OpenAsk,
+  { createdAt, expiresAt, approverDeadline = expiresAt, approverSince = createdAt }: OpenRequest,
   at: number,
-): AskClock {
+): RequestClock {
   const upTo = (time: number) => Math.max(0, at - time);
   const leftMs = Math.max(0, expiresAt - at);
-  return { ageMs: upTo(createdAt), leftMs, rungMs: upTo(rungSince), rungLeftMs: Math.max(0, rungEndsAt - at) };
+  return {
+    ageMs: upTo(createdAt),
+    leftMs,
+    approverMs: upTo(approverSince),
+    approverLeftMs: Math.max(0, approverDeadline - at),
+  };
 }
 
 export function clockOf(turn: Turn): TurnClock {
@@ -63,9 +68,9 @@ export function clockOf(turn: Turn): TurnClock {
   return turn.clock;
 }
 
-export function askClockOf(ask: OpenAsk): AskClock {
-  ask.clock ??= { ageMs: 0, leftMs: 0, rungMs: 0, rungLeftMs: 0 };
-  return ask.clock;
+export function requestClockOf(request: OpenRequest): RequestClock {
+  request.clock ??= { ageMs: 0, leftMs: 0, approverMs: 0, approverLeftMs: 0 };
+  return request.clock;
 }
 
 /** Nothing has run from now on. */
@@ -77,5 +82,5 @@ export function beIdle({ at, state }: Draft): void {
 /** Whether others read the same of a state without an event: the times of day of what is open, and whose transcript it has. */
 export function showsTheSame(before: SessionState, after: SessionState): boolean {
   if (before.transcriptId !== after.transcriptId) return false;
-  return after.asks.every(({ expiresAt }, index) => before.asks[index]?.expiresAt === expiresAt);
+  return after.requests.every(({ expiresAt }, index) => before.requests[index]?.expiresAt === expiresAt);
 }

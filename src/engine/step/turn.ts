@@ -2,7 +2,7 @@ import type { TurnEnded } from "../../domain/event.ts";
 import type { AnsweredBy } from "../../domain/permission.ts";
 import type { QueuedPrompt, SessionState, StopReason, Turn } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
-import { settleAllAsks } from "./asks/asks.ts";
+import { settleAllRequests } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
 
@@ -187,10 +187,10 @@ function timedOut(errorSubtype: string, category: NonNullable<Ending["category"]
   return { outcome: "failed", errorSubtype, category, code: "TIMEOUT", message };
 }
 
-/** The one way a turn ends: asks are closed, totals told, and the next prompt of the queue is run unless it is held. */
+/** The one way a turn ends: requests are closed, totals told, and the next prompt of the queue is run unless it is held. */
 export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: AnsweredBy = "withdrawn"): void {
   const { state } = draft;
-  settleAllAsks(draft, asksBy);
+  settleAllRequests(draft, asksBy);
   state.lastTurnEventId = emit(draft, {
     type: "turn.ended",
     data: {

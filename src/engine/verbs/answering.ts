@@ -1,9 +1,9 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { randomUUID } from "node:crypto";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../domain/command.ts";
-import { askOf } from "../../domain/event.ts";
-import type { Ask } from "../../domain/permission.ts";
+import { requestOf } from "../../domain/event.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import type { Caller } from "../../domain/principal.ts";
 import type { AnswerRequest } from "../api.ts";
 import { boundOf } from "../bounds/bound.ts";
@@ -35,7 +35,7 @@ export async function answerCommand(
   // People decide for themselves; a model decides what it may.
   const isBound = !reach.decides && (by === CALLER || reach.asCaller);
   const bound = isBound ? boundOf(gate.callerApproves, caller, record.spec.callerApproves) : "all";
-  const asked = await readAsk(means.backend, record, requestId);
+  const asked = await readRequest(means.backend, record, requestId);
   const { decision: bounded, withheld } = decisionWithin(meant, bound);
   const decision = await withinPlaces(runtime, record, bounded);
   const forSession = request.decision === "allow_for_session";
@@ -57,18 +57,22 @@ function reachOf(
 }
 
 interface Asked {
-  readonly ask: Ask;
+  readonly request: PermissionRequest;
   readonly eventId: number;
 }
 
-function rememberedBy({ ask, eventId }: Asked): Remember | undefined {
-  if (ask.kind === "question") return undefined;
-  return { rules: rulesToRemember(ask), level: ask.risk?.level ?? "all", eventId };
+function rememberedBy({ request, eventId }: Asked): Remember | undefined {
+  if (request.kind === "question") return undefined;
+  return { rules: rulesToRemember(request), level: request.risk?.level ?? "all", eventId };
 }
 
 /** Undefined where it is not open: who has answered it, the owner knows. */
-async function readAsk(backend: SessionBackend, record: SessionRecord, requestId: string): Promise<Asked | undefined> {
-  const open = record.state.asks.find((each) => each.requestId === requestId);
-  const ask = open && askOf((await backend.log.read(record.id, open.eventId, 1)).at(0));
-  return ask && { ask, eventId: open.eventId };
+async function readRequest(
+  backend: SessionBackend,
+  record: SessionRecord,
+  requestId: string,
+): Promise<Asked | undefined> {
+  const open = record.state.requests.find((each) => each.requestId === requestId);
+  const request = open && requestOf((await backend.log.read(record.id, open.eventId, 1)).at(0));
+  return request && { request, eventId: open.eventId };
 }

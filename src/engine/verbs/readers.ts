@@ -137,8 +137,8 @@ function answeringOf(
       await refuseLeft(principal, id);
       return engine.fill(principal, id, request);
     },
-    delivered: async (principal, id, asks) => {
-      if (!(await isLeft(principal, id))) await engine.delivered(principal, id, asks);
+    delivered: async (principal, id, requests) => {
+      if (!(await isLeft(principal, id))) await engine.delivered(principal, id, requests);
     },
   };
 }
@@ -188,7 +188,7 @@ function verbsOf(engine: Engine): Engine {
     extend: async (principal, id, requestId) => engine.extend(principal, id, requestId),
     fill: async (principal, id, request) => engine.fill(principal, id, request),
     revoke: async (principal, id, request) => engine.revoke(principal, id, request),
-    delivered: async (principal, id, asks) => engine.delivered(principal, id, asks),
+    delivered: async (principal, id, requests) => engine.delivered(principal, id, requests),
     interrupt: async (principal, id, by, promptId) => engine.interrupt(principal, id, by, promptId),
     cancel: async (principal, id, request) => engine.cancel(principal, id, request),
     close: async (principal, id, by) => engine.close(principal, id, by),

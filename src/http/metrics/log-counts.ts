@@ -24,9 +24,9 @@ export class LogCounts {
     this.#remember(sessionId, state);
   }
 
-  #remember(sessionId: string, { asks }: SessionState): void {
-    if (asks.length === 0) this.#asked.delete(sessionId);
-    else this.#asked.set(sessionId, new Map(asks.map(({ createdAt, requestId }) => [requestId, createdAt])));
+  #remember(sessionId: string, { requests }: SessionState): void {
+    if (requests.length === 0) this.#asked.delete(sessionId);
+    else this.#asked.set(sessionId, new Map(requests.map(({ createdAt, requestId }) => [requestId, createdAt])));
   }
 
   #count(event: Event, at: number, asked: Map<string, number>): void {

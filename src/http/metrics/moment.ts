@@ -17,9 +17,9 @@ const PHASES = ["starting", "live", "ending"] as const;
 export async function readMoment({ spares, store }: Watched, to: Instruments): Promise<void> {
   const [counts, atWork] = await Promise.all([store.maintenance.count(), store.leases.atWork()]);
   for (const status of SessionStatus.options) to.sessions.set({ status }, counts[status] ?? 0);
-  const asks = atWork.flatMap(({ state }) => state.asks);
+  const requests = atWork.flatMap(({ state }) => state.requests);
   for (const kind of ["permission", "question"] as const) {
-    to.openRequests.set({ kind }, asks.filter((ask) => ask.kind === kind).length);
+    to.openRequests.set({ kind }, requests.filter((request) => request.kind === kind).length);
   }
   const processes = atWork.flatMap(processOf);
   to.queue.set(processes.filter(({ waiting }) => waiting).length);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { askOf } from "../../domain/event.ts";
+import { requestOf } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { reply } from "../../engine/actions/begin.ts";
@@ -33,7 +33,7 @@ export const resume = definePrompt({
     const parts = [
       `Go on with session ${sessionId}. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.`,
       ...lastOf(state, await readResult(view, state)),
-      ...(await asksOf(view, state)),
+      ...(await requestsOf(view, state)),
       ...queueOf(state),
       nextOf(sessionId, state),
     ];
@@ -51,11 +51,11 @@ function lastOf({ lastTurnEventId, turn }: SessionState, result: JsonObject | un
   return [`${how}${told} Its result:\n\n<result>\n${text}\n</result>`];
 }
 
-async function asksOf(view: SessionView, { asks }: SessionState): Promise<string[]> {
-  if (asks.length === 0) return [];
-  const lines = asks.map(async ({ eventId, kind, requestId, toolName }) => {
-    const ask = askOf((await view.read(eventId, 1)).at(0));
-    return `- ${kind} ${requestId}: ${ask ? summaryOf(toolName, ask.input) : toolName}`;
+async function requestsOf(view: SessionView, { requests }: SessionState): Promise<string[]> {
+  if (requests.length === 0) return [];
+  const lines = requests.map(async ({ eventId, kind, requestId, toolName }) => {
+    const request = requestOf((await view.read(eventId, 1)).at(0));
+    return `- ${kind} ${requestId}: ${request ? summaryOf(toolName, request.input) : toolName}`;
   });
   return [`It waits for decisions:\n${(await Promise.all(lines)).join("\n")}`];
 }
@@ -69,13 +69,13 @@ function queueOf({ queue }: SessionState): string[] {
   ];
 }
 
-function nextOf(sessionId: string, { asks, closed, lastEventId, turn }: SessionState): string {
+function nextOf(sessionId: string, { requests, closed, lastEventId, turn }: SessionState): string {
   if (closed?.reason === "cancelled") {
     return "It was cancelled and takes no more prompts: what is left to do goes to a new session (claude_code).";
   }
-  const from = asks[0]?.eventId ?? lastEventId + 1;
+  const from = requests[0]?.eventId ?? lastEventId + 1;
   const poll = `claude_code_check ${call({ action: "poll", sessionId, cursor: from })}`;
-  if (asks.length > 0) {
+  if (requests.length > 0) {
     return `Look at the requests with ${poll}, answer each (respond_permission, or answer_question), and follow it to its end.`;
   }
   if (turn) return `Follow it to its end with ${poll}.`;

@@ -70,7 +70,7 @@ async function update({ prompt, view }: Found, call: ToolCall, deps: ToolDeps): 
   const { state } = await view.record();
   if (!isRunning(state, prompt)) return undefined;
   const unclear: string[] = [];
-  for (const { deliveredAt = 0, filled, requestId } of state.asks) {
+  for (const { deliveredAt = 0, filled, requestId } of state.requests) {
     const second = filled !== undefined;
     const key = requestKey(requestId, second);
     const filledIn = call.inputResponses[key];

@@ -65,10 +65,10 @@ async function tellRunning(found: Found, state: SessionState, reading: Reading):
 }
 
 /** Of what is open, that which is with the person at this client now. As it is told here it counts as shown. */
-async function formsOf(view: SessionView, { asks }: SessionState, reading: Reading): Promise<Record<string, Form>> {
+async function formsOf(view: SessionView, { requests }: SessionState, reading: Reading): Promise<Record<string, Form>> {
   const forms: Record<string, Form> = {};
   if (!reachesUser(reading)) return forms;
-  for (const open of asks.filter((each) => isForForm(each, reading))) {
+  for (const open of requests.filter((each) => isForForm(each, reading))) {
     const form = await showForm(view, open, false, reading);
     if (form) forms[requestKey(open.requestId, open.filled !== undefined)] = form;
   }

@@ -98,11 +98,11 @@ function isUnknown(error: unknown, sessionId: string): boolean {
 }
 
 function promptOf(args: Input, call: ToolCall): PromptRequest {
-  const { attachments, idempotencyKey, permissionRequestTimeoutMs: askMs, timeout: turnMs, whenBusy } = args;
+  const { attachments, idempotencyKey, permissionRequestTimeoutMs: requestTimeoutMs, timeout: turnMs, whenBusy } = args;
   const limits = {
     ...formsOf(call),
     ...(turnMs !== undefined && { turnMs }),
-    ...(askMs !== undefined && { askMs }),
+    ...(requestTimeoutMs !== undefined && { requestTimeoutMs }),
   };
   return {
     text: args.prompt,

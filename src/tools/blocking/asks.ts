@@ -8,7 +8,7 @@ const HOW =
   "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); that waits for the rest.";
 
 /** What is asked, as claude_code_check tells it, for a call that returns before its turn has ended. */
-export async function tellAsks(
+export async function tellRequests(
   view: SessionView,
   { cursor, maxBytes }: { cursor: number; maxBytes: number },
   call: ToolCall,

@@ -1,7 +1,7 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import { AppError } from "../../domain/error.ts";
-import { rungOf, type OpenAsk } from "../../domain/permission.ts";
+import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import type { NeedsInput } from "../elicitation/needs-input.ts";
 import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
@@ -57,7 +57,7 @@ export async function followTurn(
   const gone = (): boolean => call.signal.aborted;
   let next = resumeAt;
   // What was asked before, in a turn that the prompt waits for, would keep it waiting; and what the last form was about.
-  const before = gone() ? undefined : await reactToAsks(next, view, reacting);
+  const before = gone() ? undefined : await reactToRequests(next, view, reacting);
   if (before) return before;
   let silent = 0;
   while (!gone()) {
@@ -143,7 +143,7 @@ interface Reacting {
 }
 
 /** After these somebody else may have to answer. */
-const ABOUT_ASKS = new Set<StoredEvent["type"]>(["permission.asked", "question.asked", "request.passed"]);
+const ABOUT_REQUESTS = new Set<StoredEvent["type"]>(["permission.asked", "question.asked", "request.passed"]);
 
 async function reactTo(
   event: StoredEvent,
@@ -159,21 +159,21 @@ async function reactTo(
     await cancel(view, turn.promptId, reacting.call, reacting.deps);
     return { why: "cancelled", because };
   }
-  return ABOUT_ASKS.has(event.type) ? reactToAsks(event.id + 1, view, reacting) : undefined;
+  return ABOUT_REQUESTS.has(event.type) ? reactToRequests(event.id + 1, view, reacting) : undefined;
 }
 
 /** What is asked is the user's to answer, or the caller's, or it is waited for: whom it is with can change meanwhile. */
-async function reactToAsks(
+async function reactToRequests(
   next: number,
   view: SessionView,
   { call, deps, eliciting, onSilence }: Reacting,
 ): Promise<Left | Paused | undefined> {
   const { state } = await view.record();
   // What comes behind is told in its place.
-  const asks = state.asks.filter(({ eventId }) => eventId < next);
-  const needsInput = await eliciting?.ask(view, asks, next);
+  const requests = state.requests.filter(({ eventId }) => eventId < next);
+  const needsInput = await eliciting?.ask(view, requests, next);
   if (needsInput) return { why: "form", needsInput: { ...needsInput, settled: whileAlive(needsInput, onSilence) } };
-  const unanswered = asks.filter((open) => eliciting?.isForUser(open) === true || rungOf(open) === CALLER);
+  const unanswered = requests.filter((open) => eliciting?.isForUser(open) === true || approverOf(open) === CALLER);
   if (unanswered.length === 0) return undefined;
   if (deps.callersAnswer) return { why: "asked", nextCursor: next };
   for (const open of unanswered) await giveUp(view, open, call, deps);
@@ -190,9 +190,9 @@ function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void):
 }
 
 /** Here is nobody who could answer it: it must not hang as long as somebody elsewhere might. */
-async function giveUp(view: SessionView, open: OpenAsk, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+async function giveUp(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
-  await engine.pass(call.principal, view.id, { requestId, from: rungOf(open), why: "unreachable" });
+  await engine.pass(call.principal, view.id, { requestId, from: approverOf(open), why: "unreachable" });
 }
 
 /** Ends what came of the prompt and nothing else: by now another turn may run. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ToolCall, ToolDeps } from "../define.ts";
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 
 const Usage = z.object({ context: z.object({ model: z.string().min(1) }) });
 

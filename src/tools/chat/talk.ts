@@ -2,7 +2,7 @@ import { z } from "zod";
 import { AppError } from "../../domain/error.ts";
 import type { StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { tellAsks } from "../blocking/asks.ts";
+import { tellRequests } from "../blocking/asks.ts";
 import { failureOf } from "../blocking/failure.ts";
 import { followTurn, type Left } from "../blocking/follow.ts";
 import type { Answered, ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
@@ -28,7 +28,7 @@ export interface Talk {
 }
 
 /** The budget of an answer, of its text alone, and of what is asked, bytes of JSON. */
-const [ANSWER_BYTES, TEXT_BYTES, ASKS_BYTES] = [32_768, 24_576, 16_384];
+const [ANSWER_BYTES, TEXT_BYTES, REQUESTS_BYTES] = [32_768, 24_576, 16_384];
 const EXPENDABLE = ["thinking", "toolInvocations"];
 const DIGEST = 80;
 const NO_TEXT = "(no text; what it did stands in the second block)";
@@ -151,10 +151,10 @@ async function waiting(
   { invocations: toolInvocations }: Conversation,
   { call, deps, said }: { said: Talk; call: ToolCall; deps: ToolDeps },
 ): Promise<ToolOutcome> {
-  const asks = await tellAsks(view, { cursor, maxBytes: ASKS_BYTES }, call, deps);
-  const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - ASKS_BYTES, EXPENDABLE);
-  const about = { sessionId: view.id, ...asks, ...warned(said), ...value, ...(cut && { truncated: true }) };
+  const requests = await tellRequests(view, { cursor, maxBytes: REQUESTS_BYTES }, call, deps);
+  const { cut, value } = fit({ toolInvocations }, ANSWER_BYTES - REQUESTS_BYTES, EXPENDABLE);
+  const about = { sessionId: view.id, ...requests, ...warned(said), ...value, ...(cut && { truncated: true }) };
   const answer = { finalText: "", ...about };
-  const words = [`Claude Code waits for a decision. ${String(asks["next"])}`, JSON.stringify(about)] as const;
+  const words = [`Claude Code waits for a decision. ${String(requests["next"])}`, JSON.stringify(about)] as const;
   return { answer, words, outcome: "waiting_permission" };
 }

@@ -1,6 +1,6 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { rungOf } from "../../domain/permission.ts";
+import { approverOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/approving.ts";
 import { readAsked } from "../elicitation/asked.ts";
@@ -69,12 +69,12 @@ async function tellCheck(
     const { answer, shown } = assemble(looks, request, woke);
     const news = looks.map(({ target, state }, index) => ({
       id: target.view.id,
-      asks: (shown[index] ?? []).filter((each) => isNews(each, state)),
+      requests: (shown[index] ?? []).filter((each) => isNews(each, state)),
     }));
-    const undelivered = news.filter(({ asks }) => asks.length > 0);
+    const undelivered = news.filter(({ requests }) => requests.length > 0);
     if (undelivered.length === 0 || !canAnswer || look === LOOKS_MAX || call.signal.aborted) return answer;
     // The time of a request runs from here; the next look tells it as it is now.
-    for (const { asks, id } of undelivered) await deps.engine.delivered(call.principal, id, asks);
+    for (const { requests, id } of undelivered) await deps.engine.delivered(call.principal, id, requests);
   }
 }
 
@@ -140,7 +140,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   const ended = isDue ? await readResult(view, state) : undefined;
   const result = ended && wantedOf(ended, form);
   const asked = include.actions
-    ? await Promise.all(state.asks.map(async (open) => (await readAsked(view, open)) ?? []))
+    ? await Promise.all(state.requests.map(async (open) => (await readAsked(view, open)) ?? []))
     : [];
   const range = { from: cursor, upTo: state.lastEventId, maxEvents };
   const read = await readShown(view, range, form, { eventId: state.lastTurnEventId, result });
@@ -180,11 +180,11 @@ async function placeOf(sessionId: string, { process }: SessionState, { engine }:
 }
 
 /** Whether the engine has not yet heard that this request was shown, or shown whole. */
-function isNews({ requestId, whole }: CheckAnswer["shown"][number], { asks }: SessionState): boolean {
-  const open = asks.find((ask) => ask.requestId === requestId);
+function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }: SessionState): boolean {
+  const open = requests.find((request) => request.requestId === requestId);
   if (!open) return false;
   // With somebody else its time does not run for the caller, who may read it all the same.
-  const isUnseen = rungOf(open) === CALLER && open.deliveredAt === undefined;
+  const isUnseen = approverOf(open) === CALLER && open.deliveredAt === undefined;
   return isUnseen || (whole && !open.seenWhole);
 }
 

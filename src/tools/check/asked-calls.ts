@@ -1,6 +1,6 @@
-import { askOf, type StoredEvent } from "../../domain/event.ts";
+import { requestOf, type StoredEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import { briefInput } from "../../view/brief.ts";
 import type { ShownEvent } from "../../view/event.ts";
 import { callOfEvent, endCall, partsOf, type Form } from "../../view/telling.ts";
@@ -8,7 +8,7 @@ import type { SessionView } from "../session-view.ts";
 
 /** A request, and the event that has it whole. */
 interface Asked {
-  readonly ask: Ask;
+  readonly request: PermissionRequest;
   readonly eventId: number;
 }
 
@@ -20,7 +20,7 @@ export class AskedCalls {
   readonly #view: SessionView;
   readonly #from: number;
   readonly #form: Form;
-  readonly #asks = new Map<string, Asked>();
+  readonly #requests = new Map<string, Asked>();
   #isLookedUp = false;
 
   /** `from` is where the answer begins. */
@@ -31,8 +31,8 @@ export class AskedCalls {
   }
 
   note(event: StoredEvent): void {
-    const ask = askOf(event);
-    if (ask) this.#asks.set(ask.toolUseId, { ask, eventId: event.id });
+    const request = requestOf(event);
+    if (request) this.#requests.set(request.toolUseId, { request, eventId: event.id });
   }
 
   /** The outcomes of calls that are not in the list, each with its call where that was asked for. */
@@ -43,7 +43,7 @@ export class AskedCalls {
     const isAlone = outcomes.every(({ toolUseId }) => toolUseId !== undefined && !listed.has(toolUseId));
     if (!isAlone) return event;
     await this.#lookUp();
-    const asked = outcomes.map(({ toolUseId }) => this.#asks.get(String(toolUseId)));
+    const asked = outcomes.map(({ toolUseId }) => this.#requests.get(String(toolUseId)));
     if (asked.includes(undefined)) return event;
     const [first, ...others] = outcomes.map((outcome, index) => {
       const call = asked[index];
@@ -55,8 +55,8 @@ export class AskedCalls {
   }
 
   /** What the caller has decided on in this very call it need not be told. */
-  #callOf({ ask, eventId }: Asked): JsonObject {
-    const { input, requestId, toolName: tool, toolUseId } = ask;
+  #callOf({ request, eventId }: Asked): JsonObject {
+    const { input, requestId, toolName: tool, toolUseId } = request;
     if (requestId === this.#form.answered) return { toolUseId, tool };
     const brief = briefInput(tool, input);
     return callOfEvent({ toolUseId, tool, input: brief.value, inputCut: brief.cut }, eventId);

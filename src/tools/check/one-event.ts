@@ -36,10 +36,10 @@ export async function answerPage(
   const frame = { ...head, timestamp, ...places, nextOffset: content.length, content: "" };
   const text = pageOf(content, { from, limit: request.limit, bytes: request.maxBytes - jsonBytes(frame) });
   const to = from + text.length;
-  const ask = state.asks.find(({ eventId }) => eventId === event.id);
-  if (ask && !call.signal.aborted) {
+  const open = state.requests.find(({ eventId }) => eventId === event.id);
+  if (open && !call.signal.aborted) {
     const page = { from, to, of: content.length };
-    await deps.engine.delivered(call.principal, view.id, [{ requestId: ask.requestId, whole: false, page }]);
+    await deps.engine.delivered(call.principal, view.id, [{ requestId: open.requestId, whole: false, page }]);
   }
   return { ...head, timestamp, ...places, ...(to < content.length && { nextOffset: to }), content: text };
 }

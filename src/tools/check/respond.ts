@@ -1,4 +1,4 @@
-import { CALLER } from "../../domain/approvals/rung.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { z } from "zod";
 import { invalidArgument } from "../../domain/error.ts";
 import type { JsonObject } from "../../domain/json.ts";
@@ -45,12 +45,12 @@ export async function respond(
   const before = await view.record();
   const { cursor, withheld } = await answer.run(actorOf(call, deps), { sessionId: view.id, request });
   const { state } = await view.record();
-  const ask = before.state.asks.find(({ requestId }) => requestId === request.requestId);
+  const open = before.state.requests.find(({ requestId }) => requestId === request.requestId);
   // Who answers a request has read up to it; the log of hours is not sent again for want of a cursor.
   return {
-    cursor: ask ? ask.eventId + 1 : cursor,
+    cursor: open ? open.eventId + 1 : cursor,
     waitFrom: cursor,
-    isMoreAsked: state.asks.length > 0,
+    isMoreAsked: state.requests.length > 0,
     withheld: [...withheld],
   };
 }
@@ -93,7 +93,7 @@ async function answerToQuestion(view: SessionView, response: Response): Promise<
     throw invalidArgument(stray, "is only for action respond_permission, by which a question can be refused.");
   }
   const { state } = await view.record();
-  const open = state.asks.find((ask) => ask.requestId === requestId);
+  const open = state.requests.find((request) => request.requestId === requestId);
   const [event] = open ? await view.read(open.eventId, 1) : [];
   if (event?.type === "permission.asked") {
     const advice = "Answer it with action respond_permission.";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { OpenAsk } from "../../domain/permission.ts";
+import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { WaitUntil } from "../../engine/api.ts";
 import { nothingRuns } from "../../engine/verbs/waiting.ts";
@@ -56,12 +56,12 @@ export class ElicitingWait {
   readonly #time: Time | undefined;
   /** Of a request whose form came back unclear. */
   #again: string | undefined;
-  #asks: boolean;
+  #elicits: boolean;
 
   /** Undefined where nobody is asked. */
   static of(waiting: Waiting, asker: Asker): ElicitingWait | undefined {
-    const asks = waiting.waitMs !== 0 && reachesUser(asker);
-    return asks || asker.call.resumeState !== undefined ? new ElicitingWait(waiting, asker) : undefined;
+    const elicits = waiting.waitMs !== 0 && reachesUser(asker);
+    return elicits || asker.call.resumeState !== undefined ? new ElicitingWait(waiting, asker) : undefined;
   }
 
   private constructor(waiting: Waiting, asker: Asker) {
@@ -70,7 +70,7 @@ export class ElicitingWait {
     this.#before = roundBefore(waiting.tool, asker.call);
     this.#from = { ...this.#before?.from };
     this.#time = this.#before?.time ?? timeOf(waiting, asker);
-    this.#asks = reachesUser(asker);
+    this.#elicits = reachesUser(asker);
   }
 
   /** Where a call that comes back reads on. */
@@ -78,28 +78,28 @@ export class ElicitingWait {
     return this.#from[sessionId];
   }
 
-  isForUser(open: OpenAsk): boolean {
-    return this.#asks && isForForm(open, this.#asker);
+  isForUser(open: OpenRequest): boolean {
+    return this.#elicits && isForForm(open, this.#asker);
   }
 
   /** What came of the form that the call comes back with; undefined without one, or where the client has not shown it. */
   async take(views: readonly SessionView[]): Promise<Taken | undefined> {
     const { call } = this.#asker;
-    if (!this.#before || !this.#asks) return undefined;
+    if (!this.#before || !this.#elicits) return undefined;
     const { forms, shown } = this.#before;
     const view = views.find(({ id }) => id === shown.sessionId);
     const answer = call.inputResponses[requestKey(shown.requestId, shown.second)];
     if (!view || !answer) return undefined;
     const taken = await takeForm(view, { ...shown, last: forms >= FORMS_MOST }, answer, this.#asker);
     if (taken === "unclear") this.#again = shown.requestId;
-    if (taken === "unattended") this.#asks = false;
+    if (taken === "unattended") this.#elicits = false;
     return taken;
   }
 
   /** The end of this round, with a form for the first of these requests that is the user's. `next`: where the call reads on. */
-  async ask(view: SessionView, asks: readonly OpenAsk[], next?: number): Promise<NeedsInput | undefined> {
+  async ask(view: SessionView, requests: readonly OpenRequest[], next?: number): Promise<NeedsInput | undefined> {
     if (this.#isOver) return undefined;
-    for (const open of asks.filter((each) => this.isForUser(each))) {
+    for (const open of requests.filter((each) => this.isForUser(each))) {
       const needsInput = await this.#endWith(view, open, next);
       if (needsInput) return needsInput;
     }
@@ -116,7 +116,7 @@ export class ElicitingWait {
       const target = waiting.find(({ view }) => view.id === woke);
       // What was dealt with in a form is no news; else a call is woken by what it would be woken by without forms.
       const isPlain = until === "event" || (until === "news" && this.#forms === 0);
-      const moved = target && this.#asks && !isPlain ? await beyondNoNews(target, until) : undefined;
+      const moved = target && this.#elicits && !isPlain ? await beyondNoNews(target, until) : undefined;
       if (moved) waiting = waiting.map((each) => (each === target ? moved : each));
       else woken = { woke };
     }
@@ -127,7 +127,7 @@ export class ElicitingWait {
     if (taken === undefined || !this.#before) return;
     // Nobody has answered in the time that the call has.
     if (taken === "late") {
-      this.#asks = false;
+      this.#elicits = false;
       return this.#waitAtMost(0);
     }
     const { eventId, sessionId } = this.#before.shown;
@@ -138,11 +138,11 @@ export class ElicitingWait {
   }
 
   async #askAmong(targets: readonly Awaited[]): Promise<Outcome | undefined> {
-    if (!this.#asks) return undefined;
+    if (!this.#elicits) return undefined;
     for (const { view } of targets) {
-      const { asks } = (await view.record()).state;
-      if (this.#isOver && asks.some((open) => this.isForUser(open))) return { woke: view.id };
-      const needsInput = await this.ask(view, asks);
+      const { requests } = (await view.record()).state;
+      if (this.#isOver && requests.some((open) => this.isForUser(open))) return { woke: view.id };
+      const needsInput = await this.ask(view, requests);
       if (needsInput) return { needsInput };
     }
     return undefined;
@@ -152,12 +152,12 @@ export class ElicitingWait {
     const began = performance.now();
     const { left = 0 } = this.#time ?? {};
     // Whoever waits for the end alone is not woken by a request.
-    const woke = await plain(targets, this.#asks && until === "end" ? "news" : until, left);
+    const woke = await plain(targets, this.#elicits && until === "end" ? "news" : until, left);
     this.#waitAtMost(Math.max(0, Math.ceil(left - (performance.now() - began))));
     return woke;
   }
 
-  async #endWith(view: SessionView, open: OpenAsk, next: number | undefined): Promise<NeedsInput | undefined> {
+  async #endWith(view: SessionView, open: OpenRequest, next: number | undefined): Promise<NeedsInput | undefined> {
     const { eventId, filled, requestId } = open;
     const [again, second] = [requestId === this.#again, filled !== undefined];
     const form = await showForm(view, open, again, this.#asker);
@@ -215,5 +215,5 @@ async function beyondNoNews({ cursor, view }: Awaited, until: WaitUntil): Promis
 function isAwaited(state: SessionState, from: number, until: WaitUntil): boolean {
   if (nothingRuns(state)) return true;
   if (until === "end") return false;
-  return (state.lastTurnEventId ?? 0) >= from || state.asks.some(({ eventId }) => eventId >= from);
+  return (state.lastTurnEventId ?? 0) >= from || state.requests.some(({ eventId }) => eventId >= from);
 }

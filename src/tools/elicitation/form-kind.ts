@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import type { AnswerRequest } from "../../engine/api.ts";
 import type { Form } from "./needs-input.ts";
 
@@ -22,15 +22,15 @@ export interface Begun {
 
 export interface FormKind {
   /** The first lines say what it is about: Claude Code's terminal shows no more of a message than three. */
-  show(ask: Ask, place: Place): Form;
+  show(request: PermissionRequest, place: Place): Form;
   /**
    * Given where a second form asks for words: some clients cannot send a text field that is left empty, so the first form
    * has none.
    */
-  begun(ask: Ask, content: Record<string, unknown>): Begun | undefined;
-  showSecond(ask: Ask, place: Place, filled: JsonObject): Form;
+  begun(request: PermissionRequest, content: Record<string, unknown>): Begun | undefined;
+  showSecond(request: PermissionRequest, place: Place, filled: JsonObject): Form;
   /** Of both forms together. Undefined when what was filled in is no answer. */
-  read(ask: Ask, content: Record<string, unknown>): Decided | undefined;
+  read(request: PermissionRequest, content: Record<string, unknown>): Decided | undefined;
   /** Told to Claude Code when the person wants no part of it. */
   readonly declined: string;
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import type { Begun, Decided, FormKind } from "./form-kind.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 import { PERMISSION } from "./permission-form.ts";
@@ -25,11 +25,15 @@ interface Showing {
   readonly filled?: JsonObject | undefined;
 }
 
-export function formOf(ask: Ask, { cwd, title }: Session, { again = false, filled }: Showing = {}): Form {
+export function formOf(
+  request: PermissionRequest,
+  { cwd, title }: Session,
+  { again = false, filled }: Showing = {},
+): Form {
   const named = title === undefined ? "" : ` "${inline(title, TITLE_MOST)}"`;
   const where = `Session${named} in ${inline(cwd, FOLDER_MOST)}`;
-  const kind = kindOf(ask);
-  const form = filled ? kind.showSecond(ask, { cwd, where }, filled) : kind.show(ask, { cwd, where });
+  const kind = kindOf(request);
+  const form = filled ? kind.showSecond(request, { cwd, where }, filled) : kind.show(request, { cwd, where });
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;
 }
 
@@ -38,23 +42,23 @@ export type Verdict = Decided | { readonly begun: Begun } | "dismissed" | "uncle
 
 /** `filled` is of the first form, where this is the answer to the second; `last` where no other can be shown. */
 export function decidedBy(
-  ask: Ask,
+  request: PermissionRequest,
   answer: Exclude<FormAnswer, { action: "none" }>,
   { filled, last }: { readonly filled: JsonObject | undefined; readonly last: boolean },
 ): Verdict {
-  const kind = kindOf(ask);
+  const kind = kindOf(request);
   if (filled) {
     const words = answer.action === "accept" ? answer.content : {};
-    const decided = kind.read(ask, { ...words, ...filled });
+    const decided = kind.read(request, { ...words, ...filled });
     return decided ?? (answer.action === "accept" ? "unclear" : "dismissed");
   }
   if (answer.action !== "accept")
     return answer.action === "cancel" ? "dismissed" : { decision: "deny", denyMessage: kind.declined };
-  const begun = last ? undefined : kind.begun(ask, answer.content);
-  return begun ? { begun } : (kind.read(ask, answer.content) ?? "unclear");
+  const begun = last ? undefined : kind.begun(request, answer.content);
+  return begun ? { begun } : (kind.read(request, answer.content) ?? "unclear");
 }
 
-function kindOf({ kind, toolName }: Ask): FormKind {
+function kindOf({ kind, toolName }: PermissionRequest): FormKind {
   if (kind === "question") return QUESTION;
   return toolName === "ExitPlanMode" ? PLAN : PERMISSION;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
 import { fieldText, subjectOf } from "./subject.ts";
 import { fitsInLine, harmless, inline, type Room } from "./words.ts";
@@ -15,10 +15,10 @@ const Filled = z.object({
 
 export const PERMISSION: FormKind = {
   declined: "The user does not allow this.",
-  show(ask, { cwd, where }) {
-    const { lines, told, whole } = subjectOf(ask, cwd);
+  show(request, { cwd, where }) {
+    const { lines, told, whole } = subjectOf(request, cwd);
     return {
-      message: [...lines, ...saidOf(ask), ...fieldsOf(ask, told), where].join("\n"),
+      message: [...lines, ...saidOf(request), ...fieldsOf(request, told), where].join("\n"),
       schema: {
         type: "object",
         properties: {
@@ -27,7 +27,7 @@ export const PERMISSION: FormKind = {
             title: "Decision",
             description: whole,
             enum: ["allow", "deny", "allow_for_session"],
-            enumNames: ["Allow once", "Deny", lasting(ask)],
+            enumNames: ["Allow once", "Deny", lasting(request)],
           },
         },
         required: ["decision"],
@@ -39,8 +39,8 @@ export const PERMISSION: FormKind = {
     if (filled?.decision !== "deny" || filled.message?.trim()) return undefined;
     return { filled: { decision: "deny" }, denial: PERMISSION.declined };
   },
-  showSecond(ask, { cwd, where }) {
-    const head = ["Denied. Claude Code asked:", ...subjectOf(ask, cwd).lines, where].join("\n");
+  showSecond(request, { cwd, where }) {
+    const head = ["Denied. Claude Code asked:", ...subjectOf(request, cwd).lines, where].join("\n");
     return reasonForm(head, "message", "Why not");
   },
   read(_, content) {
@@ -62,7 +62,7 @@ const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; means:
 };
 
 /** The risk comes first: where a line is cut, and where only the first ones are shown, it is still seen. */
-function saidOf({ blockedPath, decisionReason, risk }: Ask): string[] {
+function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest): string[] {
   const said = [
     `Risk: ${riskIn(risk)}`,
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
@@ -71,7 +71,7 @@ function saidOf({ blockedPath, decisionReason, risk }: Ask): string[] {
   return said.map((line) => inline(line, LINE_MOST));
 }
 
-function riskIn(risk: Ask["risk"]): string {
+function riskIn(risk: PermissionRequest["risk"]): string {
   if (!risk) return "not known, so it counts as high";
   const { means, word } = RISK[risk.level];
   return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${means}`;
@@ -81,7 +81,7 @@ const FIELDS_MOST = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
 /** The input, without what is told already: whoever writes it does not choose what is seen of it. */
-function fieldsOf({ input, toolName }: Ask, told: readonly string[]): string[] {
+function fieldsOf({ input, toolName }: PermissionRequest, told: readonly string[]): string[] {
   const rest = Object.entries(input).filter(([key]) => !told.includes(key));
   if (rest.length === 0) return [];
   const line = `With ${harmless(JSON.stringify(Object.fromEntries(rest)))}`;
@@ -93,8 +93,8 @@ function fieldsOf({ input, toolName }: Ask, told: readonly string[]): string[] {
 }
 
 /** What "allow for the session" leaves behind. */
-function lasting(ask: Ask): string {
-  const rules = rulesToRemember(ask);
+function lasting(request: PermissionRequest): string {
+  const rules = rulesToRemember(request);
   if (rules.length === 0) return "Allow (this one cannot be remembered)";
   return `Allow, and until the session ends also ${inline(rules.join(", "), RULES_MOST)}`;
 }

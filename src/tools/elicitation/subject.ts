@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import type { Ask } from "../../domain/permission.ts";
+import type { PermissionRequest } from "../../domain/permission.ts";
 import { block, harmless, inFewLines, inOneLine, shortened, type Room } from "./words.ts";
 
 /** A request in the words of a form: the lines that come first, which are all that some clients show, and the whole. */
@@ -45,7 +45,7 @@ export interface Subject {
   readonly whole: string;
 }
 
-export function subjectOf({ agentId, input, toolName }: Ask, cwd: string): Subject {
+export function subjectOf({ agentId, input, toolName }: PermissionRequest, cwd: string): Subject {
   const who = agentId === undefined ? "" : "Subagent: ";
   const act = actOf(toolName, input);
   const about = act && input[act.key];

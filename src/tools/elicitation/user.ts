@@ -1,7 +1,7 @@
 import { isWithin } from "../../domain/approvals/risk.ts";
-import { CALLER, USER } from "../../domain/approvals/rung.ts";
+import { CALLER, USER } from "../../domain/approvals/approver-name.ts";
 import { AppError } from "../../domain/error.ts";
-import { rungOf, type OpenAsk } from "../../domain/permission.ts";
+import { approverOf, type OpenRequest } from "../../domain/permission.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
 import { readAsked } from "./asked.ts";
@@ -16,27 +16,27 @@ export interface Asker {
 }
 
 /** Whether a form in this call can come to an answer: without the scope for it a dialog would be an empty promise. */
-export function reachesUser({ call: { client, scopes }, deps: { ladder } }: Asker): boolean {
-  return client.elicitation !== false && scopes.includes("approve") && ladder.includes(USER);
+export function reachesUser({ call: { client, scopes }, deps: { approvalChain } }: Asker): boolean {
+  return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
 /** Whether a form about this request can come to an answer: where nobody is known to sit at the client, within the caller's bound. */
-export function isForForm(open: OpenAsk, { call, deps }: Asker): boolean {
+export function isForForm(open: OpenRequest, { call, deps }: Asker): boolean {
   if (!forUser(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
   const level = open.kind === "question" ? "reads" : (open.risk ?? "all");
-  return !isBound || (deps.ladder.includes(CALLER) && isWithin(level, deps.callerApproves));
+  return !isBound || (deps.approvalChain.includes(CALLER) && isWithin(level, deps.callerApproves));
 }
 
 /** Whether it is for the person at a client to answer this request now. */
-function forUser(open: OpenAsk): boolean {
-  return rungOf(open) === USER;
+function forUser(open: OpenRequest): boolean {
+  return approverOf(open) === USER;
 }
 
 /** Undefined where the request is gone from the log. */
 export async function showForm(
   view: SessionView,
-  open: OpenAsk,
+  open: OpenRequest,
   again: boolean,
   { call, deps }: Asker,
 ): Promise<Form | undefined> {
@@ -48,8 +48,8 @@ export async function showForm(
   const whole = open.kind === "question";
   // Whoever polls is shown it each time.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
-  if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, rung: USER }]);
-  return formOf(asked.ask, { cwd: spec.cwd, title }, { again, filled: open.filled });
+  if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
+  return formOf(asked.request, { cwd: spec.cwd, title }, { again, filled: open.filled });
 }
 
 /**
@@ -82,14 +82,14 @@ export async function takeForm(view: SessionView, shown: ShownForm, answer: Form
   const { answeredAt = deps.now() } = call;
   const { requestId, second } = shown;
   const { state } = await view.record();
-  const open = state.asks.find((each) => each.requestId === requestId);
+  const open = state.requests.find((each) => each.requestId === requestId);
   const asked = open && (await readAsked(view, open));
   if (!asked) return "settled";
   if (answer.action === "none") return "late";
   const filled = second ? open.filled : undefined;
   const decided = isUnread(answer, { second, tookMs: answeredAt - shown.at })
     ? "unattended"
-    : decidedBy(asked.ask, answer, { filled, last: shown.last });
+    : decidedBy(asked.request, answer, { filled, last: shown.last });
   if (decided === "unclear" && !shown.again) return decided;
   return settle(view, requestId, decided === "unclear" ? "dismissed" : decided, asker);
 }
@@ -130,7 +130,7 @@ export async function untilSettled(
 ): Promise<void> {
   while (!signal.aborted) {
     const { state } = await view.record();
-    if (!state.asks.some((open) => open.requestId === requestId && forUser(open))) return;
+    if (!state.requests.some((open) => open.requestId === requestId && forUser(open))) return;
     const sessions = [{ sessionId: view.id, cursor: state.lastEventId + 1 }];
     await deps.engine.wait(call.principal, { sessions, until: "event", timeoutMs: LOOK_MS, signal });
   }

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { tellAsks } from "../blocking/asks.ts";
+import { tellRequests } from "../blocking/asks.ts";
 import { failureOf } from "../blocking/failure.ts";
 import type { Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
@@ -34,10 +34,10 @@ export async function answerQuery(
   const more = bundle.omitted > 0 ? { resource: `session://${view.id}/events?cursor=${String(cursor)}` } : {};
   const known = { ...head, ...more, totalMessages: bundle.total, omitted: bundle.omitted };
   if (left.why === "asked") {
-    const maxAskBytes = Math.max(room - jsonBytes(known) - AROUND_ASKS, 0);
+    const maxRequestBytes = Math.max(room - jsonBytes(known) - AROUND_REQUESTS, 0);
     return {
       ...known,
-      ...(await tellWaiting(left, view, { maxBytes: maxAskBytes, call, deps })),
+      ...(await tellWaiting(left, view, { maxBytes: maxRequestBytes, call, deps })),
       messages: bundle.messages,
     };
   }
@@ -46,7 +46,7 @@ export async function answerQuery(
 }
 
 /** What stands around the requests that wait, bytes of JSON. */
-const AROUND_ASKS = 512;
+const AROUND_REQUESTS = 512;
 
 interface Telling {
   readonly maxBytes: number;
@@ -59,9 +59,9 @@ async function tellWaiting(
   view: SessionView,
   { call, deps, maxBytes }: Telling,
 ): Promise<JsonObject> {
-  const asks = await tellAsks(view, { cursor, maxBytes }, call, deps);
+  const requests = await tellRequests(view, { cursor, maxBytes }, call, deps);
   const summary = "Claude Code waits for a decision; nothing is lost while it does.";
-  return { ...asks, result: { success: false, summary, error: "waiting_permission" } };
+  return { ...requests, result: { success: false, summary, error: "waiting_permission" } };
 }
 
 async function tellOutcome(left: Exclude<Left, { why: "asked" }>, view: SessionView): Promise<JsonObject> {

@@ -14,7 +14,7 @@ export function writing(file: string): string {
 }
 
 /** Waits until the session asks, and says what there was instead: a mere loop would only say that it took too long. */
-export async function waitForAsk(server: Server, sessionId: string) {
+export async function waitForRequest(server: Server, sessionId: string) {
   let asked = await server.news(sessionId);
   while (asked.actions.length === 0 && asked.status === "running")
     asked = await server.news(sessionId, asked.nextCursor);
@@ -24,7 +24,7 @@ export async function waitForAsk(server: Server, sessionId: string) {
 
 /** Allows what the session asks, through whichever server. */
 export async function allow(server: Server, sessionId: string) {
-  const asked = await waitForAsk(server, sessionId);
+  const asked = await waitForRequest(server, sessionId);
   const { requestId } = asked.actions[0] ?? {};
   const answer = {
     action: "respond_permission",

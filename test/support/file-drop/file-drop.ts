@@ -28,8 +28,8 @@ export class FileDrop implements ApproverPort {
   }
 
   async offer(offered: Offered): Promise<Reception> {
-    const { ask, session, until } = offered;
-    const { input, requestId, toolName } = ask;
+    const { request, session, until } = offered;
+    const { input, requestId, toolName } = request;
     const shown = this.#mask(input);
     const text = JSON.stringify({ requestId, toolName, input: shown, session, until: until() });
     this.#waiting.set(requestId, offered);

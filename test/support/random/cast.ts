@@ -126,7 +126,7 @@ export class Cast {
       await this.#until(owner, own.idle, "idle");
     }
     if (status(own.asking) !== "waiting_permission") {
-      const input = { command: `touch ${WORDS[owner]}`, description: "asks" };
+      const input = { command: `touch ${WORDS[owner]}`, description: "requests" };
       own.asking = await this.#begin(owner, [{ tools: [{ name: "Bash", input }] }, { text: WORDS[owner] }]);
       const { actions } = await this.#until(owner, own.asking, "waiting_permission");
       own.request = actions[0]?.requestId ?? "";

@@ -5,7 +5,7 @@ import {
   ABORTED,
   AGENT_TASK,
   API_ERROR,
-  askOf,
+  requestOf,
   commandInput,
   type Moment,
   POLICY,
@@ -14,6 +14,8 @@ import {
   since,
 } from "./walk.ts";
 import { SECOND, SHELL_TASK, Walk } from "./walk.ts";
+
+const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
 
 /** Every kind of state that a session can be in, each reached the way it is reached in life. */
 
@@ -27,12 +29,8 @@ const admitted: AgentSignal = { type: "admitted" };
 const waiting = () => new Walk().prompt("p1", "k1");
 const starting = () => waiting().hear(admitted);
 const running = () => starting().later(1).hear(started, { type: "ready" }, busy);
-const asking = () =>
-  running()
-    .later(1)
-    .hear({ type: "asked", ask: askOf("a1") });
-const askingUser = () =>
-  new Walk().promptWith("p1", {}).hear(admitted, started, { type: "ready" }, busy, { type: "asked", ask: askOf("a1") });
+const asking = () => running().later(1).hear(ASKED);
+const askingUser = () => new Walk().promptWith("p1", {}).hear(admitted, started, { type: "ready" }, busy, ASKED);
 const interrupted = () => running().later(1).command("interrupt", { by: "caller" });
 const settled = () =>
   running()
@@ -55,21 +53,21 @@ const WALKS = {
   asking,
   "asking the user": askingUser,
   "asking the user, seen": () =>
-    askingUser().command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
+    askingUser().command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] }),
   "asking the caller after the user": () => askingUser().due(),
   "asking what a caller may not": () => new Walk({ callerApproves: "reads" }, askingUser()),
-  "two asks": () => asking().hear({ type: "asked", ask: askOf("a2", { toolName: "Write" }) }),
+  "two requests": () => asking().hear({ type: "asked", request: requestOf("a2", { toolName: "Write" }) }),
   question: () =>
-    running().hear({ type: "asked", ask: askOf("a1", { kind: "question", toolName: "AskUserQuestion" }) }),
-  "shown cut": () => asking().command("delivered", { asks: [{ requestId: "a1", whole: false }] }),
-  "shown whole": () => asking().command("delivered", { asks: [{ requestId: "a1", whole: true }] }),
+    running().hear({ type: "asked", request: requestOf("a1", { kind: "question", toolName: "AskUserQuestion" }) }),
+  "shown cut": () => asking().command("delivered", { requests: [{ requestId: "a1", whole: false }] }),
+  "shown whole": () => asking().command("delivered", { requests: [{ requestId: "a1", whole: true }] }),
   "result seen": settled,
   "agent at work": () =>
     running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] })),
   "starting, interrupted": () => starting().command("interrupt", { by: "caller" }),
   interrupted,
   "interrupted, killed": () => interrupted().due(),
-  "asking, interrupted": () => interrupted().hear({ type: "asked", ask: askOf("a1") }),
+  "asking, interrupted": () => interrupted().hear(ASKED),
   "self turn": selfTurn,
   "self turn, prompt waits": () => selfTurn().prompt("p2", "k2"),
   "self turn, result seen, prompt waits": () =>
@@ -150,7 +148,7 @@ const COMMANDS = {
     denial: "no",
   }),
   "caller unreachable": said("pass", { requestId: "a1", from: "caller", why: "unreachable" }),
-  "delivered to the user": said("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] }),
+  "delivered to the user": said("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] }),
   "allow unknown": said("answer", { ...A1, decision: ALLOW, requestId: "?" }),
   deny: said("answer", { ...A1, decision: DENY }),
   "deny and interrupt": said("answer", { ...A1, decision: { ...DENY, interrupt: true } }),
@@ -161,10 +159,10 @@ const COMMANDS = {
     remember: { rules: ["Bash(make:*)"], level: "all", eventId: 3 },
   }),
   revoke: said("revoke", { by: "caller" }),
-  delivered: said("delivered", { asks: [{ requestId: "a1", whole: true }] }),
-  "delivered cut": said("delivered", { asks: [{ requestId: "a1", whole: false }] }),
-  "delivered unknown": said("delivered", { asks: [{ requestId: "?", whole: true }] }),
-  "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, askMs: 1000 } }),
+  delivered: said("delivered", { requests: [{ requestId: "a1", whole: true }] }),
+  "delivered cut": said("delivered", { requests: [{ requestId: "a1", whole: false }] }),
+  "delivered unknown": said("delivered", { requests: [{ requestId: "?", whole: true }] }),
+  "prompt, queue": said("prompt", { ...GO_ON, whenBusy: "queue", limits: { turnMs: 5000, requestTimeoutMs: 1000 } }),
   "prompt, steer": said("prompt", { ...GO_ON, whenBusy: "steer" }),
   "prompt, from an earlier point": said("prompt", { ...GO_ON, whenBusy: "queue", resumeAt: "m1" }),
   "release queue": said("queue", { do: "release", by: "caller" }),
@@ -211,8 +209,8 @@ const SIGNALS = {
   "prompt settled, unknown": { type: "prompt-settled", promptId: "?" },
   "background begins": { type: "background", tasks: [AGENT_TASK, SHELL_TASK] },
   "background ends": { type: "background", tasks: [] },
-  asked: { type: "asked", ask: askOf("a9", { agentId: "t1", decisionReason: "why", blockedPath: "/etc" }) },
-  "question asked": { type: "asked", ask: askOf("a9", { kind: "question", toolName: "AskUserQuestion" }) },
+  asked: { type: "asked", request: requestOf("a9", { agentId: "t1", decisionReason: "why", blockedPath: "/etc" }) },
+  "question asked": { type: "asked", request: requestOf("a9", { kind: "question", toolName: "AskUserQuestion" }) },
   withdrawn: { type: "withdrawn", requestId: "a1" },
   "withdrawn, unknown": { type: "withdrawn", requestId: "?" },
   notice: { type: "notice", kind: "retry", message: "once more" },
@@ -286,8 +284,8 @@ export function inputsFor(walk: Walk): [name: string, input: Input][] {
     `${name}, of an old process`,
     since(walk.heardAt, { type: "signal", at, processId: "0", signal }),
   ]);
-  const due = [walk.deadline, ...walk.state.asks.map((ask) => ask.expiresAt)];
-  const times = [...due, walk.at + walk.policy.turnMaxMs, walk.at + 10 * walk.policy.askMaxMs];
+  const due = [walk.deadline, ...walk.state.requests.map((request) => request.expiresAt)];
+  const times = [...due, walk.at + walk.policy.turnMaxMs, walk.at + 10 * walk.policy.requestMaxMs];
   const ticks = times
     .filter((time) => time !== undefined)
     .flatMap((time) => [time - 1, time, time + 1])

@@ -56,16 +56,16 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
       (events.length === 0 && effects.length === 1 && isDeepStrictEqual(aged(before, input), after))
     );
   },
-  "asks are open only inside a turn": ({ after }) => after.turn !== null || after.asks.length === 0,
-  "nothing is asked by a process that is ending or gone": ({ after: { asks, process } }) =>
-    asks.length === 0 || process.phase === "live" || process.phase === "starting",
+  "asks are open only inside a turn": ({ after }) => after.turn !== null || after.requests.length === 0,
+  "nothing is asked by a process that is ending or gone": ({ after: { requests, process } }) =>
+    requests.length === 0 || process.phase === "live" || process.phase === "starting",
   "the clock of a turn stands still while something is asked or there is no place, and else counts what has passed": (
     the,
   ) => {
     const { after, before, input } = the;
     if (!before.turn?.clock || after.turn?.id !== before.turn.id || !after.turn.clock) return true;
     const { process } = before;
-    const stands = before.asks.length > 0 || (process.phase === "starting" && process.waiting === true);
+    const stands = before.requests.length > 0 || (process.phase === "starting" && process.waiting === true);
     const lasted = after.turn.clock.lastedMs - before.turn.clock.lastedMs;
     const ran = after.turn.clock.ranMs - before.turn.clock.ranMs;
     return lasted === input.elapsedMs && ran === (stands ? 0 : input.elapsedMs);
@@ -73,8 +73,11 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   "every ask that is gone was answered once, every new one was asked once": ({ before, after, events }) => {
     const asked = count(events, ["permission.asked", "question.asked"]).map(requestId);
     const answered = count(events, ["permission.answered", "question.answered"]).map(requestId);
-    const open = [...before.asks.map((ask) => ask.requestId), ...asked];
-    return isDeepStrictEqual(open.toSorted(), [...answered, ...after.asks.map((ask) => ask.requestId)].toSorted());
+    const open = [...before.requests.map((request) => request.requestId), ...asked];
+    return isDeepStrictEqual(
+      open.toSorted(),
+      [...answered, ...after.requests.map((request) => request.requestId)].toSorted(),
+    );
   },
   "every turn that is over was ended once, every turn that runs was started once": ({ before, after, events }) => {
     const started = count(events, ["turn.started"]).map(turnId);

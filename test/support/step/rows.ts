@@ -1,21 +1,21 @@
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import type { InputName, StateName } from "./cases.ts";
-import { LADDER_ROWS } from "./ladder-rows.ts";
+import { APPROVAL_CHAIN_ROWS } from "./approval-chain-rows.ts";
 
 const CANCELS = "turn.ended(cancelled CANCELLED) session.closed(cancelled) stop ok";
 const CLOSES = "turn.ended(interrupted) session.closed(closed) stop ok";
 const SHUTS_DOWN = "turn.ended(interrupted shutdown) stop";
 const LOSES = "process.exited turn.ended(lost)";
 const BEGINS = "prompt.queued turn.started(prompt)";
-const UNKNOWN_ASK = "PERMISSION_REQUEST_NOT_FOUND";
+const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 
 /** In each state: what comes of an input (events, then effects, a reply as "ok" or its code), and the status then. */
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
-  ...LADDER_ROWS,
+  ...APPROVAL_CHAIN_ROWS,
   fresh: [
     ["rest", "ok", "idle"],
     ["prompt", `${BEGINS} start push ok`, "running"],
-    ["allow", UNKNOWN_ASK, "idle"],
+    ["allow", UNKNOWN_REQUEST, "idle"],
     ["delivered", "ok", "idle"],
     ["revoke", "INVALID_ARGUMENT", "idle"],
     ["interrupt", "ok", "idle"],
@@ -103,7 +103,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["allow", "permission.answered(allow caller) answer:allow ok", "running"],
     ["allow for session", "permission.answered(allow user) answer:allow ok", "running"],
     ["allow changed", "INVALID_ARGUMENT", "waiting_permission"],
-    ["allow unknown", UNKNOWN_ASK, "waiting_permission"],
+    ["allow unknown", UNKNOWN_REQUEST, "waiting_permission"],
     ["deny", "permission.answered(deny caller) answer:deny ok", "running"],
     ["deny and interrupt", "permission.answered(deny caller) answer:deny ok", "running"],
     ["delivered", "ok", "waiting_permission"],
@@ -118,7 +118,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["recovered", "process.exited permission.answered(deny withdrawn) turn.ended(lost) end-leftover", "error"],
     ["shutdown", `permission.answered(deny shutdown) ${SHUTS_DOWN}`, "idle"],
   ],
-  "two asks": [
+  "two requests": [
     ["allow", "permission.answered(allow caller) answer:allow ok", "waiting_permission"],
     ["interrupt", "permission.answered(deny cancel) permission.answered(deny cancel) interrupt ok", "running"],
     ["asked", "permission.asked", "waiting_permission"],
@@ -265,7 +265,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
   cancelled: [
     ["prompt", "CANCELLED", "cancelled"],
     ["prompt, known key", "CANCELLED", "cancelled"],
-    ["allow", UNKNOWN_ASK, "cancelled"],
+    ["allow", UNKNOWN_REQUEST, "cancelled"],
     ["interrupt", "ok", "cancelled"],
     ["close", "ok", "cancelled"],
     ["message", "", "cancelled"],

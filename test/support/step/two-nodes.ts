@@ -22,7 +22,7 @@ import { createMemoryStore } from "../../../src/store/memory.ts";
 import { OPEN_GATE } from "../open-gate.ts";
 import { Moments } from "./moments.ts";
 import { ManualClock } from "./clock.ts";
-import { askOf, POLICY, resultSignal } from "./walk.ts";
+import { requestOf, POLICY, resultSignal } from "./walk.ts";
 
 /** Engines on one memory store, a clock that a test moves, a Claude Code that says what the test says; and how often they sweep. */
 export const SWEEP_MS = 3_600_000;
@@ -67,7 +67,7 @@ export class ScriptedProcess implements AgentProcess {
   }
 
   ask(requestId: string, over = {}): void {
-    this.say({ type: "asked", ask: askOf(requestId, over) });
+    this.say({ type: "asked", request: requestOf(requestId, over) });
   }
 
   /** The whole rest of a turn. */
@@ -165,7 +165,7 @@ export class TestNode {
       clock: { now: () => clock.now(), tick: () => clock.tick(), after },
       log: { debug: silent, info: silent, warn: complain, error: complain },
       mask: (event) => event,
-      limits: { ...POLICY, ladder: ["caller"] },
+      limits: { ...POLICY, approvalChain: ["caller"] },
       initMs: POLICY.initMs,
       places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Command, CommandKind, CommandOf } from "../../../src/domain/command.ts";
 import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
-import type { Ask } from "../../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
 import type { Policy } from "../../../src/engine/bounds/policy.ts";
@@ -16,15 +16,15 @@ export const SECOND = 1000;
 
 export const POLICY: Policy = {
   onLost: "report",
-  ladder: ["user", "caller"],
-  rungMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
-  askMs: undefined,
+  approvalChain: ["user", "caller"],
+  approverTimeoutMs: { user: 300 * SECOND, console: 600 * SECOND, webhook: 600 * SECOND },
+  requestTimeoutMs: undefined,
   turnMs: undefined,
   budgetUsd: 100,
   ephemeral: false,
-  askDeliveredMs: 60 * SECOND,
-  askMaxMs: 1800 * SECOND,
-  askUnseenMs: 1800 * SECOND,
+  requestDeliveredMs: 60 * SECOND,
+  requestMaxMs: 1800 * SECOND,
+  requestUnseenMs: 1800 * SECOND,
   initMs: 10 * SECOND,
   turnMaxMs: 3600 * SECOND,
   inactivityMs: 600 * SECOND,
@@ -58,7 +58,7 @@ export const API_ERROR = {
 export const AGENT_TASK = { id: "t1", type: "local_agent", description: "look around" };
 export const SHELL_TASK = { id: "t2", type: "local_bash", description: "npm run watch" };
 
-export function askOf(requestId: string, over: Partial<Ask> = {}): Ask {
+export function requestOf(requestId: string, over: Partial<PermissionRequest> = {}): PermissionRequest {
   const toolUseId = `toolu_${requestId}`;
   return { requestId, kind: "permission", toolName: "Bash", input: { command: "make" }, toolUseId, ...over };
 }

@@ -51,8 +51,8 @@ const WALKS: [situation: string, walk: () => Walk][] = [
 ];
 
 function paged(): Walk {
-  const asks = [{ requestId: "a1", whole: false, page: { from: 0, to: 100, of: 300 } }];
-  return walkTo("asking").command("delivered", { asks });
+  const requests = [{ requestId: "a1", whole: false, page: { from: 0, to: 100, of: 300 } }];
+  return walkTo("asking").command("delivered", { requests });
 }
 
 function remembering(): Walk {

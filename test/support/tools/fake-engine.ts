@@ -5,7 +5,7 @@ import type {
   AdoptRequest,
   AnswerRequest,
   Engine,
-  OpenRequest,
+  OpenSessionRequest,
   PromptRequest,
   WaitRequest,
 } from "../../../src/engine/api.ts";
@@ -22,7 +22,7 @@ import { FakeSession, NOW } from "./fake-session.ts";
 
 export class FakeEngine implements Engine {
   readonly sessions = new Map<string, FakeSession>();
-  readonly opened: OpenRequest[] = [];
+  readonly opened: OpenSessionRequest[] = [];
   readonly answers: AnswerRequest[] = [];
   readonly delivers: Delivered[][] = [];
   readonly waits: WaitRequest[] = [];
@@ -61,7 +61,7 @@ export class FakeEngine implements Engine {
     return Promise.resolve({ sessionId: id, withheld: [] as string[] });
   }
 
-  open(_: Caller, request: OpenRequest) {
+  open(_: Caller, request: OpenSessionRequest) {
     this.opened.push(request);
     const session = this.add(`s${String(this.sessions.size + 1)}`, request.options);
     session.emit({ type: "session.opened", data: { cwd: request.options.cwd } });
@@ -83,13 +83,13 @@ export class FakeEngine implements Engine {
   answer(_: Caller, sessionId: string, request: AnswerRequest) {
     const session = this.#session(sessionId);
     const { requestId } = request;
-    const ask = session.state.asks.find((open) => open.requestId === requestId);
-    if (!ask)
+    const open = session.state.requests.find((each) => each.requestId === requestId);
+    if (!open)
       throw new AppError("PERMISSION_REQUEST_NOT_FOUND", `There is no open request ${requestId}.`, { sessionId });
     this.answers.push(request);
-    session.state.asks = session.state.asks.filter((open) => open !== ask);
+    session.state.requests = session.state.requests.filter((each) => each !== open);
     const behavior = request.decision === "deny" ? "deny" : "allow";
-    const data = { requestId, toolName: ask.toolName, behavior, by: request.by } as const;
+    const data = { requestId, toolName: open.toolName, behavior, by: request.by } as const;
     const cursor = session.emit({ type: "permission.answered", data });
     this.onAnswer(session, request);
     return Promise.resolve({ cursor, withheld: [] });
@@ -107,14 +107,14 @@ export class FakeEngine implements Engine {
     return Promise.resolve();
   }
 
-  delivered(_: string, sessionId: string, asks: Delivered[]) {
-    this.delivers.push(asks);
-    for (const { requestId, whole } of asks) {
-      const ask = this.#session(sessionId).state.asks.find((open) => open.requestId === requestId);
-      if (!ask) continue;
-      ask.seenWhole ||= whole;
-      ask.deliveredAt ??= NOW;
-      ask.expiresAt = NOW + 60_000;
+  delivered(_: string, sessionId: string, requests: Delivered[]) {
+    this.delivers.push(requests);
+    for (const { requestId, whole } of requests) {
+      const request = this.#session(sessionId).state.requests.find((open) => open.requestId === requestId);
+      if (!request) continue;
+      request.seenWhole ||= whole;
+      request.deliveredAt ??= NOW;
+      request.expiresAt = NOW + 60_000;
     }
     return Promise.resolve();
   }
@@ -236,7 +236,7 @@ export function depsOf(engine: Engine): ToolDeps & { faults: object[] } {
     folders: () => Promise.resolve([]),
     allows: { sensitiveDetails: false },
     bypass: { isAllowed: () => false, set: () => undefined },
-    ladder: ["caller"],
+    approvalChain: ["caller"],
     callersAnswer: true,
     listed: namesOf(["all"], { enabled: true }),
     startTask,

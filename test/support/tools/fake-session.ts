@@ -1,5 +1,5 @@
 import type { SessionEvent, StoredEvent, TurnEnded } from "../../../src/domain/event.ts";
-import type { Ask } from "../../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import { initialState, type SessionState } from "../../../src/domain/session.ts";
 import type { SessionRecord } from "../../../src/engine/ports.ts";
 
@@ -59,19 +59,19 @@ export class FakeSession {
     return this.emit({ type: "message", data: { message } });
   }
 
-  asks(ask: Partial<Ask> = {}): number {
-    const whole: Ask = {
+  requests(request: Partial<PermissionRequest> = {}): number {
+    const whole: PermissionRequest = {
       requestId: "r1",
       kind: "permission",
       toolName: "Bash",
       input: { command: "npm test" },
       toolUseId: "u1",
-      ...ask,
+      ...request,
     };
     const { requestId, kind, toolName } = whole;
     const eventId = this.state.lastEventId + 1;
     const times = { createdAt: NOW, expiresAt: NOW + 1_800_000 };
-    this.state.asks.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
+    this.state.requests.push({ requestId, kind, eventId, toolName, seenWhole: false, ...times });
     return this.emit({ type: kind === "question" ? "question.asked" : "permission.asked", data: whole });
   }
 
@@ -85,7 +85,7 @@ export class FakeSession {
   endsTurn(ended: Partial<TurnEnded> = {}): number {
     const data = { ...ENDED, ...ended };
     this.state.turn = null;
-    this.state.asks = [];
+    this.state.requests = [];
     this.state.lastOutcome = data.outcome;
     this.state.lastTurnEventId = this.state.lastEventId + 1;
     return this.emit({ type: "turn.ended", data });

@@ -1,12 +1,12 @@
 import type { Decided, Me } from "../../../../src/console/wire.ts";
-import type { Rung } from "../../../../src/domain/approvals/rung.ts";
+import type { ApproverName } from "../../../../src/domain/approvals/approver-name.ts";
 import { byWords, whoWords } from "../../state/approvers.ts";
 
 /** Who decides, and who has decided. */
 
 /** Those who are asked after it, in words; "" where there is nobody. */
-export function thenWords(rung: Rung, ladder: readonly Rung[]): string {
-  const behind = ladder.includes(rung) ? ladder.slice(ladder.indexOf(rung) + 1) : [];
+export function thenWords(approver: ApproverName, approvalChain: readonly ApproverName[]): string {
+  const behind = approvalChain.includes(approver) ? approvalChain.slice(approvalChain.indexOf(approver) + 1) : [];
   return behind.map(whoWords).join(", then ");
 }
 
@@ -36,11 +36,11 @@ export function decidedWords(decided: Pick<Decided, "behavior" | "by" | "rule" |
 /** Why this page may only look, and what the operator can do; undefined where it may answer. */
 export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | undefined {
   if (!me.approvals.includes("console")) {
-    const isBefore = (rung: Rung) => rung === "user";
-    const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((rung) => !isBefore(rung))];
-    const ladder = [...before, "console", ...behind].join(",");
+    const isBefore = (approver: ApproverName) => approver === "user";
+    const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((approver) => !isBefore(approver))];
+    const approvalChain = [...before, "console", ...behind].join(",");
     const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(whoWords).join(" or ")}`;
-    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${ladder}.`;
+    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${approvalChain}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
   return "You may look but not answer. Ask the operator for a token with the scope approve, and sign in with it.";

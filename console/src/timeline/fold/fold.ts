@@ -114,7 +114,7 @@ export class Fold {
     const base = { ...baseOf(event), key: requestKey(requestId) };
     const call = this.#shelf.call(toolUseId);
     const parent = call ? this.#shelf.parentOf(call.key) : "";
-    this.#shelf.add({ kind: "request", ...base, ask: event.data, passed: [] }, parent);
+    this.#shelf.add({ kind: "request", ...base, request: event.data, passed: [] }, parent);
     if (call?.state === "running") this.#shelf.put({ ...call, state: "asked" });
   }
 
@@ -122,7 +122,7 @@ export class Fold {
     const request = this.#shelf.get(requestKey(event.data.requestId));
     if (request?.kind !== "request") return this.#addLine(event);
     this.#shelf.put({ ...request, answer: { ...event.data, at: event.at }, cutIn: withCut(request.cutIn, event) });
-    const call = this.#shelf.call(request.ask.toolUseId);
+    const call = this.#shelf.call(request.request.toolUseId);
     if (call?.state !== "asked") return;
     this.#shelf.put({ ...call, state: event.data.behavior === "allow" ? "running" : "denied" });
   }

@@ -1,8 +1,8 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
-import type { Rung } from "../../../../src/domain/approvals/rung.ts";
+import type { ApproverName } from "../../../../src/domain/approvals/approver-name.ts";
 import type { TurnEnded } from "../../../../src/domain/event.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import type { Ask } from "../../../../src/domain/permission.ts";
+import type { PermissionRequest } from "../../../../src/domain/permission.ts";
 
 /** What a reader sees of a session, in order: several events can be one item, and one event several. */
 
@@ -61,8 +61,13 @@ export interface CallItem extends Base {
 
 export interface RequestItem extends Base {
   readonly kind: "request";
-  readonly ask: Ask;
-  readonly passed: readonly { readonly from: Rung; readonly to: Rung; readonly why: string; readonly at: number }[];
+  readonly request: PermissionRequest;
+  readonly passed: readonly {
+    readonly from: ApproverName;
+    readonly to: ApproverName;
+    readonly why: string;
+    readonly at: number;
+  }[];
   readonly answer?: Extract<ShownEvent, { type: "permission.answered" }>["data"] & { readonly at: number };
 }
 

@@ -12,9 +12,9 @@ import type { RequestItem } from "../fold/item.ts";
 
 /** What Claude Code asked, who has decided it, and how long that took. */
 export function Request({ item }: { readonly item: RequestItem }) {
-  const { answer, ask, at, passed } = item;
+  const { answer, request, at, passed } = item;
   const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
-  const { subject, verb } = callTitle(ask.toolName, ask.input, cwd);
+  const { subject, verb } = callTitle(request.toolName, request.input, cwd);
   const summary = (
     <span class="words">
       <Verdict item={item} /> {verb} {subject !== "" && <code class="glimpse">{subject}</code>}
@@ -26,8 +26,8 @@ export function Request({ item }: { readonly item: RequestItem }) {
       {() => (
         <>
           <dl class="facts">
-            {ask.decisionReason !== undefined && <Fact name="Asked because" text={ask.decisionReason} />}
-            {ask.risk && <Fact name="Risk" text={[RISKS[ask.risk.level], ...ask.risk.why].join(", ")} />}
+            {request.decisionReason !== undefined && <Fact name="Asked because" text={request.decisionReason} />}
+            {request.risk && <Fact name="Risk" text={[RISKS[request.risk.level], ...request.risk.why].join(", ")} />}
             {passed.map((pass) => (
               <Fact
                 key={pass.at}
@@ -37,7 +37,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
             ))}
             {answer && <Answer answer={answer} />}
           </dl>
-          <Fields input={ask.input} />
+          <Fields input={request.input} />
         </>
       )}
     </FoldOut>
@@ -53,10 +53,10 @@ const WHY: Readonly<Record<string, string>> = {
   unattended: "nobody reads forms there",
 };
 
-function Verdict({ item: { answer, ask } }: { readonly item: RequestItem }) {
+function Verdict({ item: { answer, request } }: { readonly item: RequestItem }) {
   if (!answer) return <b class="warn">Waits for an answer:</b>;
   const { behavior, by } = answer;
-  const isAnswer = ask.kind === "question" && behavior === "allow";
+  const isAnswer = request.kind === "question" && behavior === "allow";
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
   return (
     <b class={behavior === "allow" ? "good" : "bad"}>

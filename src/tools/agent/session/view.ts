@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../../domain/json.ts";
 import type { SessionOptions } from "../../../domain/options.ts";
 import { type OptionsWith, type OptionTraits, traitsOf } from "../../../domain/options/traits.ts";
-import type { OpenAsk } from "../../../domain/permission.ts";
+import type { OpenRequest } from "../../../domain/permission.ts";
 import { optionsOf, statusOf } from "../../../domain/session.ts";
 import type { SessionRecord } from "../../../engine/ports.ts";
 import type { ToolCall, ToolDeps } from "../../define.ts";
@@ -15,7 +15,7 @@ export const ANSWER_BYTES = 32_768;
 
 /** Nothing in here says what the session is about. */
 export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRecord): JsonObject {
-  const { asks, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
+  const { requests, background, closed, lastOutcome, process, queue, reported, totals, turn } = state;
   const options = optionsOf(spec, state);
   const requested = { permissionMode: "default", ...optionsShown(options, "public") };
   const model = reported.model ?? options.model;
@@ -32,8 +32,8 @@ export function publicView({ id, spec, state, createdAt, updatedAt }: SessionRec
     totalTurns: totals.turns,
     totalCostUsd: inUsd(totals.costUsd),
     ...(lastOutcome && { lastOutcome }),
-    pending: asks.length,
-    ...(asks.length > 0 && { asks: asks.map(askOf) }),
+    pending: requests.length,
+    ...(requests.length > 0 && { requests: requests.map(requestOf) }),
     queued: queue.length,
     ...(queue.some(({ held }) => held) && { held: queue.filter(({ held }) => held).length }),
     ...(background.length > 0 && { background: background.map((task) => ({ id: task.id, type: task.type })) }),
@@ -135,7 +135,7 @@ function fieldsOf(servers: readonly Servers[]): string[] {
   return [...new Set(fields)].filter((field) => field !== "type");
 }
 
-function askOf({ requestId, kind, toolName, createdAt, expiresAt }: OpenAsk): JsonObject {
+function requestOf({ requestId, kind, toolName, createdAt, expiresAt }: OpenRequest): JsonObject {
   return { requestId, type: kind, toolName, createdAt: isoTime(createdAt), expiresAt: isoTime(expiresAt) };
 }
 

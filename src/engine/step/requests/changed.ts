@@ -1,9 +1,9 @@
-import { CALLER } from "../../../domain/approvals/rung.ts";
+import { CALLER } from "../../../domain/approvals/approver-name.ts";
 import { isWithin, tighter } from "../../../domain/approvals/risk.ts";
 import { readDenying } from "../../../domain/approvals/rule.ts";
 import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
-import type { Ask, OpenAsk } from "../../../domain/permission.ts";
+import type { PermissionRequest, OpenRequest } from "../../../domain/permission.ts";
 import type { Judgement } from "../../ports.ts";
 import { basesOf, judge, speaksOfMention } from "../../rules/judge.ts";
 import type { Draft } from "../draft.ts";
@@ -14,17 +14,24 @@ import type { Draft } from "../draft.ts";
  */
 export function whyNotChanged(
   draft: Draft,
-  ask: OpenAsk,
+  request: OpenRequest,
   answer: CommandOf<"answer">["data"],
   judgement: Judgement | undefined,
 ): Refusal | undefined {
   const { decision } = answer;
   // To answer a question is to change its input.
-  if (decision.behavior === "deny" || !decision.updatedInput || ask.kind === "question") return undefined;
+  if (decision.behavior === "deny" || !decision.updatedInput || request.kind === "question") return undefined;
   if (!judgement) return denied(`what it would let happen cannot be told. ${ADVICE}`);
   const { denying: _, mentions: __, ...judged } = judgement;
-  const { kind, requestId, toolName } = ask;
-  const changed: Ask = { requestId, kind, toolName, toolUseId: "", input: decision.updatedInput, ...judged };
+  const { kind, requestId, toolName } = request;
+  const changed: PermissionRequest = {
+    requestId,
+    kind,
+    toolName,
+    toolUseId: "",
+    input: decision.updatedInput,
+    ...judged,
+  };
   if (changed.refused !== undefined) return denied(changed.refused);
   return whyNotByRules(draft, changed, judgement) ?? whyNotByBound(draft, changed, answer);
 }
@@ -33,7 +40,7 @@ const ADVICE = "Allow it as it was asked, or deny it.";
 
 function whyNotByRules(
   { policy: { cwd, rules } }: Draft,
-  changed: Ask,
+  changed: PermissionRequest,
   { denying, mentions }: Judgement,
 ): Refusal | undefined {
   const own = { ...rules, allow: [], ask: [], deny: denying.map(readDenying) };
@@ -47,7 +54,11 @@ function whyNotByRules(
   return met && denied(`the command may touch what a rule denies: ${met.text}. ${ADVICE}`);
 }
 
-function whyNotByBound({ policy }: Draft, changed: Ask, answer: CommandOf<"answer">["data"]): Refusal | undefined {
+function whyNotByBound(
+  { policy }: Draft,
+  changed: PermissionRequest,
+  answer: CommandOf<"answer">["data"],
+): Refusal | undefined {
   const { level = "all" } = changed.risk ?? {};
   const isBound = answer.by === CALLER || answer.asCaller === true;
   const most = answer.decides ? policy.sessionApproves : isBound ? policy.callerApproves : "all";

@@ -1,50 +1,50 @@
 import { describe, expect, it } from "vitest";
 import type { Risk } from "../../src/domain/approvals/risk.ts";
-import { ladderOf } from "../../src/config/approvals/ladder.ts";
-import type { Ask } from "../../src/domain/permission.ts";
+import { parseApprovals } from "../../src/config/approvals/approvals-flag.ts";
+import type { PermissionRequest } from "../../src/domain/permission.ts";
 import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
-import { askOf, SECOND, T0, Walk } from "../support/step/walk.ts";
+import { requestOf, SECOND, T0, Walk } from "../support/step/walk.ts";
 
 /** Who has a request, how long, and who may answer it. */
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
-const LADDER = ["user", "webhook", "caller"] as const;
+const APPROVAL_CHAIN = ["user", "webhook", "caller"] as const;
 const EDIT: Risk = { level: "edits", why: [] };
 
-function asking(policy: Partial<Policy> = {}, over: Partial<Ask> = {}): Walk {
-  const walk = new Walk({ ladder: LADDER, ...policy }).promptWith("p1", {}).hear(...UP);
-  return walk.hear({ type: "asked", ask: askOf("a1", over) });
+function asking(policy: Partial<Policy> = {}, over: Partial<PermissionRequest> = {}): Walk {
+  const walk = new Walk({ approvalChain: APPROVAL_CHAIN, ...policy }).promptWith("p1", {}).hear(...UP);
+  return walk.hear({ type: "asked", request: requestOf("a1", over) });
 }
 
 const seconds = (time?: number) => time && (time - T0) / SECOND;
 const [ALLOW, DENY] = [{ behavior: "allow" }, { behavior: "deny", message: "no" }] as const;
 const answer = (walk: Walk, by: "caller" | "user" | "webhook" | "console", decision: typeof ALLOW | typeof DENY) =>
   walk.command("answer", { requestId: "a1", by, decision, forSession: false });
-const open = (walk: Walk) => walk.state.asks[0];
+const open = (walk: Walk) => walk.state.requests[0];
 
-describe("the ladder", () => {
+describe("the approval chain", () => {
   it("has a request go from one to the next in time, and denies it behind the last", () => {
-    const walk = asking({ ladder: ["user", "webhook"] });
+    const walk = asking({ approvalChain: ["user", "webhook"] });
     const times = [300, 900];
-    expect([open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds)).toEqual(times);
+    expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual(times);
     expect([walk.due().told, seconds(walk.at)]).toEqual(["request.passed(user webhook time)", 300]);
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
   });
 
   it("counts the time of each from when it was shown to it, else from when it got it", () => {
     const walk = asking().later(100);
-    walk.command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] });
-    expect([open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds)).toEqual([400, 1060]);
+    walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] });
+    expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual([400, 1060]);
     walk.due();
-    expect([open(walk)?.rung, seconds(open(walk)?.rungEndsAt)]).toEqual(["webhook", 1000]);
+    expect([open(walk)?.approver, seconds(open(walk)?.approverDeadline)]).toEqual(["webhook", 1000]);
   });
 
-  it("leaves the time of the rung alone when somebody else has seen the request", () => {
+  it("leaves the time of the approver alone when somebody else has seen the request", () => {
     const walk = asking()
       .later(100)
-      .command("delivered", { asks: [{ requestId: "a1", whole: true }] });
-    expect([open(walk)?.seenWhole, open(walk)?.deliveredAt, seconds(open(walk)?.rungEndsAt)]).toEqual([
+      .command("delivered", { requests: [{ requestId: "a1", whole: true }] });
+    expect([open(walk)?.seenWhole, open(walk)?.deliveredAt, seconds(open(walk)?.approverDeadline)]).toEqual([
       true,
       undefined,
       300,
@@ -52,41 +52,41 @@ describe("the ladder", () => {
   });
 
   it("is over for a request that nobody has seen when the operator says so, whoever has it", () => {
-    const walk = asking({ askUnseenMs: 20 * SECOND }).due();
+    const walk = asking({ requestUnseenMs: 20 * SECOND }).due();
     expect([walk.told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
   });
 
   it("takes the time that the caller chose for the caller", () => {
-    const walk = asking({ ladder: ["user", "caller"], askMs: 5 * SECOND });
+    const walk = asking({ approvalChain: ["user", "caller"], requestTimeoutMs: 5 * SECOND });
     expect(seconds(open(walk)?.expiresAt)).toBe(305);
     walk.due();
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
   });
 
   it("passes over a user whose client shows no form, and asks him again with the next prompt that can", () => {
-    const walk = new Walk({ ladder: LADDER })
+    const walk = new Walk({ approvalChain: APPROVAL_CHAIN })
       .prompt("p1")
       .hear(...UP)
-      .hear({ type: "asked", ask: askOf("a1") });
-    expect(open(walk)?.rung).toBe("webhook");
-    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", ask: askOf("a2") });
-    expect(walk.state.asks[1]?.rung).toBe("user");
+      .hear({ type: "asked", request: requestOf("a1") });
+    expect(open(walk)?.approver).toBe("webhook");
+    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", request: requestOf("a2") });
+    expect(walk.state.requests[1]?.approver).toBe("user");
   });
 
   it("asks a user no more whose client declines for nobody, until the next prompt", () => {
-    const walk = asking().hear({ type: "asked", ask: askOf("a2") });
+    const walk = asking().hear({ type: "asked", request: requestOf("a2") });
     walk.command("pass", { requestId: "a1", from: "user", why: "unattended" });
-    expect(walk.state.asks.map(({ rung }) => rung)).toEqual(["webhook", "webhook"]);
-    expect(walk.hear({ type: "asked", ask: askOf("a3") }).state.asks[2]?.rung).toBe("webhook");
-    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", ask: askOf("a4") });
-    expect(walk.state.asks[3]?.rung).toBe("user");
+    expect(walk.state.requests.map(({ approver }) => approver)).toEqual(["webhook", "webhook"]);
+    expect(walk.hear({ type: "asked", request: requestOf("a3") }).state.requests[2]?.approver).toBe("webhook");
+    walk.promptWith("p2", { whenBusy: "queue" }).hear({ type: "asked", request: requestOf("a4") });
+    expect(walk.state.requests[3]?.approver).toBe("user");
   });
 
   it("keeps a denial whose reason is still asked: nobody allows it, it goes to nobody, and holds without the reason", () => {
     const denied = () =>
       asking()
         .later(10)
-        .command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] })
+        .command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] })
         .command("fill", { requestId: "a1", from: "user", filled: { decision: "deny" }, denial: "no" });
     const told = "permission.answered(deny user) answer:deny";
     for (const by of ["user", "console", "caller"] as const) {
@@ -104,41 +104,48 @@ describe("the ladder", () => {
 
   it("has a console without a turn answer at any time, and asks it only about prompts that were given there", () => {
     const policy: Partial<Policy> = {
-      ladder: ["user", "caller", "console"],
-      rungMs: { user: 300 * SECOND, console: 0, webhook: 600 * SECOND },
+      approvalChain: ["user", "caller", "console"],
+      approverTimeoutMs: { user: 300 * SECOND, console: 0, webhook: 600 * SECOND },
     };
     const walk = asking(policy);
-    expect([open(walk)?.rung, seconds(open(walk)?.expiresAt)]).toEqual(["user", 360]);
+    expect([open(walk)?.approver, seconds(open(walk)?.expiresAt)]).toEqual(["user", 360]);
     expect(answer(walk, "console", ALLOW).told).toBe("permission.answered(allow console) answer:allow ok");
     const there = new Walk({ ...policy }).promptWith("p1", {
       limits: { noDialog: true, noCaller: true, atConsole: true },
     });
-    there.hear(...UP).hear({ type: "asked", ask: askOf("a1") });
-    expect([open(there)?.rung, seconds(open(there)?.expiresAt)]).toEqual(["console", 600]);
+    there.hear(...UP).hear({ type: "asked", request: requestOf("a1") });
+    expect([open(there)?.approver, seconds(open(there)?.expiresAt)]).toEqual(["console", 600]);
     const elsewhere = new Walk({ ...policy }).promptWith("p1", { limits: { noDialog: true, noCaller: true } });
-    expect(elsewhere.hear(...UP).hear({ type: "asked", ask: askOf("a1") }).told).toContain("answered(deny rule)");
+    expect(elsewhere.hear(...UP).hear({ type: "asked", request: requestOf("a1") }).told).toContain(
+      "answered(deny rule)",
+    );
   });
 
   it("has the console answer for as long as callers may, where that is longer", () => {
-    const rungMs = { user: 300 * SECOND, console: 0, webhook: 600 * SECOND };
-    const walk = new Walk({ ladder: ["console"], rungMs, askDeliveredMs: 3_600 * SECOND, askUnseenMs: 7_200 * SECOND });
-    walk.promptWith("p1", { limits: { atConsole: true } }).hear(...UP, { type: "asked", ask: askOf("a1") });
+    const approverTimeoutMs = { user: 300 * SECOND, console: 0, webhook: 600 * SECOND };
+    const walk = new Walk({
+      approvalChain: ["console"],
+      approverTimeoutMs,
+      requestDeliveredMs: 3_600 * SECOND,
+      requestUnseenMs: 7_200 * SECOND,
+    });
+    walk.promptWith("p1", { limits: { atConsole: true } }).hear(...UP, { type: "asked", request: requestOf("a1") });
     expect(seconds(open(walk)?.expiresAt)).toBe(3_600);
-    expect(ladderOf(["console", "caller"], 3_600_000).rungMs["console"]).toBe(3_600_000);
-    expect(ladderOf(["console", "caller"], 60_000).rungMs["console"]).toBe(600_000);
-    expect(ladderOf(["console:5000", "caller"], 3_600_000).rungMs["console"]).toBe(5_000);
+    expect(parseApprovals(["console", "caller"], 3_600_000).approverTimeoutMs["console"]).toBe(3_600_000);
+    expect(parseApprovals(["console", "caller"], 60_000).approverTimeoutMs["console"]).toBe(600_000);
+    expect(parseApprovals(["console:5000", "caller"], 3_600_000).approverTimeoutMs["console"]).toBe(5_000);
   });
 
   it("gives more time to a request with whoever has it, which nothing takes away, and no more than a day", () => {
-    const walk = asking({ ladder: ["user", "console"] })
+    const walk = asking({ approvalChain: ["user", "console"] })
       .later(10)
       .command("extend", { requestId: "a1" });
-    const times = () => [open(walk)?.rungEndsAt, open(walk)?.expiresAt].map(seconds);
+    const times = () => [open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds);
     expect(times()).toEqual([900, 1_500]);
-    walk.command("delivered", { asks: [{ requestId: "a1", whole: true, rung: "user" }] });
+    walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] });
     expect(times()).toEqual([900, 1_500]);
     walk.due();
-    expect([open(walk)?.rung, ...times()]).toEqual(["console", 1_500, 1_500]);
+    expect([open(walk)?.approver, ...times()]).toEqual(["console", 1_500, 1_500]);
     for (let each = 0; each < 200; each++) walk.command("extend", { requestId: "a1" });
     expect(seconds(open(walk)?.expiresAt)).toBe(900 + 86_400);
     expect(walk.command("extend", { requestId: "?" }).told).toContain("PERMISSION_REQUEST_NOT_FOUND");
@@ -146,9 +153,9 @@ describe("the ladder", () => {
   });
 
   it("denies at once what nobody is there to answer, with the reason", () => {
-    const nobody = asking({ ladder: [] });
+    const nobody = asking({ approvalChain: [] });
     expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");
-    const tooMuch = asking({ ladder: ["caller"], callerApproves: "reads" }, { risk: EDIT });
+    const tooMuch = asking({ approvalChain: ["caller"], callerApproves: "reads" }, { risk: EDIT });
     const message =
       "Bash (edits) is more than a caller may decide here (reads, --caller-approves). Do it in a way that is allowed, or say what you could not do.";
     expect(tooMuch.last.events.at(-1)).toMatchObject({ data: { by: "rule", message } });
@@ -156,23 +163,23 @@ describe("the ladder", () => {
   });
 
   it("asks a caller only what he may approve: by its risk, questions unless he may nothing", () => {
-    const rungOf = (bound: Policy["callerApproves"], over: Partial<Ask>) =>
-      open(asking({ ladder: ["caller"], callerApproves: bound }, over))?.rung;
-    expect(rungOf("edits", { risk: EDIT })).toBe("caller");
-    expect(rungOf("reads", { risk: EDIT })).toBeUndefined();
+    const approverOf = (bound: Policy["callerApproves"], over: Partial<PermissionRequest>) =>
+      open(asking({ approvalChain: ["caller"], callerApproves: bound }, over))?.approver;
+    expect(approverOf("edits", { risk: EDIT })).toBe("caller");
+    expect(approverOf("reads", { risk: EDIT })).toBeUndefined();
     // Without one it counts as the greatest.
-    expect(rungOf("edits", {})).toBeUndefined();
-    expect(rungOf("all", {})).toBe("caller");
-    expect(rungOf("reads", { kind: "question" })).toBe("caller");
-    expect(rungOf("none", { kind: "question" })).toBeUndefined();
+    expect(approverOf("edits", {})).toBeUndefined();
+    expect(approverOf("all", {})).toBe("caller");
+    expect(approverOf("reads", { kind: "question" })).toBe("caller");
+    expect(approverOf("none", { kind: "question" })).toBeUndefined();
   });
 });
 
-describe("an answer on the ladder", () => {
+describe("an answer on the approval chain", () => {
   it("of a person counts whoever has the request", () => {
     expect(answer(asking(), "webhook", ALLOW).told).toBe("permission.answered(allow webhook) answer:allow ok");
     const late = asking().due().due();
-    expect(open(late)?.rung).toBe("caller");
+    expect(open(late)?.approver).toBe("caller");
     expect(answer(late, "user", ALLOW).told).toBe("permission.answered(allow user) answer:allow ok");
   });
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
 
 /**
- * Whom a request can be put to, beside the rules, by name. The operator puts some of them in an order: the ladder. Who there
+ * Whom a request can be put to, beside the rules, by name. The operator puts some of them in an order: the approval chain. Who there
  * is stands in src/approvers/approvers.ts; any name is understood here, since another server of the store may know others.
  */
-export const Rung = z.string().regex(/^[a-z][a-z\d-]{0,31}$/);
-export type Rung = z.infer<typeof Rung>;
+export const ApproverName = z.string().regex(/^[a-z][a-z\d-]{0,31}$/);
+export type ApproverName = z.infer<typeof ApproverName>;
 
 /**
  * From these three sessions are driven, so the engine knows them by name: the person at a client that can show a form
@@ -16,8 +16,8 @@ export const USER = "user";
 export const CONSOLE = "console";
 export const CALLER = "caller";
 
-export function isService(rung: Rung): boolean {
-  return rung !== USER && rung !== CONSOLE && rung !== CALLER;
+export function isService(approver: ApproverName): boolean {
+  return approver !== USER && approver !== CONSOLE && approver !== CALLER;
 }
 
 /** What the page calls somebody who can be asked. */
@@ -33,7 +33,7 @@ export const UNASKED = ["rule", "timeout", "cancel", "withdrawn", "shutdown"] as
 export type Unasked = (typeof UNASKED)[number];
 
 /**
- * Why a request went on to the next rung: its time was over, nobody is there, whoever was asked would not say, or a program
+ * Why a request went on to the next approver: its time was over, nobody is there, whoever was asked would not say, or a program
  * has declined the form before a person could have read it.
  */
 export const Passed = z.enum(["time", "unreachable", "dismissed", "unattended"]);

@@ -1,0 +1,215 @@
+import { isWithin } from "../../../domain/approvals/risk.ts";
+import {
+  CALLER,
+  CONSOLE,
+  isService,
+  USER,
+  type Passed,
+  type ApproverName,
+} from "../../../domain/approvals/approver-name.ts";
+import type { CommandOf } from "../../../domain/command.ts";
+import type { Refusal } from "../../../domain/error.ts";
+import { approverOf, type OpenRequest } from "../../../domain/permission.ts";
+import { emit, type Draft } from "../draft.ts";
+import { requestClockOf, shownTime } from "../time.ts";
+
+/**
+ * The approval chain: who is asked, one after another. A request is with one approver at a time, and goes on when that one's time is
+ * over, when nobody is there, or when whoever was asked would not say. After the last one it is denied.
+ */
+
+type Asked = Pick<OpenRequest, "kind" | "risk">;
+
+/** The first approver that can take the request, of those behind `after`. */
+export function nextApprover(draft: Draft, request: Asked, after?: ApproverName): ApproverName | undefined {
+  const { approvalChain } = draft.policy;
+  const behind = after === undefined ? approvalChain : approvalChain.slice(approvalChain.indexOf(after) + 1);
+  return behind.find((approver) => canTake(draft, request, approver));
+}
+
+function canTake(draft: Draft, request: Asked, approver: ApproverName): boolean {
+  if (approver === USER)
+    return draft.state.noDialog !== true && (!draft.state.unattended || mayFormAnswer(draft, request));
+  if (approver === CONSOLE) return timeOf(draft, approver) > 0;
+  return (
+    approver !== CALLER || (draft.state.noCaller !== true && mayCallerApprove(draft, request, draft.state.decides))
+  );
+}
+
+/** Where nobody is asked at the console, whoever gives a prompt there still is: for as long as callers are, and at least this. */
+const AT_CONSOLE_MS = 600_000;
+
+/** How long the approver has, ms; 0 where it is not asked. */
+function timeOf({ policy, state }: Draft, approver: ApproverName): number {
+  const ms = policy.approverTimeoutMs[approver] ?? 0;
+  return approver === CONSOLE && ms === 0 && state.atConsole ? consoleMs(policy) : ms;
+}
+
+function consoleMs({ requestDeliveredMs }: Draft["policy"]): number {
+  return Math.max(AT_CONSOLE_MS, requestDeliveredMs);
+}
+
+/** To answer a question approves nothing; but a caller who may approve nothing is not the one to be asked. */
+function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked, decides = false): boolean {
+  const bound = decides ? policy.sessionApproves : policy.callerApproves;
+  return isWithin(kind === "question" ? "reads" : risk, bound);
+}
+
+/** Where nobody is known to sit at the client, what comes back in a form is the caller's answer. */
+function mayFormAnswer(draft: Draft, request: Asked): boolean {
+  const { policy, state } = draft;
+  return policy.approvalChain.includes(CALLER) && mayCallerApprove(draft, request, state.decides);
+}
+
+/** Gives the request to the approver; its time begins. */
+export function assignTo(draft: Draft, request: OpenRequest, approver: ApproverName): void {
+  request.approver = approver;
+  request.approverSince = draft.at;
+  requestClockOf(request).approverMs = 0;
+  if (request.deliveredAt !== undefined) request.seenBefore = true;
+  delete request.deliveredAt;
+  delete request.extended;
+  delete request.filled;
+  setTimes(draft, request);
+}
+
+/**
+ * What the approver has left to answer in, and all of them: read off the state, the policy and what the caller chose. Set when
+ * the approver gets the request, and once more when it has seen it: those are the two moments from which its time runs.
+ */
+export function setTimes(draft: Draft, request: OpenRequest): void {
+  const { policy } = draft;
+  const approver = approverOf(request);
+  const clock = requestClockOf(request);
+  const before = request.extended ? { ...clock } : undefined;
+  const isUnseen = request.deliveredAt === undefined && !request.seenBefore;
+  clock.approverLeftMs = approver === CALLER ? callersTime(draft, request) : timeOf(draft, approver);
+  const all = clock.approverLeftMs + timeBehind(draft, request, approver);
+  const unseen = policy.requestUnseenMs - clock.ageMs;
+  clock.leftMs = isUnseen && chosenMs(draft) === undefined ? Math.min(all, unseen) : all;
+  if (before) clock.approverLeftMs = Math.max(clock.approverLeftMs, before.approverLeftMs);
+  if (before) clock.leftMs = Math.max(clock.leftMs, before.leftMs);
+  showTimes(draft, request);
+}
+
+function showTimes({ at }: Draft, request: OpenRequest): void {
+  const clock = requestClockOf(request);
+  request.approverDeadline = shownTime(request.approverDeadline, at + clock.approverLeftMs);
+  request.expiresAt = shownTime(request.expiresAt, at + clock.leftMs);
+}
+
+/** Nobody needs to be waited for longer, ms. */
+const LONGEST_LEFT_MS = 86_400_000;
+
+/** Only the reason is missing, for which there is a time of its own. */
+const ALREADY_DENIED =
+  "The user has already denied this request, and is only asked for the reason: nobody can allow it.";
+
+/** As much again as the console has, for those who decide; why not, where they do not decide here, or nothing is left to. */
+export function extend(draft: Draft, request: OpenRequest): Refusal | undefined {
+  const { approvalChain } = draft.policy;
+  if (request.denial !== undefined) return denied(ALREADY_DENIED);
+  if (!approvalChain.includes(CONSOLE))
+    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); console does not.`);
+  const clock = requestClockOf(request);
+  const ms = Math.max(0, Math.min(consoleMs(draft.policy), LONGEST_LEFT_MS - clock.leftMs));
+  clock.approverLeftMs += ms;
+  clock.leftMs += ms;
+  request.extended = true;
+  showTimes(draft, request);
+  return undefined;
+}
+
+/** The approver has no longer than this from here on. */
+export function endWithin(draft: Draft, request: OpenRequest, ms: number): void {
+  const clock = requestClockOf(request);
+  clock.approverLeftMs = Math.min(clock.approverLeftMs, ms);
+  clock.leftMs = Math.min(clock.leftMs, clock.approverLeftMs);
+  showTimes(draft, request);
+}
+
+function callersTime(draft: Draft, request: OpenRequest): number {
+  const { policy } = draft;
+  const { approverMs } = requestClockOf(request);
+  const chosen = chosenMs(draft);
+  if (chosen !== undefined) return chosen - approverMs;
+  if (request.deliveredAt === undefined) return policy.requestUnseenMs - approverMs;
+  return Math.min(policy.requestDeliveredMs, policy.requestMaxMs - approverMs);
+}
+
+/** What the approvers behind it may take, as far as that is known. */
+function timeBehind(draft: Draft, request: Asked, approver: ApproverName): number {
+  const { policy } = draft;
+  const next = nextApprover(draft, request, approver);
+  if (next === undefined) return 0;
+  const own = next === CALLER ? (chosenMs(draft) ?? policy.requestDeliveredMs) : timeOf(draft, next);
+  return own + timeBehind(draft, request, next);
+}
+
+/** What the caller chose for the prompt, or else for the session. */
+function chosenMs({ policy, state }: Draft): number | undefined {
+  return state.turn?.prompt?.limits?.requestTimeoutMs ?? policy.requestTimeoutMs;
+}
+
+/** To the next approver; false where there is none. */
+export function escalate(draft: Draft, request: OpenRequest, why: Passed): boolean {
+  const from = approverOf(request);
+  const to = nextApprover(draft, request, from);
+  if (to === undefined) return false;
+  emit(draft, { type: "request.passed", data: { requestId: request.requestId, from, to, why } });
+  assignTo(draft, request, to);
+  return true;
+}
+
+type Answering = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
+
+/**
+ * Why this answer does not count. People on the approval chain may answer at any time, and deny may everybody on it; a caller
+ * allows what he may, and only once those before him had it.
+ */
+export function whyNotBy(
+  draft: Draft,
+  request: OpenRequest,
+  { asCaller, by, decides, decision }: Answering,
+): Refusal | undefined {
+  const { approvalChain } = draft.policy;
+  if (request.denial !== undefined && decision.behavior === "allow") return denied(ALREADY_DENIED);
+  if (!approvalChain.includes(by))
+    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); ${by} does not.`);
+  if ((by !== CALLER && !asCaller) || decision.behavior === "deny") return undefined;
+  // Where only people are to answer, no program takes their place; what a service tells may be one by nature.
+  if (!isService(by) && !approvalChain.includes(CALLER))
+    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); a program does not.`);
+  if (!mayCallerApprove(draft, request, decides)) return denied(tooMuch(draft, request));
+  const active = approverOf(request);
+  if (active === by || isBehind(approvalChain, active)) return undefined;
+  const until = new Date(request.approverDeadline ?? request.expiresAt).toISOString();
+  return denied(`The request is with the ${active} until ${until}. Wait with claude_code_check; you may deny it now.`);
+}
+
+/** Whether those before the caller had it. */
+function isBehind(approvalChain: readonly ApproverName[], active: ApproverName): boolean {
+  return approvalChain.includes(CALLER) && approvalChain.indexOf(active) >= approvalChain.indexOf(CALLER);
+}
+
+/** Why nobody is left to ask. */
+export function nobodyFor(draft: Draft, request: OpenRequest): string {
+  const { approvalChain } = draft.policy;
+  const advice = "Do it in a way that is allowed, or say what you could not do.";
+  if (approvalChain.includes(CALLER) && !mayCallerApprove(draft, request, draft.state.decides))
+    return `${tooMuch(draft, request)} ${advice}`;
+  return `Nobody can answer a request here. ${advice}`;
+}
+
+function tooMuch({ policy }: Draft, { kind, risk = "all", toolName }: Pick<OpenRequest, "kind" | "risk" | "toolName">) {
+  const what = kind === "question" ? "A question" : `${toolName} (${risk})`;
+  return `${what} is more than a caller may decide here (${policy.callerApproves}, --caller-approves).`;
+}
+
+function denied(message: string): Refusal {
+  return { code: "PERMISSION_DENIED", message };
+}
+
+function wordsOf(approvalChain: readonly ApproverName[]): string {
+  return approvalChain.length === 0 ? "nobody" : approvalChain.join(", ");
+}

@@ -1,0 +1,114 @@
+import type { CommandOf, Delivered } from "../../../domain/command.ts";
+import { CALLER, USER, type Passed } from "../../../domain/approvals/approver-name.ts";
+import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../../../domain/permission.ts";
+import { emit, type Draft } from "../draft.ts";
+import { clockOf } from "../time.ts";
+import { endWithin, assignTo, nextApprover, nobodyFor, escalate, setTimes } from "./approval-chain.ts";
+import { ruleFor, type Ruling } from "./ruling.ts";
+
+const ANSWERED_KEPT = 20;
+
+export interface Answer {
+  behavior: "allow" | "deny";
+  by: AnsweredBy;
+  message?: string;
+  forSession?: boolean;
+  rule?: string;
+  remembered?: string[];
+}
+
+/** Something is asked: it is in the log, the state holds its deadline. */
+export function openRequest(draft: Draft, request: PermissionRequest): void {
+  const { state, at } = draft;
+  const eventId = emit(draft, {
+    type: request.kind === "question" ? "question.asked" : "permission.asked",
+    data: request,
+  });
+  const open: OpenRequest = {
+    requestId: request.requestId,
+    kind: request.kind,
+    eventId,
+    toolName: request.toolName,
+    createdAt: at,
+    clock: { ageMs: 0, leftMs: 0, approverMs: 0, approverLeftMs: 0 },
+    expiresAt: at,
+    ...(request.risk && { risk: request.risk.level }),
+    seenWhole: false,
+  };
+  state.requests.push(open);
+  if (request.refused !== undefined) return denyRequest(draft, open, "rule", request.refused);
+  const ruling = ruleFor(draft, request);
+  if (ruling) return settleByRule(draft, open, ruling);
+  const approver = nextApprover(draft, open);
+  if (approver === undefined) denyRequest(draft, open, "rule", nobodyFor(draft, open));
+  else assignTo(draft, open, approver);
+}
+
+function settleByRule(draft: Draft, request: OpenRequest, { decision, rule }: Ruling): void {
+  settleRequest(draft, request, { ...decision, by: "rule", rule });
+  draft.effects.push({ type: "answer", requestId: request.requestId, decision });
+}
+
+/** Nobody will answer it: Claude Code is told why. */
+export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, message: string): void {
+  settleRequest(draft, request, { behavior: "deny", by, message });
+  draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
+}
+
+/** Whom the request is with does not answer it. One that was shown to him is his, whoever else cannot show it. */
+export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
+  const request = draft.state.requests.find((open) => open.requestId === requestId);
+  if (!request || approverOf(request) !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
+  if (why !== "unattended") return moveOn(draft, request, why);
+  // The client has nobody who reads forms: until the next prompt none is shown.
+  draft.state.noDialog = true;
+  for (const open of draft.state.requests.filter((each) => approverOf(each) === from)) moveOn(draft, open, why);
+}
+
+function moveOn(draft: Draft, request: OpenRequest, why: Passed): void {
+  if (request.denial !== undefined) denyRequest(draft, request, USER, request.denial);
+  else if (!escalate(draft, request, why)) denyRequest(draft, request, "rule", nobodyFor(draft, request));
+}
+
+/** So long a person who has denied a request is waited for, to say why. */
+const REASON_MS = 120_000;
+
+/** The first of two forms is filled in. A denial stands from here: it does not go on to whoever could allow it. */
+export function fillRequest(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
+  const request = draft.state.requests.find((open) => open.requestId === requestId);
+  if (!request || approverOf(request) !== from || request.denial !== undefined) return;
+  request.filled = filled;
+  if (denial === undefined) return;
+  request.denial = denial;
+  endWithin(draft, request, REASON_MS);
+}
+
+/** The one way out of `requests`, so that log and state cannot disagree about what is open. */
+export function settleRequest(draft: Draft, request: OpenRequest, answer: Answer, commandId?: string): void {
+  const { state } = draft;
+  const { requestId, toolName } = request;
+  emit(draft, {
+    type: request.kind === "question" ? "question.answered" : "permission.answered",
+    data: { requestId, toolName, ...answer },
+  });
+  state.requests = state.requests.filter((open) => open.requestId !== requestId);
+  const kept = { requestId, by: answer.by, behavior: answer.behavior, ...(commandId !== undefined && { commandId }) };
+  state.answered = [...state.answered, kept].slice(-ANSWERED_KEPT);
+  if (state.turn && state.requests.length === 0) clockOf(state.turn).silentMs = 0;
+}
+
+export function settleAllRequests(draft: Draft, by: AnsweredBy): void {
+  for (const request of draft.state.requests) settleRequest(draft, request, { behavior: "deny", by });
+}
+
+/** Shown to whom it is with: unless the caller chose the time, it runs from here, within the operator's cap. */
+export function markDelivered(draft: Draft, { requestId, whole, page, approver = CALLER }: Delivered): void {
+  const { at, state } = draft;
+  const request = state.requests.find((open) => open.requestId === requestId);
+  if (!request) return;
+  if (page && page.from <= (request.seenTo ?? 0)) request.seenTo = Math.max(request.seenTo ?? 0, page.to);
+  request.seenWhole ||= whole || (page !== undefined && (request.seenTo ?? 0) >= page.of);
+  if (request.deliveredAt !== undefined || approverOf(request) !== approver) return;
+  request.deliveredAt = at;
+  setTimes(draft, request);
+}
