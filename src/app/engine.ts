@@ -11,7 +11,7 @@ import { cacheFolder } from "../config/cache-folder.ts";
 import { confinements } from "../config/principals/confinement.ts";
 import { hostsOf } from "../config/fence.ts";
 import type { Config } from "../config/schema.ts";
-import type { Places } from "../engine/admission.ts";
+import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Engine } from "../engine/api.ts";
 import { systemClock } from "../engine/clock.ts";
 import { createEngine, type EngineOptions } from "../engine/engine.ts";
@@ -123,7 +123,7 @@ export async function startEngine(settings: EngineSettings, means: Means): Promi
       maxBytes: config.retentionMegabytes * 1_000_000,
       everyMs: config.cleanupIntervalMs,
     },
-    places: placesOf(config),
+    processLimits: processLimitsOf(config),
     gate: {
       allowsBypass: () => bypass.isAllowed(),
       callersAnswer: canAnswer(means.listed),
@@ -235,7 +235,7 @@ function limitsOf(config: Config): EngineOptions["limits"] {
   };
 }
 
-function placesOf({ maxBackground, maxLive = livesInMemory() }: Config): Places {
+function processLimitsOf({ maxBackground, maxLive = livesInMemory() }: Config): ProcessLimits {
   const maxStarting = Math.max(2, availableParallelism());
   return { maxLive, maxStarting, maxBackground: maxBackground ?? Math.floor(maxLive / 2) };
 }

@@ -35,7 +35,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   /** Starts of the one do not take the core of the other: a spare is started once the turn before it has ended. */
   const refill = async (request: AgentStart): Promise<void> => {
     const recipe = spares.isOn ? await recipeFor(request, config) : undefined;
-    if (recipe) await spares.refill(recipe, request.hasRoom);
+    if (recipe) await spares.refill(recipe, request.hasFreeSlot);
   };
   return {
     spares,

@@ -54,7 +54,7 @@ export interface SessionRow {
   readonly queued: number;
   readonly held: number;
   readonly background: number;
-  /** How many sessions wait for a place for their Claude Code before this one; missing where it has one or needs none. */
+  /** How many sessions wait for a slot for their Claude Code before this one; missing where it has one or needs none. */
   readonly waitingBefore?: number;
   readonly closed?: { readonly reason: ClosedReason; readonly by: string; readonly at: number };
   readonly lastEventId: number;

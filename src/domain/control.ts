@@ -6,7 +6,7 @@ const request = <D extends string, S extends z.core.$ZodLooseShape>(what: D, sha
 
 /**
  * Close the process once nothing runs in it; the next prompt resumes. With `why` its background work does not hold it:
- * `room` is for a session that waits for a place, `barred` a mode that the operator no longer allows; then what waits is
+ * `room` is for a session that waits for a slot, `barred` a mode that the operator no longer allows; then what waits is
  * held, and the process ends with the turn.
  */
 export const RestRequest = request("rest", { why: z.enum(["room", "barred"]).exactOptional() });

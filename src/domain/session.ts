@@ -24,7 +24,7 @@ const Stopping = z.object({
 export const TurnClock = z.object({
   /** Since its start. */
   lastedMs: z.number(),
-  /** The same without the time in which somebody was asked or the process waited for a place: limits are measured by it. */
+  /** The same without the time in which somebody was asked or the process waited for a slot: limits are measured by it. */
   ranMs: z.number(),
   /** Of that, since the last sign of life. */
   silentMs: z.number(),
@@ -86,7 +86,7 @@ const Running = z.object({
   since: z.number(),
   /** Of a starting one: how long it has been so, ms of time awake. */
   startingMs: z.number().exactOptional(),
-  /** Of a starting one: it waits for a place, and does not run yet. */
+  /** Of a starting one: it waits for a slot, and does not run yet. */
   waiting: z.boolean().exactOptional(),
   pid: z.number().exactOptional(),
   startedAt: z.string().exactOptional(),

@@ -5,7 +5,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
-import type { Admission } from "./admission.ts";
+import type { ProcessLimiter } from "./process-limiter.ts";
 import type { Policy } from "./bounds/policy.ts";
 import { Hands } from "./hands.ts";
 import { cannotBeWritten, messageOf } from "./trouble.ts";
@@ -19,7 +19,7 @@ const STORE_RETRY_MS = 1000;
 export interface ActorContext {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
-  readonly admission: Pick<Admission, "enter" | "hasRoom">;
+  readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Takes secrets out of an event before it is stored; what is acted upon is the event as it came. */

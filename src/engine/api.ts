@@ -62,7 +62,7 @@ export interface Engine {
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
   /** Asks Claude Code itself; resolves with its answer. Throws INVALID_ARGUMENT when it refuses. */
   control(caller: Caller, sessionId: string, request: ControlRequest, by: string): Promise<JsonObject>;
-  /** How many sessions wait for a place for their Claude Code before this one; undefined when it does not wait. */
+  /** How many sessions wait for a slot for their Claude Code before this one; undefined when it does not wait. */
   waitingBefore(sessionId: string): Promise<number | undefined>;
   /** What is being written just now, if this server runs the session and was asked to tell (includePartialMessages). */
   partial(sessionId: string): string;

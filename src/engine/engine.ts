@@ -16,7 +16,7 @@ import {
   type Beginning,
   type PlannedSession,
 } from "./verbs/beginnings.ts";
-import { Admission, type Places, type Rest } from "./admission.ts";
+import { ProcessLimiter, type ProcessLimits, type Rest } from "./process-limiter.ts";
 import { answerCommand } from "./verbs/answering.ts";
 import { boundOf } from "./bounds/bound.ts";
 import { withinBound } from "./bounds/options.ts";
@@ -31,8 +31,8 @@ import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
 import { asTakenOver, Recovery } from "./recovery.ts";
 
-export interface EngineOptions extends Omit<OwnershipOptions, "admission"> {
-  readonly places: Places;
+export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
+  readonly processLimits: ProcessLimits;
   readonly gate: Gate;
   readonly retention: Retention;
   /** Tells the other users of the store from the start that this server is there, not with its first session. */
@@ -50,7 +50,7 @@ type Done = Extract<CommandReply, { ok: true }>;
 
 class Node implements Engine {
   readonly #options: EngineOptions;
-  readonly #admission: Admission;
+  readonly #limiter: ProcessLimiter;
   readonly #ownership: Ownership;
   readonly #recovery: Recovery;
   /** Ends what this node does without being asked. */
@@ -66,9 +66,9 @@ class Node implements Engine {
     this.#options = options;
     const mayRun = async (record: SessionRecord) => mayPrompt(options, this.#ownership, record);
     const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
-    this.#admission = new Admission({ ...options, spares: options.runtime.spares, rest });
+    this.#limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, rest });
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
-    this.#ownership = new Ownership({ ...options, admission: this.#admission }, takenOver);
+    this.#ownership = new Ownership({ ...options, limiter: this.#limiter }, takenOver);
     this.#recovery = new Recovery({ ...options, ownership: this.#ownership });
     this.looking = lookingOf(options, this.#ownership);
     this.#recovered = lookingOf(options, this.#ownership, async (record) => this.#recovery.recovered(record));
@@ -167,7 +167,7 @@ class Node implements Engine {
   }
 
   async waitingBefore(sessionId: string): Promise<number | undefined> {
-    return this.#admission.before(sessionId);
+    return this.#limiter.before(sessionId);
   }
 
   partial(sessionId: string): string {

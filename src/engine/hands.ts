@@ -6,7 +6,7 @@ import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { optionsOf, promptsOf, type SessionState } from "../domain/session.ts";
-import type { Admission } from "./admission.ts";
+import type { ProcessLimiter } from "./process-limiter.ts";
 import type { AgentProcess, AgentRuntime, AgentSignal, Judgement, SessionBackend } from "./ports.ts";
 import type { ControlOutcome, Effect, Happening } from "./step.ts";
 
@@ -27,7 +27,7 @@ interface HandsOptions {
   readonly operator: SessionPolicy;
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
-  readonly admission: Pick<Admission, "enter" | "hasRoom">;
+  readonly limiter: Pick<ProcessLimiter, "acquireSlot" | "hasFreeSlot">;
   readonly post: (happening: Happening) => void;
 }
 
@@ -36,7 +36,7 @@ export class Hands {
   readonly #options: HandsOptions;
   #process: AgentProcess | undefined;
   #partial = "";
-  /** Takes the process out of the queue for a place. */
+  /** Takes the process out of the queue for a slot. */
   #leaveQueue = new AbortController();
 
   constructor(options: HandsOptions) {
@@ -81,11 +81,13 @@ export class Hands {
   }
 
   #start({ first, processId, rerun, resumeAt }: EffectOf<"start">, state: SessionState): void {
-    const { admission, operator, post, principal, runtime, sessionId, spec } = this.#options;
+    const { limiter, operator, post, principal, runtime, sessionId, spec } = this.#options;
     this.#partial = "";
     this.#leaveQueue = new AbortController();
     const onSignal = (signal: AgentSignal) => post({ type: "signal", processId, signal });
-    const admitted = admission.enter(sessionId, this.#leaveQueue.signal, (before) => onSignal(waitingNotice(before)));
+    const admitted = limiter.acquireSlot(sessionId, this.#leaveQueue.signal, (before) =>
+      onSignal(waitingNotice(before)),
+    );
     // Whoever starts it is told when that comes to nothing.
     admitted.then(
       () => onSignal({ type: "admitted" }),
@@ -100,7 +102,7 @@ export class Hands {
       policy: operator,
       mark: markOf(sessionId, processId),
       admitted,
-      hasRoom: async () => admission.hasRoom(),
+      hasFreeSlot: async () => limiter.hasFreeSlot(),
       onSignal,
       onPartial: (text) => (this.#partial = text),
       first,
@@ -144,7 +146,7 @@ export class Hands {
 
 function waitingNotice(before: number): AgentSignal {
   const ahead = before === 0 ? "it is the next" : `${String(before)} before it`;
-  const message = `As many Claude Codes run as may (--max-live): this session waits for a place, ${ahead}.`;
+  const message = `As many Claude Codes run as may (--max-live): this session waits for a slot, ${ahead}.`;
   return { type: "notice", kind: "waiting", message };
 }
 

@@ -180,7 +180,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   const began = Date.now();
   const second = await api.start(`Be second. ${scriptTag([{ text: "Second." }])}`, cwd);
   const row = page.getByRole("listitem").filter({ hasText: "Be second." });
-  await row.getByText("Waits for a place, it is the next").waitFor();
+  await row.getByText("Waits for a slot, it is the next").waitFor();
   expect(Date.now() - began).toBeGreaterThan(2_000);
   world.model.release("place");
   for (const each of [first, second]) await api.end(each);
@@ -192,7 +192,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   const waited = events.find(({ data, type }) => type === "notice" && "kind" in data && data.kind === "waiting");
   const started = events.findLast(({ type }) => type === "process.started");
   if (!waited || !started) throw new Error("it has not waited");
-  const toldOf = entry(page, "this session waits for a place");
+  const toldOf = entry(page, "this session waits for a slot");
   expect(await toldOf.count()).toBe(started.at - waited.at > 2_000 ? 1 : 0);
   await window.go(`#/sessions/${second}`);
   await toldOf.waitFor();

@@ -199,7 +199,7 @@ describe("--spares", () => {
 });
 
 describe("a spare", () => {
-  it("makes room for a session that waits for a place", async () => {
+  it("makes room for a session that waits for a slot", async () => {
     const server = await warm({}, ["--max-live", "4"]);
     const spare = await parked(server);
     const gates = ["a", "b", "c"].map((name) => `place ${name} of ${world.configFolder}`);

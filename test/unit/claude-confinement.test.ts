@@ -212,7 +212,7 @@ describe("a principal that the server does not know", () => {
         first: true,
         mark: `${id}:1`,
         admitted: Promise.resolve(),
-        hasRoom: async () => Promise.resolve(false),
+        hasFreeSlot: async () => Promise.resolve(false),
         onPartial: () => undefined,
         onSignal: (signal) => {
           signals.push(signal);

@@ -136,7 +136,7 @@ describe("an open page", () => {
     expect(of(told, "sessions").flat()).toHaveLength(450);
   });
 
-  it("is told that a session waits for a place only where that takes a while", async () => {
+  it("is told that a session waits for a slot only where that takes a while", async () => {
     const { state } = record();
     const process = { phase: "starting", waiting: true } as never;
     const told = async (agoMs: number) => {

@@ -135,12 +135,12 @@ describe("what has happened in a session", () => {
   });
 
   it("tells that a place was waited for only where that took a while", () => {
-    const waits: Draft = { type: "notice", data: { kind: "waiting", message: "It waits for a place." } };
+    const waits: Draft = { type: "notice", data: { kind: "waiting", message: "It waits for a slot." } };
     const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
     const lines = (...drafts: Draft[]) => fold(...drafts).flatMap((item) => (item.kind === "line" ? [item.text] : []));
     expect(lines(waits, up)).toEqual(["Claude Code started"]);
     const idle = [prompt("b"), prompt("c")];
-    expect(lines(waits, ...idle, up)).toEqual(["It waits for a place.", "Claude Code started"]);
+    expect(lines(waits, ...idle, up)).toEqual(["It waits for a slot.", "Claude Code started"]);
   });
 
   it("nests what subagents do under their calls, however deep", () => {

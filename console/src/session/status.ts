@@ -9,8 +9,8 @@ export function wordsOfWait({ status, waitingBefore, waitsFor }: SessionDetail):
   if (status === "waiting_permission" && waitsFor.length > 0) return `for ${waitsFor.map(whoWords).join(" and ")}`;
   if (waitingBefore === undefined) return "";
   return waitingBefore === 0
-    ? "when a place is free: it is the next"
-    : `when a place is free: ${count(waitingBefore, "session is", "sessions are")} before it`;
+    ? "when a slot is free: it is the next"
+    : `when a slot is free: ${count(waitingBefore, "session is", "sessions are")} before it`;
 }
 
 export function isOver({ status }: SessionDetail): boolean {

@@ -60,7 +60,7 @@ function waitsWords({ requests, waitsFor }: SessionRow): string {
 }
 
 function placeWords(before: number): string {
-  return before === 0 ? "Waits for a place, it is the next" : `Waits for a place, ${String(before)} before it`;
+  return before === 0 ? "Waits for a slot, it is the next" : `Waits for a slot, ${String(before)} before it`;
 }
 
 function queueWords({ queued, held }: SessionRow): string {

@@ -69,9 +69,9 @@ export class Spares {
   }
 
   /** Starts what is missing, one after the other, where there is room. Those for other options make way. */
-  async refill(recipe: Recipe, hasRoom: () => Promise<boolean>): Promise<void> {
+  async refill(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): Promise<void> {
     if (this.#refilling || this.#closed) return;
-    this.#refilling = this.#fill(recipe, hasRoom).finally(() => (this.#refilling = undefined));
+    this.#refilling = this.#fill(recipe, hasFreeSlot).finally(() => (this.#refilling = undefined));
     await this.#refilling;
   }
 
@@ -86,10 +86,10 @@ export class Spares {
     await this.#refilling;
   }
 
-  async #fill(recipe: Recipe, hasRoom: () => Promise<boolean>): Promise<void> {
+  async #fill(recipe: Recipe, hasFreeSlot: () => Promise<boolean>): Promise<void> {
     const others = this.#parked.filter(({ key }) => key !== recipe.key);
     await Promise.all(others.map(async (spare) => this.#end(spare)));
-    while (this.#parked.length < this.#options.size && (await hasRoom()) && !this.#closed) {
+    while (this.#parked.length < this.#options.size && (await hasFreeSlot()) && !this.#closed) {
       if (!(await this.#add(recipe))) return;
     }
   }

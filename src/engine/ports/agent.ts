@@ -13,7 +13,7 @@ import type { AgentResult } from "../../domain/turn.ts";
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
-  /** There is a place for the process: it is started now. */
+  /** There is a slot for the process: it is started now. */
   | { type: "admitted" }
   /** `missing` are the prompts of `rerunOf` that Claude Code has not written down: they never ran. */
   | { type: "started"; pid?: number; startedAt?: string; resumed: boolean; missing?: readonly string[] }
@@ -87,7 +87,7 @@ export interface AgentStart {
   /** Nothing is started before; rejects when it is to be started no more. */
   admitted: Promise<void>;
   /** Whether one more process may be kept in reserve, beside those that run. */
-  hasRoom: () => Promise<boolean>;
+  hasFreeSlot: () => Promise<boolean>;
   onSignal: (signal: AgentSignal) => void;
   /** The end of what is being written just now, "" when it is whole: told live only, and in no log. */
   onPartial: (text: string) => void;

@@ -40,7 +40,7 @@ function leftOf(request: OpenRequest): number {
   return Math.min(approverLeftMs, leftMs);
 }
 
-/** Until a process has to be up; the time before there is a place for it counts for nothing but the longest of all limits. */
+/** Until a process has to be up; the time before there is a slot for it counts for nothing but the longest of all limits. */
 function upIn(process: { startingMs?: number; waiting?: boolean }, { initMs, turnMaxMs }: Policy): number {
   const { startingMs = 0, waiting } = process;
   return (waiting ? turnMaxMs : initMs) - startingMs;

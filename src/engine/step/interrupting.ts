@@ -9,7 +9,7 @@ export function interruptTurn(draft: Draft, turn: Turn, by: string): void {
   const { at, effects, state } = draft;
   holdQueue(draft);
   settleAllRequests(draft, "cancel");
-  // One that waits for a place has nobody yet who could be interrupted.
+  // One that waits for a slot has nobody yet who could be interrupted.
   const waits = state.process.phase === "starting" && state.process.waiting === true;
   turn.stopping = { reason: "interrupt", by, at, forMs: 0, killed: waits };
   if (turn.pending) endTurn(draft, turn, interruptedBy(by));

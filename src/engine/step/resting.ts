@@ -52,7 +52,7 @@ function tellOfBackground(draft: Draft): void {
   const tasks = draft.state.background;
   if (tasks.length === 0) return;
   const names = tasks.map(({ description }) => description).join(", ");
-  const why = "Other sessions waited for a place (--max-live), and nothing else could make room.";
+  const why = "Other sessions waited for a slot (--max-live), and nothing else could make room.";
   const message = `Background work was ended with its process: ${names}. ${why} Ask for it again if it is still wanted.`;
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }

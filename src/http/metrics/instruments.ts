@@ -69,7 +69,7 @@ function ofTheMoment(registry: Registry) {
       "Permission requests and questions that wait for an answer, in all servers that use the store.",
       ["kind"],
     ),
-    queue: make.gauge("queue_length", "Sessions that wait for a place, in all servers that use the store."),
+    queue: make.gauge("queue_length", "Sessions that wait for a slot, in all servers that use the store."),
     processes: make.gauge("claude_processes", "Claude Codes of this server that a session has, by phase.", ["phase"]),
     memory: make.gauge("claude_resident_memory_bytes", "Resident memory of these processes (Linux)."),
     cpu: make.gauge(

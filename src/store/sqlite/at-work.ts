@@ -12,7 +12,7 @@ const sql = {
 const Head = z.object({ id: z.string(), rev: z.int(), createdAt: z.int(), nodeId: z.string() });
 
 /**
- * The sessions at work of living nodes. A server with a session that waits for a place asks for them ten times a second,
+ * The sessions at work of living nodes. A server with a session that waits for a slot asks for them ten times a second,
  * and a thousand may wait: those that have not changed since the last time are not read again.
  */
 export class AtWork {

@@ -172,7 +172,7 @@ async function lookAt(target: Reading, request: CheckRequest & { several: boolea
   return { target, state, material };
 }
 
-/** How many are before it while it waits for a place. */
+/** How many are before it while it waits for a slot. */
 async function placeOf(sessionId: string, { process }: SessionState, { engine }: ToolDeps): Promise<JsonObject> {
   if (process.phase !== "starting" || !process.waiting) return {};
   const waitingBefore = await engine.waitingBefore(sessionId);

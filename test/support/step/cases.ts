@@ -47,7 +47,7 @@ const toRest = { by: "caller", request: { do: "rest" } } as const;
 
 const WALKS = {
   fresh: () => new Walk(),
-  "waiting for a place": waiting,
+  "waiting for a slot": waiting,
   starting,
   running,
   asking,

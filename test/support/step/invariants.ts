@@ -59,7 +59,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
   "asks are open only inside a turn": ({ after }) => after.turn !== null || after.requests.length === 0,
   "nothing is asked by a process that is ending or gone": ({ after: { requests, process } }) =>
     requests.length === 0 || process.phase === "live" || process.phase === "starting",
-  "the clock of a turn stands still while something is asked or there is no place, and else counts what has passed": (
+  "the clock of a turn stands still while something is asked or there is no slot, and else counts what has passed": (
     the,
   ) => {
     const { after, before, input } = the;

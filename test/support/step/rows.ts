@@ -25,7 +25,7 @@ export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionS
     ["recovered", "", "idle"],
     ["shutdown", "", "idle"],
   ],
-  "waiting for a place": [
+  "waiting for a slot": [
     ["admitted", "", "running"],
     ["prompt", "SESSION_BUSY", "running"],
     ["interrupt", "kill ok", "running"],

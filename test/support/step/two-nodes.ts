@@ -167,7 +167,7 @@ export class TestNode {
       mask: (event) => event,
       limits: { ...POLICY, approvalChain: ["caller"] },
       initMs: POLICY.initMs,
-      places: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
+      processLimits: { maxLive: 100, maxStarting: 100, maxBackground: 50 },
       retention: { maxAgeMs: 1e12, maxBytes: 1e9, everyMs: SWEEP_MS },
       gate: { ...OPEN_GATE, allowsBypass: () => bypass },
     });

@@ -20,7 +20,7 @@ export class Fold {
   readonly #queued = new Map<string, PromptItem>();
   /** A turn runs, as far as is known: what is loaded may begin in the midst of one. */
   #isAtWork = false;
-  /** That a place is waited for: worth a line only where it lasts. */
+  /** That a slot is waited for: worth a line only where it lasts. */
   #wait: Of<"notice"> | undefined;
 
   get items(): readonly Item[] {
@@ -140,7 +140,7 @@ export class Fold {
   }
 }
 
-/** A wait for a place that nobody notices, ms. */
+/** A wait for a slot that nobody notices, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 function promptKey(promptId: string): string {

@@ -53,7 +53,7 @@ export function rememberedOf({ state: { remembered = [] } }: SessionRecord): Jso
 function placeOf(process: SessionRecord["state"]["process"]): JsonObject {
   const waits = process.phase === "starting" && process.waiting === true;
   const processLive = !waits && (process.phase === "starting" || process.phase === "live");
-  return { processLive, ...(waits && { waitsForPlace: true }) };
+  return { processLive, ...(waits && { waitsForSlot: true }) };
 }
 
 type Shown = OptionTraits["shown"];

@@ -1,7 +1,7 @@
 import type { Clock, Logger, SessionBackend, SessionRecord, Spares } from "./ports.ts";
 
 /** How many Claude Codes may run at a time, over all servers of the store. */
-export interface Places {
+export interface ProcessLimits {
   readonly maxLive: number;
   /** Of these, how many may be starting: each takes a core for half a second. */
   readonly maxStarting: number;
@@ -12,9 +12,9 @@ export interface Places {
 /** Asks the owner of a session in which no turn runs to close its process. */
 export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<void>;
 
-interface AdmissionContext {
+interface ProcessLimiterContext {
   readonly backend: Pick<SessionBackend, "leases">;
-  readonly places: Places;
+  readonly processLimits: ProcessLimits;
   readonly spares: Spares;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
@@ -27,27 +27,27 @@ interface Waiter {
   onWait: ((before: number) => void) | undefined;
 }
 
-/** How often it is looked for a place while somebody waits, ms. */
+/** How often it is looked for a slot while somebody waits, ms. */
 const LOOK_MS = 100;
 
 /**
- * The way to a place for a Claude Code. A session that waits stands in the store as starting, like those that run: every
+ * The way to a slot for a Claude Code. A session that waits stands in the store as starting, like those that run: every
  * server sees the same queue in the same order, lets in its own as their turn comes, and asks whoever has been idle
  * longest to make room. No server has to be asked for leave.
  */
-export class Admission {
-  readonly #context: AdmissionContext;
+export class ProcessLimiter {
+  readonly #context: ProcessLimiterContext;
   readonly #waiters = new Map<string, Waiter>();
   /** Sessions that are just being asked to make room. */
   readonly #asked = new Set<string>();
   #isLooking = false;
 
-  constructor(context: AdmissionContext) {
+  constructor(context: ProcessLimiterContext) {
     this.#context = context;
   }
 
   /** Resolves when the session may start its process; rejects when `signal` aborts. */
-  async enter(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
+  async acquireSlot(sessionId: string, signal: AbortSignal, onWait: (before: number) => void): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const waiter = { admit: resolve, onWait };
       this.#waiters.set(sessionId, waiter);
@@ -68,11 +68,11 @@ export class Admission {
     return index === -1 ? undefined : index;
   }
 
-  /** Whether a process may be kept in reserve: half of the places are for others, who do not see it in the store. */
-  async hasRoom(): Promise<boolean> {
+  /** Whether a process may be kept in reserve: half of the slots are for others, who do not see it in the store. */
+  async hasFreeSlot(): Promise<boolean> {
     const records = await this.#context.backend.leases.atWork();
     const running = records.filter(({ state }) => state.process.phase !== "none").length;
-    return 2 * (running + this.#context.spares.parked + 1) <= this.#context.places.maxLive;
+    return 2 * (running + this.#context.spares.parked + 1) <= this.#context.processLimits.maxLive;
   }
 
   async #look(): Promise<void> {
@@ -81,7 +81,7 @@ export class Admission {
     await Promise.resolve();
     while (this.#waiters.size > 0) {
       await this.#lookOnce().catch((error: unknown) =>
-        this.#context.log.debug("no place was looked for", { error: String(error) }),
+        this.#context.log.debug("looking for a free slot failed", { error: String(error) }),
       );
       if (this.#waiters.size > 0) await this.#pause();
     }
@@ -98,9 +98,9 @@ export class Admission {
     const queue = records.filter(isWaiting).toSorted(byTurn);
     const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
-    const { maxLive, maxStarting } = this.#context.places;
+    const { maxLive, maxStarting } = this.#context.processLimits;
     const { parked } = this.#context.spares;
-    // A place that somebody waits for is not kept for somebody who may come.
+    // A slot that somebody waits for is not kept for somebody who may come.
     if (queue.length > maxLive - running.length - parked) void this.#context.spares.retire();
     const free = Math.max(maxLive - running.length - parked, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
@@ -108,14 +108,14 @@ export class Admission {
     this.#makeRoom(queue.length - free, running);
   }
 
-  /** Not waited for: an owner that does not answer must not hold up those who find a place elsewhere. */
+  /** Not waited for: an owner that does not answer must not hold up those who find a slot elsewhere. */
   #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
     const lacking = Math.max(wanted - ending - this.#asked.size, 0);
     const resting = running.filter(mayRest).toSorted(longestIdleFirst);
     const idle = resting.filter((record) => !hasBackground(record));
     const behind = resting.filter(hasBackground);
-    const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.places.maxBackground, 0));
+    const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.processLimits.maxBackground, 0));
     const free = [...idle, ...beyondCap].filter(({ id }) => !this.#asked.has(id));
     for (const record of free.slice(0, lacking)) {
       this.#asked.add(record.id);
