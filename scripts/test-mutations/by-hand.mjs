@@ -2,7 +2,7 @@
 const BY_HAND = [
   {
     name: "wrong decision delivered",
-    file: "src/engine/hands.ts",
+    file: "src/engine/effects.ts",
     was: "return this.#process?.answer(effect.requestId, effect.decision);",
     becomes: 'return this.#process?.answer(effect.requestId, { ...effect.decision, behavior: "allow" });',
   },

@@ -22,7 +22,7 @@ const ALIVE = new Set([
   "system/control_request_progress",
 ]);
 
-/** Claude Code's own housekeeping. */
+/** Claude Code's own retention. */
 const NOISE = new Set([
   "keep_alive",
   "attachment",

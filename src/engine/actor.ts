@@ -7,7 +7,7 @@ import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
 import type { Policy } from "./bounds/policy.ts";
-import { Hands } from "./hands.ts";
+import { EffectRunner } from "./effects.ts";
 import { cannotBeWritten, messageOf } from "./trouble.ts";
 import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
@@ -49,7 +49,7 @@ export class SessionActor {
   readonly #context: ActorContext;
   readonly #session: ActorSession;
   readonly #onGone: (lost: Refusal | undefined) => void;
-  readonly #hands: Hands;
+  readonly #runner: EffectRunner;
   readonly #replies = new Map<string, (reply: CommandReply) => void>();
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
@@ -74,7 +74,7 @@ export class SessionActor {
     this.#counted = context.clock.tick();
     this.#onGone = onGone;
     const post = (happening: Happening) => this.#post(happening);
-    this.#hands = new Hands({ ...context, ...session, sessionId: session.lease.sessionId, post });
+    this.#runner = new EffectRunner({ ...context, ...session, sessionId: session.lease.sessionId, post });
     void this.#readInbox();
     // Nobody but us has a process of this session: one that is recorded was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered" });
@@ -84,7 +84,7 @@ export class SessionActor {
   async command(command: Command): Promise<CommandReply> {
     const changed = changedInputOf(command);
     // Asks the file system and Claude Code. Whoever answers meanwhile was first.
-    const judgement = changed && (await this.#hands.judge(changed.requestId, changed.input));
+    const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
     if (this.#gone || this.#leaving) return NO_ANSWER;
     if (this.#trouble) return { ok: false, refusal: this.#trouble };
     const refusal = this.#session.objection(command);
@@ -117,7 +117,7 @@ export class SessionActor {
 
   /** What Claude Code is writing just now. */
   get partial(): string {
-    return this.#hands.partial;
+    return this.#runner.partial;
   }
 
   /** Records that what runs was interrupted, gives the session up, and stops its process behind that. */
@@ -177,10 +177,10 @@ export class SessionActor {
         this.#reply(effect.commandId, effect.reply);
         continue;
       }
-      await this.#hands.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
+      await this.#runner.perform(effect, taken.state, { firstId, events: taken.events }).catch((error: unknown) => {
         // A turn whose prompt cannot be handed over must not wait for ever: without its process it is lost, and told so.
         this.#warn(error);
-        this.#hands.kill();
+        this.#runner.kill();
       });
     }
   }
@@ -229,7 +229,7 @@ export class SessionActor {
     if (!this.#trouble) this.#warn(error);
     this.#trouble = cannotBeWritten(error);
     if (isLoss(error) && !this.#isLost) this.#noteLoss(this.#trouble.message);
-    this.#hands.kill();
+    this.#runner.kill();
     for (const id of this.#replies.keys()) this.#reply(id, { ok: false, refusal: this.#trouble });
   }
 
@@ -279,7 +279,7 @@ export class SessionActor {
   /** The session is another's now, or its log cannot be written: what cannot be recorded must not go on. */
   #giveUp(error: unknown): void {
     if (!(error instanceof FencedError)) this.#warn(error);
-    this.#hands.kill();
+    this.#runner.kill();
     this.#leave();
   }
 

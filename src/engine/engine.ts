@@ -26,7 +26,7 @@ import { lookingOf, nestedOf, readerOf, type Looking } from "./verbs/readers.ts"
 import { controlCommand } from "./verbs/controlling.ts";
 import { checkIdentity, checkPrompt, mayPrompt } from "./verbs/prompting.ts";
 import { deleteClosed, rename } from "./verbs/rows.ts";
-import { keepHouse, type Retention } from "./housekeeping.ts";
+import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
 import { asTakenOver, Recovery } from "./recovery.ts";
@@ -41,14 +41,14 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
 
 /** One node: it owns the sessions it has opened or claimed, and reaches all others through the store. */
 export function createEngine(options: EngineOptions): Engine {
-  const node = new Node(options);
+  const node = new SessionEngine(options);
   return isNested(options.gate) ? nestedOf(node, node.looking, options.gate) : node;
 }
 
 /** What a command that was carried out is answered with. */
 type Done = Extract<CommandReply, { ok: true }>;
 
-class Node implements Engine {
+class SessionEngine implements Engine {
   readonly #options: EngineOptions;
   readonly #limiter: ProcessLimiter;
   readonly #ownership: Ownership;
@@ -77,7 +77,7 @@ class Node implements Engine {
     const { retention } = options;
     this.#stopRounds = isNested(options.gate)
       ? []
-      : [this.#recovery.watch(retention.everyMs), keepHouse(options, retention)];
+      : [this.#recovery.watch(retention.everyMs), startRetention(options, retention)];
   }
 
   forCaller({ scopes }: Pick<Caller, "scopes">): Engine {

@@ -68,7 +68,7 @@ describe("a message of Claude Code", () => {
     "system/files_persisted",
     "system/memory_recall",
     "system/worker_shutting_down",
-  ])("that is housekeeping says nothing: %s", (name) => {
+  ])("that is retention says nothing: %s", (name) => {
     expect(read(named(name))).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import { AwakeClock } from "../../src/engine/clock.ts";
-import { Ages } from "../../src/engine/housekeeping.ts";
+import { Ages } from "../../src/engine/retention.ts";
 import { ManualClock } from "../support/step/clock.ts";
 import { twoNodes } from "../support/step/two-nodes.ts";
 import { POLICY, SECOND } from "../support/step/walk.ts";

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { keepHouse, type Retention } from "../../src/engine/housekeeping.ts";
+import { startRetention, type Retention } from "../../src/engine/retention.ts";
 import type { StoreMaintenance } from "../../src/engine/ports.ts";
 import { ManualClock } from "../support/step/clock.ts";
 
@@ -35,7 +35,7 @@ afterEach(async () => stop?.());
 function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retention>): void {
   const { purge, size } = sessions;
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  stop = keepHouse(
+  stop = startRetention(
     { backend: { maintenance: { purge, size, count: async () => Promise.resolve({}) } }, clock, log },
     { maxAgeMs: 30 * DAY_MS, maxBytes: 1_000_000, everyMs: MINUTE_MS, ...retention },
   );

@@ -20,7 +20,7 @@ export interface Stored {
   readonly events: readonly SessionEvent[];
 }
 
-interface HandsOptions {
+interface EffectRunnerOptions {
   readonly sessionId: string;
   readonly principal: Principal;
   readonly spec: SessionOptions;
@@ -32,14 +32,14 @@ interface HandsOptions {
 }
 
 /** Does what a step has decided. Nobody else touches the session's process. */
-export class Hands {
-  readonly #options: HandsOptions;
+export class EffectRunner {
+  readonly #options: EffectRunnerOptions;
   #process: AgentProcess | undefined;
   #partial = "";
   /** Takes the process out of the queue for a slot. */
   #leaveQueue = new AbortController();
 
-  constructor(options: HandsOptions) {
+  constructor(options: EffectRunnerOptions) {
     this.#options = options;
   }
 

@@ -22,18 +22,18 @@ const HOLD_MS = 3_600_000;
 /** A machine that sleeps sets its clock, too: that is far less than an age at which anything is deleted. ms */
 const SET_BY_MS = 86_400_000;
 
-interface House {
+interface Dependencies {
   readonly backend: Pick<SessionBackend, "maintenance">;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /** Begins to look after the store; the returned function ends that, and waits for a round that is under way. Failures are logged, and tried again next time. */
-export function keepHouse(house: House, retention: Retention): () => Promise<void> {
-  const { clock, log } = house;
+export function startRetention(dependencies: Dependencies, retention: Retention): () => Promise<void> {
+  const { clock, log } = dependencies;
   const ages = new Ages(clock);
   return inRounds(clock, retention.everyMs, async () => {
-    await tidy(house, retention, ages.areTrue()).catch((error: unknown) =>
+    await purgeExpired(dependencies, retention, ages.areTrue()).catch((error: unknown) =>
       log.warn("clean-up failed", { error: String(error) }),
     );
   });
@@ -59,8 +59,8 @@ export class Ages {
   }
 }
 
-async function tidy(
-  { backend: { maintenance }, clock, log }: House,
+async function purgeExpired(
+  { backend: { maintenance }, clock, log }: Dependencies,
   retention: Retention,
   areAgesTrue: boolean,
 ): Promise<void> {
