@@ -3,10 +3,10 @@ import { processorTime, residentMb } from "./processes.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** The same limit for both. */
+/** The limit of both sides. */
 const PROCESSES = 8;
 const COUNTS = [1, 4, 16, 64];
-/** They take long, and the more of them the less one run differs from the next. */
+/** Few rounds: each takes long, and many sessions vary less from run to run. */
 const ROUNDS = 3;
 const LOOK_MS = 250;
 
@@ -66,7 +66,7 @@ async function rawAtOnce(world, count, figures) {
   if (before) figures.note("raw: of all", processorTime(process.pid).children - before.children);
 }
 
-/** The time until the last of them has ended; the server is up, and has had a session before. */
+/** The time until the last session has ended, on a running server that has already had a session. */
 async function ourAtOnce(world, count, figures) {
   const server = await startServer(world, ["--max-live", String(PROCESSES)]);
   await first(server);
@@ -86,19 +86,19 @@ async function ourAtOnce(world, count, figures) {
   const living = world.claudes().map(({ pid }) => processorTime(pid)?.own ?? 0);
   if (before) figures.note("of its Claude Codes", mine.children - before.children + living.reduce((a, b) => a + b, 0));
   await server.close();
-  // Throws where a process is left.
+  // Throws if a process is left over.
   await world.quiet();
   return ms;
 }
 
-/** Loads the SDK, and leaves no process. */
+/** Loads the SDK and leaves no process behind. */
 async function first(server) {
   const sessionId = await server.begin(TASK);
   await server.end(sessionId);
   await server.call("claude_code_session", { action: "cancel", sessionId });
 }
 
-/** The most that the process had in memory until the returned function is called, MB. */
+/** Peak memory of the process until the returned function is called, MB. */
 function watchMemory(pid) {
   let most = residentMb(pid);
   const timer = setInterval(() => (most = Math.max(most ?? 0, residentMb(pid) ?? 0)), LOOK_MS);

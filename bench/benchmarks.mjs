@@ -1,4 +1,4 @@
-/** All of them, in the order in which they are run. */
+/** All benchmarks, in the order in which they run. */
 import { answers } from "./answers.mjs";
 import { atOnce } from "./at-once.mjs";
 import { burst } from "./burst.mjs";

@@ -77,7 +77,7 @@ async function ourParts(server, sessionId, figures) {
   figures.note("parts/s", (1000 * PARTS) / ms);
 }
 
-/** Follows the turn as closely as a caller can. */
+/** Polls the turn as often as a caller can. */
 async function ourCalls(server, sessionId, script, figures) {
   const began = performance.now();
   const wait = { action: "poll", sessionId, until: "event", responseMode: "full", maxBytes: 262_144, waitMs: 45_000 };

@@ -1,4 +1,4 @@
-/** Samples by name, and what becomes of them. */
+/** Collects samples by name and computes the figures of the report. */
 export class Figures {
   #samples = new Map();
 
@@ -7,7 +7,7 @@ export class Figures {
     this.#samples.set(name, [...this.of(name), value]);
   }
 
-  /** Does the work and notes how long it took, ms. */
+  /** Runs the work and records how long it took, ms. */
   async timed(name, work) {
     const began = performance.now();
     const value = await work();
@@ -26,12 +26,12 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The least value that so many of a hundred do not exceed; undefined of none. */
+/** The percentile (nearest rank): the least sample that `part` % of the samples do not exceed. Undefined without samples. */
 export function percentile(values, part) {
   return values.toSorted((a, b) => a - b)[Math.max(Math.ceil((values.length * part) / 100) - 1, 0)];
 }
 
-/** Of ratios of the same round, the middle half: how far the machine lets the ratio of the medians be trusted. */
+/** The interquartile range of the ratios within a round: how reliable the ratio of the medians is on this machine. */
 function spreadOf(values, bases) {
   const count = Math.min(values.length, bases.length);
   if (count < 4) return undefined;
@@ -40,8 +40,8 @@ function spreadOf(values, bases) {
 }
 
 /**
- * A row of the report. `spec` names the samples `of` and, where there is something to compare with, `base`; `atMost` bounds
- * their ratio, `atMostMore` how much more it is, `atMostAlone` the figure itself.
+ * A row of the report. `spec` names the samples `of` and, for a comparison, `base`; `atMost` bounds their ratio, `atMostMore`
+ * their difference, `atMostAlone` the figure itself.
  */
 export function rowOf(benchmark, spec, figures) {
   const [values, bases] = [figures.of(spec.of), spec.base === undefined ? [] : figures.of(spec.base)];

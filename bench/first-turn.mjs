@@ -7,7 +7,7 @@ import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** How long a spare process is given to come up, ms: it takes about as long as any start of Claude Code. */
+/** Time for a spare process to come up, ms: about as long as any start of Claude Code. */
 const SPARE_MS = 2_000;
 const SPARES = 1;
 
@@ -28,7 +28,7 @@ export const firstTurn = {
   async run({ figures, progress, rounds, world }) {
     // The very first start after an installation reads the program from the disk.
     await rawQuery(world, ASK);
-    // Both sides have done it before, in a process that has run for a while: what a first call costs has rows of its own.
+    // Both sides have run for a while and made a call before: rows of their own measure the cost of a first call.
     const server = await startServer(world);
     await quiet(world, server, await newSession(server, figures));
     const withSpares = await startServer(world, ["--spares", String(SPARES)]);
@@ -48,7 +48,7 @@ export const firstTurn = {
   },
 };
 
-/** As on the raw side: no other Claude Code has a share of the processor when the next one starts, but for a spare that waits. */
+/** As on the raw side: no other Claude Code uses the processor during the next start, except for a waiting spare. */
 async function quiet(world, server, sessionId) {
   await server.call("claude_code_session", { action: "cancel", sessionId });
   while (world.claudes().length > SPARES) await sleep(50);
@@ -60,14 +60,14 @@ async function fresh(world, figures) {
   await server.close();
 }
 
-/** A spare is kept from the first session on; the next one is up before anything else is measured. */
+/** The first session starts a spare; it is up before anything else is measured. */
 async function warm(server, figures, prefix) {
   const sessionId = await newSession(server, figures, prefix);
   await server.call("claude_code_session", { action: "cancel", sessionId });
   await sleep(SPARE_MS);
 }
 
-/** Without a prefix it is noted under a name that no row has. */
+/** Without a prefix, the sample gets a name that no row uses. */
 function newSession(server, figures, prefix = "to warm up: ") {
   return figures.timed(`${prefix}result`, async () => {
     const sessionId = await figures.timed(`${prefix}returns`, () => server.begin(ASK));
@@ -76,7 +76,7 @@ function newSession(server, figures, prefix = "to warm up: ") {
   });
 }
 
-/** What a program pays that has not loaded the SDK yet, as a server has not before its first call. */
+/** The cost for a program that has not loaded the SDK yet, as is true of a server before its first call. */
 async function rawInFreshNode(world) {
   const child = fork(new URL("./raw-process.mjs", import.meta.url), { stdio: ["ignore", 2, 2, "ipc"] });
   await once(child, "message");

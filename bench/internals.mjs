@@ -1,6 +1,6 @@
 /**
- * The store's own port, to fill a store faster than sessions can be run: compiled from what is here now, because what the
- * built program has inside is its own affair. No other benchmark looks inside.
+ * Fills a store faster than sessions can run, through the store's own port. Compiled from the sources, because the layout of the
+ * built program is private. No other benchmark uses internals.
  */
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -8,12 +8,12 @@ import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Writes that wait for each other's commit, and events of one commit. */
+/** Concurrent writes that share a commit, and events per commit. */
 const [SESSIONS_AT_ONCE, EVENTS_AT_ONCE] = [500, 2_000];
 
 /**
- * A store in this world with `sessions` in which nothing runs, the last of them with a log of `events`. Returns the file
- * and the ids.
+ * Makes a store in this world with `sessions` idle sessions, the last of which has a log of `events`. Returns the file and the
+ * ids.
  */
 export async function filledStore(world, { events = 0, progress, sessions }) {
   const { initialState, openStore } = await compiled(world);
@@ -46,7 +46,7 @@ async function fillLog(store, id, total, progress) {
   await store.leases.release(lease);
 }
 
-/** As long as a sentence of Claude Code is with all that comes along with it. */
+/** The size of a typical message of Claude Code with its metadata. */
 function said(id) {
   const text = `This is what Claude Code says in event ${String(id)}, and it is as long as a sentence is.`;
   const content = [{ type: "text", text }];

@@ -8,7 +8,7 @@ const EVENTS = 1_002_000;
 const SESSIONS = 1_000;
 /** Polls of each kind in a round. */
 const POLLS = 30;
-/** What a server needs to give memory back that it does not use, ms. */
+/** Time for a server to release unused memory, ms. */
 const SETTLE_MS = 3_000;
 
 const AT_10 = "the same at cursor 10";

@@ -1,4 +1,7 @@
-/** The scripted model by itself, so that its work is neither the server's nor the client's: model-process.mjs CONFIG_FOLDER. */
+/**
+ * Runs the scripted model in a process of its own, so that neither the server nor the client is charged for its work. Usage:
+ * model-process.mjs CONFIG_FOLDER.
+ */
 import { startScriptedModel } from "../dist/demo/model/server.js";
 
 const model = await startScriptedModel();

@@ -1,19 +1,19 @@
 /**
- * Tells since when an event is durable: an eye on the store's file, in a thread of its own. What a commit wrote is seen
- * through another connection once the commit is done, and one that has to be on the disk is not done before.
+ * Measures when an event is durable, by polling the store's file from a separate thread. Another connection sees a write only
+ * after its commit, and a commit that must reach the disk ends only then.
  */
 import { once } from "node:events";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 
-/** Between two looks, ms. What is found has happened in between: the middle is wrong by half of that at most. */
+/** Polling interval, ms. An event happened within the last interval: the midpoint is off by at most half of it. */
 const PERIOD_MS = 0.25;
 
-/** Of the clock that all threads share, ms. */
+/** Milliseconds of the clock that all threads share. */
 export function sharedNow() {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** The store has to be there. */
+/** The store must exist. */
 export async function observe(file) {
   const ended = new Int32Array(new SharedArrayBuffer(4));
   const worker = new Worker(new URL(import.meta.url), { workerData: { ended, file } });
@@ -25,7 +25,7 @@ export async function observe(file) {
   });
   await once(worker, "message");
   return {
-    /** In `sharedNow`. To be asked for what has happened: it waits until that was seen. */
+    /** In `sharedNow` time. Call it only for an event that has happened: it waits until the event is seen. */
     durableSince: async (sessionId, eventId) => {
       const name = nameOf(sessionId, eventId);
       return seen.get(name) ?? (await new Promise((resolve) => waiting.set(name, resolve)));

@@ -6,12 +6,14 @@ import { delimiter, dirname, join } from "node:path";
 import { clientOf, serverProgram } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** Installed into the folder of the benchmark, and gone with it. */
+/** Installed into the folder of the benchmark and removed with it. */
 const PACKAGES = ["claude-agent-mcp@1.3.0", "@steipete/claude-code-mcp@1.10.12"];
 const ASK = prompt({ text: "hi" });
 const OURS = "claude-agents-mcp";
 
-/** How each is asked for a first turn, which returns how it is asked for the next one, if it can be. */
+/**
+ * How to request a first turn of each server. The function returns one that requests the next turn, if the server can continue.
+ */
 const SERVERS = {
   [OURS]: {
     program: (world) => serverProgram(world),
@@ -33,7 +35,7 @@ const SERVERS = {
   },
   "@steipete/claude-code-mcp": {
     program: (world, folder) => other(world, join(folder, "@steipete", "claude-code-mcp", "dist", "server.js")),
-    // Each call is a conversation of its own: there is no next turn.
+    // Each call is a separate conversation: there is no next turn.
     begin: async (call, cwd) => void (await call("claude_code", { prompt: ASK, workFolder: cwd })),
   },
 };
@@ -55,7 +57,7 @@ export const otherServers = {
     for (let round = 0; round <= rounds; round++) {
       if (round > 0) progress(`round ${String(round)} of ${String(rounds)}`);
       for (const [name, server] of Object.entries(SERVERS)) {
-        // The first time reads the programs from the disk.
+        // The first run reads the programs from the disk.
         const note = (what, ms) => round > 0 && figures.note(`${name}: ${what}`, ms);
         await measure(server, { folder: join(prefix, "node_modules"), note, world });
       }
@@ -78,7 +80,7 @@ async function measure({ begin, program }, { folder, note, world }) {
   await world.quiet();
 }
 
-/** They look for claude in PATH; one of them runs it without any permission request, which it refuses to root otherwise. */
+/** They look for claude in PATH; one of them runs it without permission requests, which Claude Code otherwise refuses to root. */
 function other(world, main) {
   const { arch, platform } = process;
   const manifest = `@anthropic-ai/claude-agent-sdk-${platform}-${arch}/package.json`;

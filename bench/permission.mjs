@@ -40,7 +40,7 @@ export const permission = {
   },
 };
 
-/** The tool says when it ran, with the clock that we read too. */
+/** The tool records when it ran, by the clock that we use too. */
 function stamp(file) {
   const input = { command: `date +%s%3N > ${file}`, description: "Tell the time" };
   return prompt({ tools: [{ name: "Bash", input }] }, { text: "done" });

@@ -1,19 +1,19 @@
-/** What the system knows of processes. All of it is Linux's /proc: elsewhere nothing is found, and rows about it stay empty. */
+/** Figures of processes from Linux's /proc. Elsewhere nothing is found, and the rows about it stay empty. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Ticks of the clock in which /proc counts processor time, in a second: 100 on all Linux that Node runs on. */
+/** Clock ticks per second of processor time in /proc: 100 on every Linux that Node runs on. */
 const TICKS = 100;
 
 function read(path) {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // It has ended, is not ours, or this is no Linux.
+    // The process has ended or is not ours, or the system is not Linux.
     return undefined;
   }
 }
 
-/** Processes are told by an inherited variable, so that those which left their parent are seen too. */
+/** An inherited variable identifies the processes, so that those which left their parent are found too. */
 export function livingIn(configFolder) {
   let names = [];
   try {
@@ -35,11 +35,11 @@ export function residentMb(pid) {
   return line ? Number(line[1]) / 1024 : undefined;
 }
 
-/** Processor time of the process, and of those children that it has seen end, s. */
+/** Processor time of the process and of its reaped children, s. */
 export function processorTime(pid) {
   const stat = read(`/proc/${String(pid)}/stat`);
   if (stat === undefined) return undefined;
-  // After the name, which may have blanks in it: state is field 3, utime 14, stime 15, cutime 16, cstime 17.
+  // After the name, which may contain blanks: state is field 3, utime 14, stime 15, cutime 16, cstime 17.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [user, system, childUser, childSystem] = fields.slice(11, 15).map((ticks) => Number(ticks) / TICKS);
   return { own: user + system, children: childUser + childSystem };
@@ -54,7 +54,7 @@ export function openHandles(pid) {
   }
 }
 
-/** Children of the server that have not ended, but for the reaper, which lives as long as the server does. */
+/** Running children of the server, except for the reaper, which lives as long as the server. */
 export function childrenOf(pid) {
   const tasks = read(`/proc/${String(pid)}/task/${String(pid)}/children`) ?? "";
   const isReaper = (child) => (read(`/proc/${child}/cmdline`) ?? "").includes("reaper-process");

@@ -1,4 +1,4 @@
-/** One query() of the Agent SDK in a Node that has not loaded it before; answers with the ms from the request to the result. */
+/** Makes one `query()` of the Agent SDK in a Node that has not loaded it before; prints the ms from the request to the result. */
 process.once("message", (request) => void answer(request));
 process.send("ready");
 

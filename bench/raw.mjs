@@ -1,9 +1,9 @@
-/** The same work done with the Agent SDK directly: what there is to compare with. */
+/** The baseline: the same work with the Agent SDK directly. */
 import { randomUUID } from "node:crypto";
 
 import { query } from "@anthropic-ai/claude-agent-sdk";
 
-/** As the server starts Claude Code, as far as it shows in its work: same prompt, same settings, asks before it acts. */
+/** Starts Claude Code like the server, as far as it affects the work: same prompt, same settings, same permission requests. */
 function optionsIn(world, over) {
   return {
     cwd: world.folder(),
@@ -17,7 +17,7 @@ function optionsIn(world, over) {
   };
 }
 
-/** One prompt in a process of its own; times in ms since the call. The process has ended when this resolves. */
+/** One prompt in a separate process; times in ms since the call. Resolves after the process has ended. */
 export async function rawQuery(world, prompt, over = {}) {
   const began = performance.now();
   const since = () => performance.now() - began;
@@ -33,7 +33,7 @@ export async function rawQuery(world, prompt, over = {}) {
   return { initMs: times.get("init"), resultMs: times.get("result"), sessionId };
 }
 
-/** A process in streaming mode that is given one prompt after the other. */
+/** A process in streaming mode that receives one prompt after another. */
 export class RawLive {
   #waiting = [];
   #wake = () => undefined;
@@ -44,7 +44,7 @@ export class RawLive {
     this.#running = query({ prompt: this.#feed(), options: optionsIn(world, over) });
   }
 
-  /** Resolves with the messages of the turn, its result being the last. */
+  /** Resolves with the messages of the turn; the last one is its result. */
   async turn(prompt) {
     const message = { role: "user", content: prompt };
     this.#waiting.push({ type: "user", message, parent_tool_use_id: null, uuid: randomUUID() });

@@ -1,4 +1,4 @@
-/** The benchmarks. What each row is and what it does not show: docs/benchmarks.md. Needs a build, which `npm run bench` makes. */
+/** Runs the benchmarks. docs/benchmarks.md describes each row and its limits. Needs a build, which `npm run bench` makes. */
 import { parseArgs } from "node:util";
 
 import { BENCHMARKS } from "./benchmarks.mjs";
@@ -52,7 +52,7 @@ async function main() {
   const unknown = positionals.find((wanted) => !BENCHMARKS.some(({ name }) => name === wanted));
   if (unknown !== undefined) return refuse(`there is no benchmark "${unknown}": --list names them`);
   if (values["cpu-prof"] !== undefined) profileServersInto(values["cpu-prof"]);
-  // So that what runs ends with us: the Agent SDK ends its processes when this one exits.
+  // Exit normally, so that the Agent SDK ends its processes.
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
   const wanted = BENCHMARKS.filter(({ long, name }) =>
     positionals.length > 0 ? positionals.includes(name) : !long || values.all,

@@ -2,10 +2,10 @@
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-/** Longer than any wait that a benchmark asks for. */
+/** Longer than any wait that a benchmark requests. */
 const TIMEOUT_MS = 600_000;
 
-/** More arguments for Node itself: what `--cpu-prof` of the benchmarks asks for. */
+/** Additional arguments of Node, such as `--cpu-prof`. */
 export const nodeArguments = [];
 
 export function profileServersInto(folder) {
@@ -28,19 +28,19 @@ export function clientOf(command, args, env, stderr = "inherit") {
   };
 }
 
-/** Our server in this world, on its store unless another is named; not connected yet. */
+/** The server in this world, on its own store unless another is named; not connected yet. */
 export function serverProgram(world, flags = []) {
   const args = [...nodeArguments, "dist/cli/main.js", "serve", "--log-level", "error", ...flags];
   return clientOf(process.execPath, args, world.environment);
 }
 
-/** The same, up and initialized. Without spares, unless the flags ask for some: their start would be in somebody's figures. */
+/** The same, started and initialized. Without spares unless the flags request them: their start would distort the figures. */
 export async function startServer(world, flags = []) {
   const program = serverProgram(world, ["--spares", "0", ...flags]);
   await program.connect();
   const server = {
     pid: program.pid(),
-    /** What the answer says, and what it is in bytes for whoever reads it. */
+    /** The content of an answer, and its size in bytes for the reading model. */
     async call(tool, args) {
       return (await program.call(tool, args)).structuredContent;
     },
@@ -59,7 +59,7 @@ export async function startServer(world, flags = []) {
         if (answer.status !== "running") return answer;
       }
     },
-    /** One whole turn of a session that is there. */
+    /** Runs one whole turn of an existing session. */
     async turn(sessionId, prompt) {
       return server.call("claude_code_reply", { sessionId, prompt, waitMs: 45_000 });
     },

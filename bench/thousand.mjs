@@ -7,9 +7,9 @@ import { prompt } from "./world.mjs";
 
 const SESSIONS = 1_000;
 const PROCESSES = 8;
-/** So many raw ones are enough to know what one of them takes. */
+/** Number of raw processes: enough to measure what one of them takes. */
 const RAW = 48;
-/** Callers that wait at a time. */
+/** Callers that wait concurrently. */
 const WAITING = 16;
 const SETTLE_MS = 3_000;
 
@@ -55,7 +55,7 @@ export const thousand = {
   },
 };
 
-/** Work for each of so many, at most `width` at a time; resolves with the ms it took. */
+/** Runs the work for each item, with at most `width` at a time; resolves with the duration in ms. */
 async function pool(width, count, work) {
   const began = performance.now();
   let begun = 0;

@@ -4,7 +4,7 @@ import { observe, sharedNow } from "./observer.mjs";
 import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
-/** The model takes so long before each answer, ms: time for a waiting check to have settled down. */
+/** Delay of the model before each answer, ms: time for a waiting check to settle down. */
 const PAUSE_MS = 150;
 const STEPS = 6;
 
@@ -21,7 +21,7 @@ export const waiting = {
   rows: KINDS.flatMap(([kind, title]) =>
     ["own", "foreign"].flatMap((whose) => {
       const row = `${whose} session: ${title}`;
-      // It holds the commit as well: no bound.
+      // Includes the commit: no bound.
       const decided = { row: `${row}, since it was decided`, of: `${whose} ${kind}, decided`, unit: "ms" };
       return [{ row, of: `${whose} ${kind}`, base: BASE, unit: "ms", atMostAlone: 5 }, decided];
     }),
@@ -89,7 +89,7 @@ async function beAsked(owner, watcher, sessionId, note) {
 /** With the time of each event. */
 const SHOWN = { responseMode: "delta_compact" };
 
-/** Tells of the event that woke the call, and of none that was there before it. */
+/** Answers with the event that woke the call, and with none that existed before. */
 async function waitFor(watcher, request, tell) {
   const sent = Date.now();
   const answer = await watcher.call("claude_code_check", { action: "poll", waitMs: 45_000, ...SHOWN, ...request });

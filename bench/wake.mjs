@@ -5,7 +5,7 @@ import { startServer } from "./server.mjs";
 import { prompt } from "./world.mjs";
 
 const ASK = prompt({ text: "hi" });
-/** The least that the flag takes. */
+/** The minimum of the flag. */
 const IDLE_MS = 1_000;
 
 const RESUME = "raw query() with resume: prompt to result";

@@ -1,4 +1,4 @@
-/** What a benchmark runs in: a home and a Claude configuration of its own, and the scripted model in a process of its own. */
+/** The environment of a benchmark: a separate home and Claude configuration, and the scripted model in a process of its own. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { scriptTag } from "../dist/demo/model/script.js";
 import { livingIn } from "./processes.mjs";
 
-/** How long what was closed may take to be gone, ms. */
+/** Time for closed programs to exit, ms. */
 const QUIET_MS = 15_000;
 
 export async function createWorld() {
@@ -23,7 +23,7 @@ export async function createWorld() {
     home,
     environment: { PATH: process.env.PATH ?? "", HOME: home, ...offline },
     folder: () => mkdtempSync(join(home, "work-")),
-    /** Claude Codes, and whatever else they have started. */
+    /** Claude Code processes and their descendants. */
     claudes: () => livingIn(config).filter(({ command }) => !command.includes("main.js")),
     async quiet() {
       const deadline = Date.now() + QUIET_MS;
@@ -43,7 +43,7 @@ export async function createWorld() {
   return world;
 }
 
-/** A prompt with the answers that the model gives to it. */
+/** A prompt with the model's answers to it. */
 export function prompt(...script) {
   return `go ${scriptTag(script)}`;
 }

@@ -1,5 +1,5 @@
-// Bundles src/ to dist/: what a command needs at once is one file, and what it may need later another. The page of the console
-// goes from console/ to dist/console. Types are looked at by `npm run check:types`.
+// Bundles src/ to dist/: one file for what a command needs at once, others for what it may need later. Builds the page of the
+// console from console/ to dist/console. `npm run check:types` checks types.
 // Usage: node scripts/build.mjs [--watch] [--source-maps]
 import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,19 +10,19 @@ import { noticesOf } from "./notices.mjs";
 const root = join(import.meta.dirname, "..");
 const dist = join(root, "dist");
 
-/** What is started, or imported, by its path. */
+/** Entry points that are started or imported by their path. */
 const ENTRIES = ["cli/main", "claude/supervise/reaper-process", "demo/model/script", "demo/model/server"];
 
 /**
- * What is loaded together is one file, with all that it imports and no file before it has. Code that names a file beside
- * it (`import.meta.url`) has its chunk where its source is, so that both find it.
+ * Modules that are loaded together form one chunk, with all their imports that no earlier chunk has. A module that names a file
+ * beside it (`import.meta.url`) has its chunk at the place of its source, so that both find the file.
  */
 const CHUNKS = [
   { name: "claude/supervise/tree", test: /src\/claude\/supervise\/tree\.ts$/ },
-  // The reaper needs it as well, and nothing of what else is loaded with the engine.
+  // The reaper needs this chunk as well, but nothing else that is loaded with the engine.
   { name: "claude/supervise/marked", test: /src\/claude\/supervise\/(mark|marked)\.ts$/ },
   { name: "claude/supervise/reaper", test: /src\/claude\/supervise\/reaper\.ts$/ },
-  // Alone, since --version needs nothing else.
+  // Separate, because `--version` needs nothing else.
   { name: "config/version", test: /src\/config\/version\.ts$/ },
   { name: "cli/serve", test: /src\/cli\/serve\.ts$/ },
   { name: "tools/toolsets", test: /src\/(tools\/toolsets|mcp\/resources\/(library|resource-answers)|mcp\/tools)\.ts$/ },
@@ -33,12 +33,12 @@ const CHUNKS = [
   { name: "cli/demo", test: /src\/cli\/demo\.ts$/ },
 ].map((chunk, at, { length }) => ({ ...chunk, priority: length - at }));
 
-/** Not in the bundle: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
+/** Not bundled: the SDK finds its binary beside itself, SQLite is optional and native, pino is loaded with the first line. */
 const EXTERNAL = [/^@anthropic-ai\//, "@photostructure/sqlite", "pino"];
 
 /**
- * The MCP SDK comes with two checkers of JSON Schema and takes the larger one wherever it runs on Node: 290 KB that are
- * compiled and run before `initialize`, for forms that this server does not ask clients to fill in.
+ * The MCP SDK contains two JSON Schema validators and selects the larger one on Node: 290 KB that would be compiled and run
+ * before `initialize`, for forms that this server does not ask clients to fill in.
  */
 const lightValidator = {
   name: "light-validator",
@@ -56,10 +56,10 @@ const lightValidator = {
   },
 };
 
-/** Of the page, whose licences stand beside the server's. */
+/** Modules of the page, whose licences are listed beside the server's. */
 const pageModules = [];
 
-/** For `npm run test:coverage`, which reads them there: they are no part of what is published. */
+/** `npm run test:coverage` reads the maps there; they are not published. */
 const maps = join(root, "coverage/maps");
 const withMaps = process.argv.includes("--source-maps");
 
@@ -90,9 +90,9 @@ const options = {
     entryFileNames: "[name].js",
     chunkFileNames: ({ name }) => (name.includes("/") ? "[name].js" : "chunks/[name].js"),
     codeSplitting: { groups: CHUNKS },
-    // Half of what the MCP SDK is made of; each byte is read at every start. Names stay: stacks are to be readable.
+    // Halves the size of the MCP SDK, which is read at every start. Names are kept for readable stacks.
     comments: { legal: true, annotation: false, jsdoc: false },
-    // Not named in the files: what runs is the same with and without them.
+    // The files do not reference their maps, so the program is the same with and without them.
     sourcemap: withMaps && "hidden",
   },
 };

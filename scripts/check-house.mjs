@@ -1,6 +1,6 @@
-// The house check: import direction, cycles, names and small files in src/, against house.json; the page of the console has a
-// house of its own. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
-// Imports are found by pattern, which prettier's layout makes safe: when in doubt the check is loud, never silent.
+// Checks import direction, cycles, names and small files in src/ against house.json; the page of the console has its own
+// house.json. Usage: node scripts/check-house.mjs [root]. Prints one line per violation and exits 1, or one with counts.
+// Imports are found by pattern, which prettier's layout makes safe: in doubt the check reports a violation.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { dirname, join, posix } from "node:path";
@@ -21,7 +21,7 @@ const root = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), ".
 const house = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
 const violations = [];
 
-/** Every file below src as a posix path relative to src; notes over-deep and badly named folders. */
+/** Every file below src as a posix path relative to src; reports folders that are too deep or badly named. */
 function walk(folder = "") {
   const files = [];
   const found = [];
@@ -42,7 +42,7 @@ function checkName(path, name) {
   if (banned !== undefined) violations.push(`src/${path} is named "${banned}": say what it decides instead`);
 }
 
-/** Comments blanked, lines kept: a word in prose is no import. */
+/** Blanks comments and keeps lines, so that a word in prose is no import. */
 function withoutComments(text) {
   return text
     .replace(/\/\*.*?\*\//g, "")
@@ -50,7 +50,7 @@ function withoutComments(text) {
     .replace(/\s\/\/\s.*$/gm, "");
 }
 
-/** Each import of a file as { specifier, line, isType }; the specifier is null where the module's name could not be read. */
+/** Each import of a file as { specifier, line, isType }; the specifier is null if the module's name could not be read. */
 function importsOf(text) {
   const code = withoutComments(text);
   const found = new Map();
@@ -74,10 +74,10 @@ const matches = (specifier, pattern) =>
     ? specifier.startsWith(pattern.slice(0, -1))
     : specifier === pattern || specifier.startsWith(`${pattern}/`);
 
-/** The row of house.json a file falls under: its first folder, or the file itself at the root of src. */
+/** The row of house.json for a file: its first folder, or the file itself at the root of src. */
 const roomOf = (file) => file.split("/")[0];
 
-/** Why this room may not import this file of src, or undefined. Of what lies beyond src only types are to be had. */
+/** Why this layer may not import this file of src, or undefined. From outside src only types may be imported. */
 function fileFault(room, target, files, isType) {
   if (target.startsWith("../")) {
     const { beyond = [] } = house;
@@ -90,7 +90,7 @@ function fileFault(room, target, files, isType) {
   return `${room} may import only ${[room, ...imports].join(", ")}`;
 }
 
-/** Why this room may not import this package or built-in module, or undefined. */
+/** Why this layer may not import this package or built-in module, or undefined. */
 function packageFault(room, name) {
   const owner = Object.entries(house.onlyImporters).find(([pattern]) => matches(name, pattern));
   if (owner !== undefined) {

@@ -1,6 +1,6 @@
 // Writes the generated parts of the docs, each between its two markers; everything around them is kept.
 // Usage: node scripts/generate-docs.mjs [--check]. With --check nothing is written: a stale file is
-// named, with the command that mends it, and the exit code is 1; as it is when a parameter is shown by no test.
+// reported with the command that updates it, and the exit code is 1. It is also 1 if no test shows a parameter.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -25,7 +25,7 @@ const TOOLS = {
   ],
 };
 
-/** Each part: the file it stands in, the name in its markers, and the Markdown that belongs there. */
+/** Each part: its file, the name in its markers, and its Markdown. */
 const PARTS = [
   { file: "docs/configuration.md", name: "settings", render: settingsTable },
   { file: "docs/approvals.md", name: "approvers", render: approverTable },
@@ -45,7 +45,7 @@ const PARTS = [
 const MEND = "node scripts/generate-docs.mjs";
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
-/** What the docs tell of. zod comes with it: two of them would not know each other's descriptions. */
+/** The modules that the docs describe. zod comes from the same bundle: a second copy would not know the descriptions. */
 const MODULES = [
   "approvers/approvers",
   "config/query",
@@ -104,7 +104,7 @@ function advancedTable() {
   return schemaTable("claude_code", z.toJSONSchema(AdvancedOptions, { io: "input" }));
 }
 
-/** The words for how an option is shown, in the order of the rows. */
+/** The words for how an option is displayed, in the order of the rows. */
 const SHOWN = {
   public: "in both tiers",
   sensitive: "in the sensitive tier",
@@ -137,10 +137,10 @@ function errorTable() {
   return table(["Code", "When", "What to do"], rows);
 }
 
-/** The two that the suite runs on, in the order of the columns. */
+/** The two subjects of the suite, in the order of the columns. */
 const SUBJECTS = { fixtures: "fixtures behind our HTTP layer", server: "built server" };
 
-/** The tests hold all of these numbers: a scenario fails where it is listed and nowhere else. */
+/** The conformance tests verify these numbers: exactly the listed scenarios fail. */
 function conformanceTable() {
   const passed = (on, revision, scenarios) => {
     const entries = NOT_OURS.filter((each) => each.on === on && each.revision === revision);
@@ -170,7 +170,7 @@ function metricsTable() {
   return table(["Metric", "Type", "Labels", "Meaning"], rows);
 }
 
-/** Who may import whom, as scripts/check-house.mjs enforces it. */
+/** The import rules that scripts/check-house.mjs enforces. */
 function foldersTable() {
   const { folders } = JSON.parse(readFileSync(join(root, "house.json"), "utf8"));
   const rows = Object.entries(folders).map(([name, { decides, imports, packages }]) => [
@@ -185,7 +185,7 @@ function foldersTable() {
 const shown = shownByTests(root, Object.values(TOOLS).flat());
 const unshown = [];
 
-/** What may stand for each name of an object, what it means, and which tests show that it does. */
+/** The type of each field of an object, its meaning, and the tests that show it. */
 function schemaTable(tool, schema) {
   const rows = rowsOf(schema).map((row) => {
     const files = [...(shown.get(tool).get(row.name) ?? [])];
@@ -195,7 +195,7 @@ function schemaTable(tool, schema) {
   return table(["Name", "Type", "Meaning", "Shown by"], rows);
 }
 
-/** All that these modules export, bundled into one file that is gone again. */
+/** All exports of these modules, from one bundled file that is deleted afterwards. */
 async function fromSource(modules) {
   const lines = [...modules.map((module) => `export * from "/${module}.ts";`), 'export { z } from "zod";'];
   lines.push('export { Registry } from "prom-client";');
@@ -215,7 +215,7 @@ async function fromSource(modules) {
   }
 }
 
-/** The text with the part put in, laid out by prettier as the format check wants it. */
+/** The text with the part inserted, formatted by prettier as the format check requires. */
 async function withPart({ file, name, render }, text) {
   const [before, after] = [`<!-- generated: ${name} -->`, `<!-- end of ${name} -->`];
   const start = text.indexOf(before);

@@ -1,14 +1,14 @@
-// Finds the programs that the project "attacks" needs beside Node, and installs them on Debian where they are missing.
+// Finds the programs that the project "attacks" needs beside Node, and installs missing ones on Debian.
 // vitest calls setup() before that project.
 import { existsSync } from "node:fs";
 import { install, succeeds } from "./debian.mjs";
 
-/** Debian package -> whether what it brings is there. */
+/** Debian package -> whether its program exists. */
 const NEEDED = {
   // Claude Code's sandbox on Linux, and a pid namespace for each session.
   bubblewrap: () => succeeds("bwrap", ["--version"]),
   socat: () => succeeds("socat", ["-V"]),
-  // A clock that jumps. https://github.com/wolfcw/libfaketime
+  // A settable clock for a process: https://github.com/wolfcw/libfaketime
   libfaketime: () => ["x86_64", "aarch64"].some((cpu) => existsSync(`/usr/lib/${cpu}-linux-gnu/faketime`)),
 };
 

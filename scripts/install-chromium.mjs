@@ -1,11 +1,11 @@
-// Finds the Chromium that the browser tests run in, and installs it on Debian where there is none and it may.
+// Finds the Chromium for the browser tests, and installs it on Debian if it is missing and the user may install packages.
 // scripts/start-chromium.mjs starts it for them. By hand: node scripts/install-chromium.mjs prints its path.
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { install } from "./debian.mjs";
 
-/** The headless shell first: it has no interface of its own, and opens a window with a third of the work. */
+/** The headless shell first: it has no user interface, and opens a window with a third of the work. */
 const NAMES = [
   "chromium-headless-shell",
   "chrome-headless-shell",
@@ -17,7 +17,7 @@ const NAMES = [
   "microsoft-edge",
 ];
 
-/** Where browsers are that are not in the PATH. */
+/** Locations of browsers outside the PATH. */
 const PLACES = {
   darwin: ["Google Chrome", "Chromium", "Microsoft Edge"].map(
     (name) => `/Applications/${name}.app/Contents/MacOS/${name}`,

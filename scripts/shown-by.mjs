@@ -1,6 +1,6 @@
-// Which test shows which parameter of which tool, read off the titles: a title names both in backticks, the tool in its
-// own or in a `describe` around it. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows maxTurns.
-// Titles are found by pattern, which prettier's layout makes safe; one that is missed makes the check fail, not pass.
+// Finds which test shows which parameter of which tool, by titles: a title names both in backticks, the tool in its
+// own text or in a `describe` around it. "an option of `claude_code`" > "ends the turn: `maxTurns`" shows maxTurns.
+// Titles are found by pattern, which prettier's layout makes safe; a missed title makes the check fail, not pass.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -10,10 +10,10 @@ const OFF = /\b(?:describe|it|test)\.(?:skip|todo)\b/;
 const TITLE = /(?:^\s*|\()"((?:[^"\\]|\\.)*)"(?=,|$)/;
 const NAMED = /`([A-Za-z_]\w*)`/g;
 
-/** Where tests call tools through the built server. */
+/** Folders whose tests call tools through the built server. */
 const TESTED = ["test/claude", "test/server"];
 
-/** For each tool a map from names to the files whose tests show them. A name that is no parameter does no harm. */
+/** For each tool a map from names to the files whose tests show them. Names that are no parameters are harmless. */
 export function shownByTests(root, tools) {
   const shown = new Map(tools.map((tool) => [tool, new Map()]));
   for (const file of TESTED.flatMap((folder) => testsIn(root, folder))) {
@@ -35,7 +35,7 @@ function note(parameters, names, file) {
   for (const name of names) parameters.set(name, new Set([...(parameters.get(name) ?? []), file]));
 }
 
-/** Of each test the names in its title and in those around it. */
+/** For each test the names in its title and in the titles around it. */
 function titlesIn(text) {
   const around = [];
   const titles = [];

@@ -4,7 +4,7 @@ import { chromium as findChromium } from "./install-chromium.mjs";
 
 let server;
 
-/** The tests get its address as inject("chromium"). */
+/** Tests get its address by inject("chromium"). */
 export async function setup({ provide }) {
   server = await chromium.launchServer({ executablePath: findChromium() });
   provide("chromium", server.wsEndpoint());

@@ -1,6 +1,6 @@
 /**
- * Runs what `npm test` leaves out: options of Claude Code, the page, matrices, attacks, faults, conformance and load. With
- * --full in their large numbers, and whether the tests see faults that are put into src; the nightly workflow does that.
+ * Runs the tests that `npm test` omits: options of Claude Code, the page, matrices, attacks, faults, conformance and load. With
+ * --full, in large numbers and followed by the mutation check, as in the nightly workflow.
  */
 import { spawnSync } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -25,7 +25,7 @@ const projects = ["claude", "page", "matrices", "attacks", "faults", "conformanc
 ]);
 if (values.full) projects.push("--project", "unit");
 const full = { AMOUNTS: "full", FAULTS: "full", LOAD: "full" };
-// One more than `npm test`: these wait more than they work.
+// One more worker than `npm test`: these tests mostly wait.
 const { status } = spawnSync("npx", ["vitest", "run", "--maxWorkers", "4", ...projects, ...positionals], {
   stdio: "inherit",
   env: { ...process.env, ...(values.full && full) },

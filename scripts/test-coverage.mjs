@@ -1,7 +1,7 @@
 /**
- * Which part of src the tests execute: in their own processes, and in every Node process that they start (the built server, the
- * reaper, commands). Prints lines, functions and branches; coverage/lcov.info has them by line, coverage/reached.json names the
- * test files that reach a statement, which the mutation check reads.
+ * Measures which part of src the tests execute: in their own processes, and in every Node process that they start (the built
+ * server, the reaper, commands). Prints lines, functions and branches. coverage/lcov.info has them by line; coverage/reached.json
+ * names the test files that reach a statement, for the mutation check.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -77,7 +77,7 @@ function projectsOfNpmTest() {
   return [...scripts.test.matchAll(/--project (\S+)/g)].map(([, name]) => name);
 }
 
-/** What a process that was killed while it wrote has left is nothing. */
+/** Ignore an incomplete file of a process that was killed while writing. */
 function readRecord(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));

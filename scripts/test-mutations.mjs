@@ -1,7 +1,7 @@
 /**
- * Whether the tests see faults: draws some by a seed, puts each in a copy of the tree and runs the tests that could see it, first
- * unit tests that import the file, then all others that come to the place (by the map of `npm run test:coverage`). The faults of
- * by-hand.mjs are always among them. Results are kept: a run that was stopped goes on where it was.
+ * Mutation check: draws faults by a seed, puts each in a copy of the tree and runs the tests that could detect it, first unit
+ * tests that import the file, then all others that reach the line (by the map of `npm run test:coverage`). Always includes the
+ * faults of by-hand.mjs. Results are kept, so that a stopped run resumes.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -92,7 +92,7 @@ async function writeTable() {
   );
 }
 
-/** Every fault that nothing has found yet, by tests of this kind. */
+/** Every fault that tests of this kind have not detected yet. */
 async function tryAll(kind, testsFor) {
   const open = faults.filter((fault) => !isSettled(fault, kind));
   for (const [at, fault] of open.entries()) {
@@ -115,7 +115,7 @@ function isSettled(fault, kind) {
   return verdict === "found" || verdict === "survived" || tried === kind;
 }
 
-/** Stays the same until the file is changed. */
+/** The key stays the same until the file changes. */
 function idOf({ becomes, end, file, start }) {
   return createHash("sha256")
     .update(`${file} ${start} ${end} ${becomes} ${read(file)}`)

@@ -1,6 +1,6 @@
 /**
- * Hunts for flakes: runs each file many times, alone, on request beside a busy loop on each core. The output of each failure is
- * kept in test-output/repeat. Exits 1 when anything has failed.
+ * Finds flaky tests: runs each file many times, alone, optionally beside a busy loop on each core. Keeps the output of each
+ * failure in test-output/repeat. Exits 1 after any failure.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ By default each file of test/unit, test/server and test/claude that waits for so
 --busy     beside a busy loop on each core`);
   process.exit(values.help ? 0 : 1);
 }
-/** What a test calls that waits: for a time, an event, a process or a condition. */
+/** Calls by which a test waits: for a time, an event, a process or a condition. */
 const WAITS = /\b(?:createWorld|once|poll|quiet|setTimeout|sleep|useWorld|waitFor\w*)\(/;
 
 const root = join(import.meta.dirname, "..");

@@ -1,6 +1,6 @@
 /**
- * Clients of a server over HTTP, in both eras, with a library and without. Each calls tools and can vanish; what became of a
- * request is told by how the call ends: an answer, a Refused, or any other error.
+ * Clients of a server over HTTP, in both eras, with a library and without. Each calls tools and can disconnect abruptly. A call
+ * ends with an answer, with `Refused`, or with any other error.
  */
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as V1Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -8,7 +8,7 @@ import { StreamableHTTPClientTransport as V1Transport } from "@modelcontextproto
 
 import { ownConnections } from "./own-connections.mjs";
 
-/** The server said that there is too much of it, or that it is about to end: whoever hears it comes again later. */
+/** The server is overloaded or shutting down: the client retries later. */
 export class Refused extends Error {
   constructor(status, seconds) {
     super(`refused with ${String(status)}`);
@@ -17,22 +17,22 @@ export class Refused extends Error {
   }
 }
 
-/** The server does not know the client's protocol session: it was started anew, or has forgotten it. */
+/** The server does not know the client's protocol session: the server has restarted or dropped it. */
 export class Unknown extends Error {}
 
 const INFO = { name: "load", version: "1" };
-/** Longer than any wait that is asked for. */
+/** Longer than any wait that is requested. */
 const PATIENCE_MS = 300_000;
 const MODERN = "2026-07-28";
 const LEGACY = "2025-11-25";
 
-/** What the clients are made of, in the order in which they are dealt out. */
+/** The kinds of client, assigned in turn. */
 export const KINDS = ["raw modern", "raw legacy", "v2 modern", "raw modern", "raw legacy", "v2 legacy", "v1"];
 
 /**
  * A connected client of `door` ({ url, token }). `call(tool, args)` resolves with the structured content, and rejects with
- * Refused, Unknown or whatever else went wrong; `vanish()` breaks off all that is open; `close()` takes leave. `readLate()`
- * is for how many ms a raw client leaves an answer lying before it reads it, `patienceMs` when a library gives a call up.
+ * `Refused`, `Unknown` or another error; `vanish()` drops all open connections; `close()` ends the protocol session. `readLate()`
+ * is the time in ms for which a raw client delays reading an answer; after `patienceMs` a library gives a call up.
  */
 export async function connect(kind, door, { patienceMs = PATIENCE_MS, readLate = () => 0 } = {}) {
   if (kind === "raw modern") return rawModern(door, readLate);
@@ -62,7 +62,7 @@ function rawModern({ token, url }, readLate) {
   };
 }
 
-/** With the GET stream that a client of that era holds open, on which nothing has to come. */
+/** Opens the GET stream of a client of that era; the server need not send anything on it. */
 async function rawLegacy({ token, url }, readLate) {
   const { fetch, vanish } = ownConnections();
   const begin = { protocolVersion: LEGACY, capabilities: {}, clientInfo: INFO };
@@ -74,7 +74,7 @@ async function rawLegacy({ token, url }, readLate) {
   const ready = post({ jsonrpc: "2.0", method: "notifications/initialized" }, headers);
   await (await taken(fetch(url, ready))).text();
   const stream = await taken(fetch(url, { headers: { ...headers, accept: "text/event-stream" } }));
-  // It ends with the client, or with the server: the next call tells which.
+  // The stream ends with the client or with the server: the next call shows which.
   stream.text().catch(() => undefined);
   let count = 0;
   return {
@@ -94,7 +94,7 @@ async function rawLegacy({ token, url }, readLate) {
 
 async function viaLibrary(kind, { token, url }, timeout) {
   const { fetch, gone, vanish } = ownConnections();
-  // What the server says to a request gets lost in the errors of some of the libraries.
+  // Some libraries drop the server's response from their errors.
   let told;
   const options = {
     requestInit: { headers: bearer(token) },
@@ -113,7 +113,7 @@ async function viaLibrary(kind, { token, url }, timeout) {
     async call(name, args) {
       told = undefined;
       const request = { name, arguments: args };
-      // A library waits on for an answer whose stream has broken: it would ask for the rest.
+      // A library keeps waiting for an answer after its stream has broken, to resume the stream.
       const settings = { timeout, signal: gone };
       const calling =
         kind === "v1" ? client.callTool(request, undefined, settings) : client.callTool(request, settings);
@@ -156,7 +156,7 @@ function failureOf({ headers, status }) {
   return status === 404 ? new Unknown("answered with 404") : new Error(`answered with ${String(status)}`);
 }
 
-/** The message with this id, whether it comes as JSON or at the end of a stream. */
+/** The message with this id, from a JSON response or from the end of a stream. */
 async function messageOf(response, id, readLate) {
   const late = readLate();
   if (late > 0) await new Promise((resolve) => setTimeout(resolve, late));

@@ -1,22 +1,22 @@
 import { Refused, Unknown } from "./clients.mjs";
 
-/** What the clients of one run have met with. */
+/** The results of the clients of one run. */
 export class Counts {
   calls = 0;
   events = 0;
   vanished = 0;
-  /** Clients that were told that their protocol session is not known. */
+  /** Clients whose protocol session the server did not know. */
   unknown = 0;
-  /** Requests that found no server, or got no answer of it, in words: only a restart makes that right. */
+  /** Requests that found no server or got no answer, by message: expected only around a restart. */
   unreachable = [];
   /** By status. */
   refused = {};
-  /** What else went wrong, in words. */
+  /** Other errors, by message. */
   failed = [];
-  /** From the time that stands in an event to the answer that its waiting client has read, ms. */
+  /** From the timestamp of an event until its waiting client has read the answer, ms. */
   waking = [];
 
-  /** Whether it is one of those that may be tried again. */
+  /** Whether the error may be retried. */
   note(error) {
     if (error instanceof Refused) this.refused[error.status] = (this.refused[error.status] ?? 0) + 1;
     else if (error instanceof Unknown) this.unknown += 1;
@@ -29,7 +29,7 @@ export class Counts {
   }
 }
 
-/** A stream that ends before its answer is a connection that broke: the client asks again. */
+/** A stream that ends before its answer is a broken connection: the client retries. */
 const BROKEN =
   /fetch failed|stream ended without an answer|terminated|other side closed|ECONNREFUSED|ECONNRESET|EPIPE|socket hang up|aborted|Request timed out|Connection closed|SSE stream disconnected/;
 

@@ -1,11 +1,11 @@
-/** Somebody who has a session do turn after turn over HTTP, and answers what is asked. */
+/** A client that runs turn after turn of a session over HTTP and answers its requests. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { prompt } from "../world.mjs";
 import { connect, Refused } from "./clients.mjs";
 
 const WAIT_MS = 20_000;
-/** Every so many turns something is asked. */
+/** Every `ASKS_EVERY`-th turn has a request. */
 const ASKS_EVERY = 4;
 const RETRY_MS = 100;
 const NO_EVENTS = { pollOptions: { includeEvents: false } };
@@ -30,7 +30,7 @@ export class Driver {
     this.#kind = kind;
   }
 
-  /** The first turn; resolves with the id of the session, in which it runs on. */
+  /** Runs the first turn; resolves with the session's id. */
   async begin() {
     const key = crypto.randomUUID();
     const given = { prompt: scriptOf(1), cwd: this.#cwd, idempotencyKey: key };
@@ -38,7 +38,7 @@ export class Driver {
     return this.sessionId;
   }
 
-  /** Turn after turn: so many, or until `leave` was called. */
+  /** Runs `turns` turns, or turn after turn until `leave` is called. */
   async drive(turns = Number.POSITIVE_INFINITY) {
     for (let turn = 1; ; turn += 1) {
       await this.#follow(turn);
@@ -52,19 +52,19 @@ export class Driver {
     await this.#client.close();
   }
 
-  /** The turn that runs is interrupted, and no other is begun. */
+  /** Interrupts the running turn and begins no other. */
   async leave() {
     this.#leaving = this.#interrupt();
     await this.#leaving;
   }
 
   async #interrupt() {
-    // What is being answered is answered to somebody who still asks.
+    // The request may have ended before the answer arrives.
     await this.#answering;
     await this.#call("claude_code_session", { action: "interrupt", sessionId: this.sessionId });
   }
 
-  /** Holds waits until the turn has ended. */
+  /** Waits until the turn has ended. */
   async #follow(turn) {
     const { sessionId } = this;
     for (;;) {
@@ -108,7 +108,7 @@ function endOf(turn) {
   return `That was turn ${String(turn)}.`;
 }
 
-/** A turn that talks, runs two commands, and now and then has to ask first. */
+/** A turn with text, two commands and sometimes a request. */
 function scriptOf(turn) {
   const command = turn % ASKS_EVERY === 1 ? "touch asked" : "seq 20";
   return prompt(

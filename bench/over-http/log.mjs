@@ -1,13 +1,16 @@
-/** What a log must have told to whoever follows it, made from the log itself. */
+/** Expected events for a client that follows a log, derived from the log itself. */
 import { createHash } from "node:crypto";
 
-/** A digest of an event as it is told. How a turn ended is told together with what else is known of it: of it stand place and type. */
+/**
+ * A digest of an event as reported to a caller. The end of a turn is reported with later details: its digest has only the id and
+ * the type.
+ */
 export function digestOf({ data, id, type }) {
   const text = type === "output" || type === "progress" ? JSON.stringify(data) : "";
   return `${String(id)} ${type} ${createHash("sha256").update(text).digest("base64url").slice(0, 12)}`;
 }
 
-/** The digests, in order, of what there is to be told of these stored events in mode full. */
+/** The digests, in order, of the events that mode `full` reports of these stored events. */
 export function toldOf(events) {
   return events.flatMap((event) => {
     const told = TOLD[event.type]?.(event.data);
@@ -30,7 +33,7 @@ const TOLD = {
   notice: ({ details, kind, message }) => progress({ notice: kind, message, ...(details && { details }) }),
 };
 
-/** What a watcher was told against what there was to tell, and whether the log itself has a hole. */
+/** Compares the events that a watcher received with the expected ones, and looks for gaps in the log. */
 export function compare(events, watchers) {
   const sound = {
     holes: events.filter(({ id }, index) => id !== index + 1).length,

@@ -1,12 +1,12 @@
-/** The memory of a server over time, and whether what it holds grows. */
+/** Samples the memory of a server over time and judges whether it grows. */
 import { residentMb } from "../processes.mjs";
 
 const LOOK_MS = 1_000;
 const HEAP = /^nodejs_heap_size_used_bytes (\d+)/m;
 
 /**
- * Looks every second until the returned function is called, which resolves with the samples, in MB: `resident` is what the
- * process has of the system (undefined where that does not tell), `heap` what JavaScript uses of it.
+ * Samples every second until the returned function is called, which resolves with the samples, in MB: `resident` is the resident
+ * set (undefined where the system does not report it), `heap` the used JavaScript heap.
  */
 export function watchMemory({ door, pid }) {
   const looks = [];
@@ -24,9 +24,9 @@ async function heapMb({ token, url }) {
 }
 
 /**
- * What lives: the least that the heap had in use in each third of the time, which is soon after a collection. V8 lets garbage
- * lie while the machine has memory, so that what the process has of the system tells how much there was to do. The first
- * third is warm-up; the last over the middle says whether it grew.
+ * Live memory: the minimum of the used heap in each third of the time, which is soon after a collection. V8 delays collections
+ * while the machine has free memory, so the resident set follows the load. The first third is warm-up; the last over the middle
+ * shows growth.
  */
 export function thirdsOf(samples) {
   const third = Math.floor(samples.length / 3);

@@ -1,20 +1,20 @@
 /**
- * A fetch with connections of its own, as a client in a process of its own has them. Node's fetch shares its connections among
- * all clients of a process, and lets a request wait behind another's that is held for as long as a call may wait.
+ * A `fetch` with its own connections, as a client in a separate process has them. Node's `fetch` shares its connections among all
+ * clients of a process and can queue a request behind another client's long poll.
  */
 import { setMaxListeners } from "node:events";
 import { Agent, request } from "node:http";
 import { Readable } from "node:stream";
 
-/** Less than a server keeps an unused connection: a request must not meet its end. */
+/** Less than the server's keep-alive timeout, so that no request meets a closing connection. */
 const UNUSED_MS = 3_000;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** `fetch` as far as clients use it; `vanish()` breaks off all connections at once, and for good, which `gone` tells. */
+/** `fetch` as far as clients use it; `vanish()` drops all connections permanently, after which `gone` is true. */
 export function ownConnections() {
   const agent = new Agent({ keepAlive: true, timeout: UNUSED_MS });
   const gone = new AbortController();
-  // One for each request that is open, which is no leak.
+  // One listener per open request, which is no leak.
   setMaxListeners(0, gone.signal);
   const own = async (input, { body, headers, method = "GET", signal } = {}) => {
     const signals = [gone.signal, signal].filter(Boolean);
@@ -28,7 +28,7 @@ export function ownConnections() {
       request(input, options, resolve).on("error", reject).end(body);
     });
     const { headers: given, statusCode: status } = incoming;
-    // Whoever leaves while an answer comes breaks it off: that is no fault of anybody.
+    // A client that leaves during an answer breaks it off, which is no error.
     incoming.on("error", () => undefined);
     if (!WITHOUT_BODY.has(status)) return new Response(Readable.toWeb(incoming), { status, headers: flat(given) });
     incoming.resume();

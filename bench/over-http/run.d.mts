@@ -1,8 +1,8 @@
-/** What tests know of the load. */
+/** The options and results of the load that tests use. */
 import type { Counts } from "./counts.mjs";
 
 export interface Load {
-  /** Of `createWorld` in bench/world.mjs. */
+  /** From `createWorld` in bench/world.mjs. */
   world: object;
   clients: number;
   sessions: number;
@@ -17,9 +17,9 @@ export interface Found {
   asked: number;
   twice: number;
   logs: { events: number; holes: number; missed: number; changed: number; invented: number };
-  /** Of what lives in memory, MB; `most` is what the process had of the system. Undefined after a very short time. */
+  /** Live memory, MB; `most` is the peak of the resident set. Undefined after a very short run. */
   thirds: { middle: number; last: number; most: number | undefined; growth: number } | undefined;
-  /** Undefined where the system does not tell. */
+  /** Undefined where the system does not report it. */
   handlesMore: number | undefined;
   children: number;
   complaints: string[];

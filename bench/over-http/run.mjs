@@ -1,6 +1,6 @@
 /**
- * Load over HTTP: many clients that hold waits, and sessions that do turn after turn on few processes. What the clients were
- * told is compared with the logs as they are stored.
+ * Load over HTTP: many clients with long polls, and sessions that run turn after turn on few processes. Afterwards compares the
+ * events that the clients received with the stored logs.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -13,25 +13,25 @@ import { thirdsOf, watchMemory } from "./memory.mjs";
 import { startOverHttp } from "./server.mjs";
 import { Watcher } from "./watcher.mjs";
 
-/** So many sessions are followed by one call, by every so many-th watcher. */
+/** Every `SEVERAL_EVERY`-th watcher follows `SEVERAL` sessions by one call. */
 const [SEVERAL, SEVERAL_EVERY] = [10, 10];
-/** Every so many-th breaks off one wait in so many; and every so many-th takes his time. */
+/** Every `RESTLESS_EVERY`-th watcher drops one poll in `LEAVES_ONE_IN`; every `SLOW_EVERY`-th reads slowly. */
 const [RESTLESS_EVERY, LEAVES_ONE_IN] = [8, 4];
 const SLOW_EVERY = 16;
-/** Every so many-th is woken only by what a caller has to act upon. */
+/** Every `NEWS_EVERY`-th watcher is woken only by events on which a caller must act. */
 const NEWS_EVERY = 5;
 const LOGS_AT_ONCE = 4;
-/** After the last client has left: connections that are kept for the next request, and processes of sessions, end. */
+/** Time after the last client has left for keep-alive connections and processes of sessions to end. */
 const REST_MS = 20_000;
 
-/** More than these clients ask for: what is refused is to be seen as refused. */
+/** Above the demand of these clients, so that refusals are deliberate. */
 const LIMITS = ["--rate-limit", "1000000", "--max-streams", "1000"];
-/** Those who drive the sessions answer what is asked, commands as well. */
+/** The drivers approve commands as well as edits. */
 const APPROVING = ["--caller-approves", "all"];
 
 /**
- * `clients` of which one for each of `sessions` drives it and the others follow them, for `forMs`; the turns that run
- * then are interrupted. Resolves with what there is to judge; a client that met with something it cannot go on after is in `counts.failed`.
+ * Runs `clients` clients for `forMs`: one drives each of `sessions`, the others follow them. The last turns are interrupted.
+ * Resolves with the results to judge; a client with an unrecoverable error is in `counts.failed`.
  */
 export async function load({ clients, forMs, maxLive, progress, sessions, world }) {
   const flags = ["--max-live", String(maxLive), "--idle-process-ms", "2000", ...LIMITS, ...APPROVING];
@@ -59,12 +59,12 @@ export async function load({ clients, forMs, maxLive, progress, sessions, world 
     complaints: server.complaints,
   };
   const exitCode = await server.stop();
-  // Throws where a process is left.
+  // Throws if a process is left over.
   await world.quiet();
   return { ...outcome, exitCode };
 }
 
-/** All that a first session loads is loaded. */
+/** Load everything that a first session loads. */
 async function oneTurn(world, { door }) {
   const driver = new Driver({ counts: new Counts(), cwd: world.folder(), door, kind: "raw modern" });
   await driver.begin();
@@ -82,7 +82,7 @@ async function underLoad({ clients, forMs, progress, server, sessions, world }) 
   const failing = (error) => void counts.note(error);
   const following = watchers.map(async (each) => each.follow().catch(failing));
   const driving = drivers.map(async (each) => each.drive().catch(failing));
-  // All begin at once, and take their leave one after another: what is judged is the time between.
+  // All clients start at once and leave one after another: only the time between is judged.
   const memory = watchMemory(server);
   for (let left = forMs; left > 0 && counts.failed.length === 0; left -= 10_000) {
     await sleep(Math.min(left, 10_000));
@@ -98,7 +98,7 @@ async function underLoad({ clients, forMs, progress, server, sessions, world }) 
   return { counts, drivers, samples, watchers };
 }
 
-/** All of them, with a word now and then on how many are left. */
+/** Waits for all clients, and logs now and then how many are left. */
 async function ended(works, what, progress) {
   let left = works.length;
   for (const work of works) void work.then(() => (left -= 1));
@@ -121,7 +121,9 @@ function watcherOf(index, { counts, door, ids }) {
   return new Watcher({ counts, door, habits, kind: KINDS[index % KINDS.length], sessions: [...new Set(own)] });
 }
 
-/** Over all sessions: holes of the log, and what watchers missed, got changed, or got without its being there. */
+/**
+ * Over all sessions: gaps of the log, and events that watchers missed, received changed, or received without their being stored.
+ */
 async function compareLogs(server, drivers, watchers) {
   const sum = { events: 0, holes: 0, missed: 0, changed: 0, invented: 0 };
   const left = drivers.map(({ sessionId }) => sessionId);
@@ -137,7 +139,7 @@ async function compareLogs(server, drivers, watchers) {
   return sum;
 }
 
-/** No process, and no more handles than before. */
+/** No process is left, and no more handles are open than before. */
 async function atRest({ pid }, handles = Number.POSITIVE_INFINITY) {
   const deadline = performance.now() + REST_MS;
   const isAtRest = () => childrenOf(pid).length === 0 && (openHandles(pid) ?? 0) <= handles;

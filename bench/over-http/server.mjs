@@ -11,7 +11,7 @@ import { nodeArguments } from "../server.mjs";
 const PROGRAM = "dist/cli/main.js";
 const run = promisify(execFile);
 
-/** Resolves when it listens. `complaints` are the lines of its log that are warnings or worse. */
+/** Resolves when it listens. `complaints` holds the lines of its log with level warning or above. */
 export async function startOverHttp(world, flags) {
   const token = "ccm_of-the-load-0123456789-0123456789";
   const tokenFile = join(world.home, "token");
@@ -22,7 +22,7 @@ export async function startOverHttp(world, flags) {
     env: world.environment,
     stdio: ["ignore", "ignore", "pipe"],
   });
-  // It has no stdin whose end would tell it that we are gone.
+  // Over HTTP it has no stdin whose end would report that we are gone.
   const end = () => child.kill();
   process.once("exit", end);
   void once(child, "exit").then(() => process.off("exit", end));
@@ -40,7 +40,7 @@ export async function startOverHttp(world, flags) {
     pid: child.pid,
     door: { url, token },
     complaints,
-    /** All events of a session as they are stored, read past the server. */
+    /** All stored events of a session, read directly from the store. */
     async log(sessionId) {
       const args = [PROGRAM, "sessions", "export", sessionId, "--store", store];
       const { stdout } = await run(process.execPath, args, { env: world.environment, maxBuffer: 1_000_000_000 });

@@ -1,6 +1,6 @@
 /**
- * Somebody who follows sessions over HTTP for as long as he is let: he holds a wait, notes what he is told, and asks on from
- * there. When his connection breaks, or he breaks it himself, he comes back as another client and goes on at his cursors.
+ * A client that follows sessions over HTTP: it polls, records the events and polls again from its cursors. When its connection
+ * breaks, or when it drops the connection itself, it reconnects as a new client at the same cursors.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -9,15 +9,15 @@ import { isBroken } from "./counts.mjs";
 import { digestOf } from "./log.mjs";
 
 const WAIT_MS = 20_000;
-/** Enough that nothing of an answer is cut. */
+/** Large enough that no answer is cut. */
 const MAX_BYTES = 1_048_576;
-/** While the server is away a client tries again this often. */
+/** Interval between reconnection attempts while the server is down, ms. */
 const RETRY_MS = 100;
 
 export class Watcher {
-  /** By session, by event id: a digest of what was told. */
+  /** By session and event id: a digest of the reported event. */
   seen = new Map();
-  /** Events that came again, or with an id that was behind the cursor. */
+  /** Events that were repeated, or had an id before the cursor. */
   twice = 0;
   #cursors;
   #habits;
@@ -27,8 +27,9 @@ export class Watcher {
   #leaving = false;
 
   /**
-   * `door` and `kind` as `connect` takes them; `sessions` are the ids to follow; `counts` a Counts. `habits`: `vanishes()` is
-   * undefined or after how many ms this wait is left, `rests()` the ms before the next one, `readLate` and `patienceMs` as in `connect`, `waitMs` how long a wait is, `until` what ends it early.
+   * `door` and `kind` as `connect` takes them; `sessions` are the ids to follow; `counts` a `Counts`. `habits`: `vanishes()`
+   * returns the time in ms after which this poll is dropped, or undefined; `rests()` the pause before the next one in ms;
+   * `readLate` and `patienceMs` as in `connect`; `waitMs` is the length of a poll, `until` the event that ends it early.
    */
   constructor({ counts, door, habits, kind, sessions }) {
     this.kind = kind;
@@ -39,18 +40,18 @@ export class Watcher {
     for (const id of sessions) this.seen.set(id, new Map());
   }
 
-  /** Until `leave` was called, and then until all that there is has been told. */
+  /** Until `leave` is called, and then until all remaining events are reported. */
   async follow() {
     while (!(await this.#looked())) await sleep(this.#habits.rests());
     await this.#client?.close();
   }
 
-  /** What there is now is the end. */
+  /** The present end of the log is the last event to wait for. */
   leave() {
     this.#leaving = true;
   }
 
-  /** One wait, however it ends; true when there is nothing more to come. */
+  /** One poll, whatever its outcome; true when no further events follow. */
   async #looked() {
     const leaves = this.#leaving ? undefined : this.#habits.vanishes();
     let isGone = false;
@@ -75,7 +76,7 @@ export class Watcher {
     }
   }
 
-  /** As the same client, as long as the server has not said that it does not know it. */
+  /** Continues as the same client unless the server has said that it does not know its protocol session. */
   async #comeBack(error, isGone) {
     if (isGone || !isBroken(error)) {
       this.#client?.vanish();
@@ -89,7 +90,7 @@ export class Watcher {
     return sleep(error instanceof Refused ? error.afterMs : RETRY_MS);
   }
 
-  /** Whether all that was asked for is told. */
+  /** Whether all requested events were reported. */
   async #poll(client, waitMs) {
     const several = [...this.#cursors].map(([sessionId, cursor]) => ({ sessionId, cursor }));
     const which = several.length === 1 ? several[0] : { sessions: several };
@@ -105,7 +106,7 @@ export class Watcher {
     return parts.every(({ lastEventId, nextCursor }) => nextCursor > lastEventId);
   }
 
-  /** Of the event that has ended the wait, if it came while there was one. */
+  /** The latency of the event that ended the poll, if it happened during the poll. */
   #noteWaking({ woke }, parts, { now, sent }) {
     if ((this.#habits.until ?? "event") !== "event") return;
     const [first] = (parts.find(({ sessionId }) => sessionId === woke) ?? parts[0]).events ?? [];

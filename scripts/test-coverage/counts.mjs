@@ -1,15 +1,15 @@
-// From what V8 counted in generated code to the points of the sources: through the source map, and the innermost range there.
+// Maps V8's counts of generated code to points of the sources, through the source map and the innermost range.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { decode } from "@jridgewell/sourcemap-codec";
 import { linesOf, pointsOf } from "./source-points.mjs";
 
-/** Vite's module runner puts a function around what it runs; its source map knows nothing of it. */
+/** Vite's module runner wraps each module in a function, which its source map omits. */
 const WRAPPER = /^'use strict';async \([^)]*\)=>\{\{/;
 const INLINE = /\/\/# sourceMappingURL=data:application\/json;[^,]*base64,([\w+/=]+)/g;
 
-/** Adds up counts of any number of processes; `root` is the folder of the project. */
+/** Adds up the counts of any number of processes; `root` is the folder of the project. */
 export class Counts {
   #root;
   #sources = new Map();
@@ -19,12 +19,12 @@ export class Counts {
     this.#root = root;
   }
 
-  /** By path of the source: its points, how often each was reached, and by which tests. */
+  /** By path of the source: its points, the count of each, and the tests that reached it. */
   get sources() {
     return this.#sources;
   }
 
-  /** A file of src, even if nothing has loaded it. */
+  /** Includes a file of src that no process has loaded. */
   source(file) {
     let source = this.#sources.get(file);
     if (!source) {
@@ -37,7 +37,7 @@ export class Counts {
     return source;
   }
 
-  /** Counts one process, as V8 wrote it, for a test. */
+  /** Counts one process of a test, from V8's output. */
   add({ result }, test) {
     for (const script of result) {
       for (const { source, probes } of this.#probes(script)) {
@@ -51,7 +51,7 @@ export class Counts {
     }
   }
 
-  /** For each source in a script, which offset tells of which point: in the order of offsets. */
+  /** For each source in a script, the generated offset of each point, in the order of offsets. */
   #probes({ url, source: text }) {
     const key = text === undefined ? url : `${url}\n${text}`;
     let probes = this.#scripts.get(key);
@@ -62,7 +62,7 @@ export class Counts {
     return probes;
   }
 
-  /** `node scripts/build.mjs --source-maps` has put it there. */
+  /** Written by `node scripts/build.mjs --source-maps`. */
   #mapOfBuilt(file) {
     const map = join(this.#root, "coverage/maps", `${relative("dist", file)}.map`);
     return existsSync(map) ? JSON.parse(readFileSync(map, "utf8")) : undefined;
@@ -93,7 +93,7 @@ function inlineMap(text) {
   return encoded && JSON.parse(Buffer.from(encoded, "base64").toString("utf8"));
 }
 
-/** Every pair of a place in a source and an offset in the code. */
+/** Every pair of a position in a source and an offset in the code. */
 function* mappings(code, map) {
   const { starts } = linesOf(code);
   const ahead = WRAPPER.exec(code)?.[0].length ?? 0;
@@ -106,7 +106,7 @@ function* mappings(code, map) {
   }
 }
 
-/** A point is read at the first mapped place from its probe on, within its end; one that is nowhere was compiled away. */
+/** Reads a point at the first mapped position from its probe on, within its end; a point without one was compiled away. */
 function probesIn(source, pairs) {
   pairs.sort(([a], [b]) => a - b);
   const probes = [];
@@ -127,7 +127,7 @@ function probesIn(source, pairs) {
   return probes.toSorted(([, a], [, b]) => a - b);
 }
 
-/** Tells the count at offsets that are asked for in rising order. */
+/** Returns the count at offsets that are requested in ascending order. */
 function counter(functions) {
   const ranges = functions
     .flatMap((each) => each.ranges)

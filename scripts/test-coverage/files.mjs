@@ -1,4 +1,4 @@
-// The files of src, and a digest of all that they say: what was recorded of other sources counts for nothing.
+// The files of src and a digest of their content: records of other sources are ignored.
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,13 +1,13 @@
-// What came of a run: the summary, lcov, and which test file reaches which line.
+// The output of a run: the summary, lcov, and which test file reaches which line.
 
-/** The points of one source that count, with their counts: what no build has is left out where any build has the file. */
+/** The points of one source with their counts; omits points that no build contains if any build contains the file. */
 export function countsOf({ points, counts, known }) {
   const isLoaded = known.includes(true);
   return points.flatMap((point, index) => {
     const { instead } = point;
     if (isLoaded && !known[instead ?? index]) return [];
     if (instead === undefined) return [{ ...point, count: counts[index] }];
-    // Past an `if` without else goes who was at the `if` and not in it.
+    // The count past an `if` without `else` is the count of the `if` minus that of its body.
     const statement = points.findIndex(({ kind, start }) => kind === "statement" && start === point.start);
     return [{ ...point, count: Math.max(0, counts[statement] - counts[instead]) }];
   });
@@ -60,7 +60,7 @@ export function lcovOf(sources) {
   return `${out.join("\n")}\n`;
 }
 
-/** By source and offset of a statement, which of the test files that were recorded reach it, as numbers in `tests`. */
+/** By source and offset of a statement, the recorded test files that reach it, as indexes into `tests`. */
 export function reachedOf(sources, tests) {
   const number = new Map(tests.map((test, at) => [test, at]));
   const files = {};

@@ -1,4 +1,4 @@
-// What there is to cover in a file of src: its statements, functions and branches, read off the source itself. Several builds of
+// The points to cover in a file of src: its statements, functions and branches, parsed from the source itself. Several builds of
 // a file (Vite's for the test process, the bundle) are counted at the same points, so that their counts add up.
 import { readFileSync } from "node:fs";
 import { parseAst } from "rolldown/parseAst";
@@ -7,7 +7,10 @@ const NO_CODE = new Set(["BlockStatement", "EmptyStatement", "ClassDeclaration",
 const FUNCTIONS = new Set(["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"]);
 const LOOP_HEADS = new Set(["ForStatement", "ForInStatement", "ForOfStatement"]);
 
-/** Visits every node of the tree, the root included; `visit` gets the parents too, nearest first, and ends a subtree by false. */
+/**
+ * Visits every node of the tree, the root included; `visit` also gets the parents, nearest first, and skips a subtree by
+ * returning false.
+ */
 export function walk(node, visit, parents = []) {
   if (visit(node, parents) === false) return;
   const below = [node, ...parents];
@@ -19,7 +22,7 @@ export function walk(node, visit, parents = []) {
   }
 }
 
-/** A node that is gone when the types are: what lies in it never runs. */
+/** A node that type stripping removes: its content never runs. */
 export function isTypeOnly(node) {
   if (node.type === "TSAsExpression" || node.type === "TSSatisfiesExpression" || node.type === "TSNonNullExpression") {
     return false;
@@ -32,7 +35,7 @@ export function parse(text, file) {
   return parseAst(text, { lang: "ts" }, file);
 }
 
-/** Where each line begins; `lineAt` counts from 1. */
+/** Start offset of each line; `lineAt` counts from 1. */
 export function linesOf(text) {
   const starts = [0];
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
@@ -68,7 +71,7 @@ function functionOf(node, [parent]) {
   return { name, start: node.start, probe: within.start, end: node.end };
 }
 
-/** The arms of a branch; `isElse` is the way past an `if` that has no else. */
+/** The arms of a branch; `isElse` marks the path past an `if` without `else`. */
 function armsOf(node) {
   switch (node.type) {
     case "IfStatement":
@@ -84,7 +87,7 @@ function armsOf(node) {
   }
 }
 
-/** A block counts where its first statement does: its brace may be nowhere in the map. */
+/** A block is counted at its first statement: the map may omit its brace. */
 function probeOf(arm) {
   return arm.type === "BlockStatement" && arm.body.length > 0 ? arm.body[0].start : arm.start;
 }

@@ -1,4 +1,4 @@
-// The faults that must never get through, by name. Each text stands exactly once in its file.
+// The faults that must always be detected, by name. Each text occurs exactly once in its file.
 const BY_HAND = [
   {
     name: "wrong decision delivered",
@@ -38,7 +38,7 @@ const BY_HAND = [
   },
 ];
 
-/** As those that are drawn: `{ operator, file, line, start, end, was, becomes }`. */
+/** In the form of drawn faults: `{ operator, file, line, start, end, was, becomes }`. */
 export function faultsByHand(read) {
   return BY_HAND.map(({ becomes, file, name, was }) => {
     const text = read(file);

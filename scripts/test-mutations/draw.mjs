@@ -1,4 +1,4 @@
-// Draws faults by a seed: as many of each operator, each place equally likely.
+// Draws faults by a seed: the same number per operator, each place equally likely.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { filesIn } from "../test-coverage/files.mjs";

@@ -1,10 +1,10 @@
-// Which test files import a file of src, and over how many others: the nearest are the likeliest to see a fault in it.
+// The test files that import a file of src, by distance: the nearest are the likeliest to detect a fault in it.
 import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { filesIn } from "../test-coverage/files.mjs";
 import { parse, walk } from "../test-coverage/source-points.mjs";
 
-/** Paths of the project that a file has at run time: imports of types are none. */
+/** The project files that a file imports at run time, without imports of types. */
 function importsOf(root, file) {
   const found = [];
   walk(parse(readFileSync(join(root, file), "utf8"), file), (node) => {

@@ -1,23 +1,23 @@
-// Whether a test finds a fault: one that fails with it, and passes without.
+// Whether a test detects a fault: it fails with the fault and passes without it.
 
-/** Nearest first: most faults are found by the first few. */
+/** Nearest first: the first few files detect most faults. */
 const BATCHES = { unit: [4, 12, Infinity], others: [2, 4, 8, 16, Infinity] };
-/** A failure that says so may be the machine's. */
+/** A failure with such a message may be due to the machine. */
 const TIME_OUT = /timed? ?out|within \d+ ms|to be (?:less|greater) than/i;
 
 export class Judge {
   #clean;
   #faulty;
-  /** Of each test file, what it does without a fault. */
+  /** The result of each test file without a fault. */
   #without = new Map();
 
-  /** Two trees: one is given faults, the other never. */
+  /** Two trees: faults are put into one, never into the other. */
   constructor(faulty, clean) {
     this.#faulty = faulty;
     this.#clean = clean;
   }
 
-  /** Resolves with `{ file, name }` of a test that finds it, or undefined. */
+  /** Resolves with `{ file, name }` of a test that detects the fault, or undefined. */
   async findBy(fault, kind, tests) {
     this.#faulty.break(fault);
     try {
@@ -31,7 +31,7 @@ export class Judge {
     }
   }
 
-  /** A file that fails without the fault as well says nothing: the rest of the batch is run without it. */
+  /** A file that also fails without the fault is inconclusive: the rest of the batch is run without it. */
   async #tryBatch(batch) {
     for (let left = batch; left.length > 0;) {
       const run = await this.#faulty.test(left);

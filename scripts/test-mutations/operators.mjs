@@ -1,4 +1,4 @@
-// Which faults can be put into a source, by operators on its tree. Only what runs is changed: no types, no texts that are for
+// The mutation operators, on the syntax tree of a source. They change only code that runs: no types, no texts that are for
 // readers (logs, errors, descriptions), and nothing where the change could make no difference.
 import { isTypeOnly, linesOf, parse, walk } from "../test-coverage/source-points.mjs";
 
@@ -12,7 +12,7 @@ export const OPERATORS = [
 
 const OFF_BY_ONE = { "<": "<=", "<=": "<", ">": ">=", ">=": ">" };
 const LOGS = /^(?:debug|error|info|trace|warn)$/;
-/** Texts that code compares or looks up; whatever has a space in it is for people. */
+/** Texts that code compares or looks up; texts with a space are for people. */
 const WORD = /^[\w.:/$-]+$/;
 
 /** All faults of a file, in the order of its text: `{ operator, file, line, start, end, was, becomes }`. */
@@ -44,7 +44,7 @@ function negate({ test, type }, text, add) {
 }
 
 function dropAwait({ argument, start, type }, [parent], add) {
-  // The caller awaits it all the same.
+  // The caller awaits the promise anyway.
   if (type !== "AwaitExpression" || parent.type === "ReturnStatement" || parent.type === "ArrowFunctionExpression")
     return;
   add("await dropped", { start, end: argument.start }, "");
@@ -57,13 +57,13 @@ function moveBorder({ left, operator, right }, text, add) {
   if (start < right.start) add("comparison off by one", { start, end: start + operator.length }, other);
 }
 
-/** A call of `super` cannot be left out, and a directive does nothing. */
+/** A `super` call cannot be removed, and a removed directive has no effect. */
 function isWorthRemoving({ directive, expression }) {
   const called = expression.type === "AwaitExpression" ? expression.argument : expression;
   return !directive && called.callee?.type !== "Super" && !isLog(called);
 }
 
-/** The name of a field, or of a module: another one is another program. */
+/** Names of fields and modules: changed ones would make another program. */
 function isName(node, parent) {
   if (parent.type === "ImportExpression") return true;
   return ["MethodDefinition", "Property", "PropertyDefinition"].includes(parent.type) && parent.key === node;
@@ -72,7 +72,7 @@ function isName(node, parent) {
 function change(node, add) {
   const { value } = node;
   if (typeof value === "boolean") add("constant changed", node, String(!value));
-  // More than double: of a time that is a little longer nobody could tell.
+  // More than double: a slightly longer time would be undetectable.
   else if (typeof value === "number") add("constant changed", node, String(value === 0 ? 1 : 2 * value + 1));
   else if (typeof value === "string" && WORD.test(value)) add("constant changed", node, JSON.stringify(`${value}-`));
 }

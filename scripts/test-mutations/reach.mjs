@@ -1,11 +1,11 @@
-// Which tests could see a fault at all, in the order in which they are tried.
+// The tests that could detect a fault, in the order in which they are tried.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { digestOfSources } from "../test-coverage/files.mjs";
 import { isTypeOnly, parse, walk } from "../test-coverage/source-points.mjs";
 import { importersIn, testsNear } from "./imports.mjs";
 
-/** They say how much this machine bears, not what the server does. */
+/** Load tests measure this machine, not the behaviour of the server. */
 const NEVER = ["test/load/"];
 
 export class Reach {
@@ -18,27 +18,29 @@ export class Reach {
     this.#importers = importersIn(root);
     const file = join(root, "coverage/reached.json");
     const map = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
-    // Of other sources it says nothing.
+    // The map is invalid for other sources.
     this.#map = map?.digest === digestOfSources(root) ? map : undefined;
   }
 
-  /** The test files outside test/unit whose reach was recorded. */
+  /** The test files outside test/unit with a recorded map. */
   get recorded() {
     return (this.#map?.tests ?? []).filter((test) => !test.startsWith("test/unit/"));
   }
 
-  /** Unit tests that import the file, the nearest first, but for those that are known not to come to the fault. */
+  /** Unit tests that import the file, the nearest first, except those that are known not to reach the fault. */
   unit(fault) {
     const near = testsNear(this.#importers, fault.file, "test/unit/");
     const place = this.#placeOf(fault);
-    // What a module does when it is loaded, it did for the first test of a worker.
+    // Module-level code runs only for the first test of a worker.
     if (!this.#map || !place.inFunction) return near;
     const reaching = this.#reaching(fault.file, place.start);
     const ruledOut = new Set(this.#map.tests.filter((test) => !reaching.includes(test)));
     return near.filter((test) => !ruledOut.has(test));
   }
 
-  /** The others that come to the fault, those that come to little else first; and those that import the file, unless known. */
+  /**
+   * The other tests that reach the fault, the most specific first; and those that import the file, unless the map excludes them.
+   */
   others(fault) {
     if (!this.#map) return [];
     const recorded = new Set(this.#map.tests);
@@ -55,7 +57,7 @@ export class Reach {
     return (this.#map.files[file]?.[start] ?? []).map((at) => this.#map.tests[at]);
   }
 
-  /** How many statements each test comes to. */
+  /** Number of statements that each test reaches. */
   #breadths() {
     if (this.#map.breadths) return this.#map.breadths;
     const breadths = new Map(this.#map.tests.map((test) => [test, 0]));
@@ -66,7 +68,7 @@ export class Reach {
     return breadths;
   }
 
-  /** The innermost statement around a fault that the map knows, and whether it lies in a function. */
+  /** The innermost statement around a fault in the map, and whether it is in a function. */
   #placeOf({ end, file, start }) {
     const known = this.#map?.files[file] ?? {};
     const place = { start: undefined, inFunction: false };

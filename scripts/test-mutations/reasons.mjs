@@ -1,4 +1,4 @@
-// Why no test finds a fault that was drawn, where that is right: the change can be seen by nobody. `around` stands in the line of
+// Reasons why an undetected fault is acceptable: its change is unobservable. `around` occurs in the line of
 // the fault.
 const REASONS = [
   {

@@ -1,8 +1,8 @@
-// What came of the faults, for the terminal and for test/mutations.md.
+// The results of the mutation check, for the terminal and for test/mutations.md.
 import { OPERATORS } from "./operators.mjs";
 import { reasonFor } from "./reasons.mjs";
 
-/** Of those that are drawn so many are found at least: 55 of 60. All by hand are. */
+/** Minimum share of drawn faults that are detected. All faults of by-hand.mjs must be. */
 const SHARE = 55 / 60;
 
 export function summaryOf(judged) {

@@ -3,7 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** A fraction of it is enough without a fault: a run that is not over then has been stopped by the fault. */
+/** Time limit of a run. It is several times the duration without a fault: a run that exceeds it hangs because of the fault. */
 const RUN_MS = 3 * 60_000;
 const FILE_MS = { unit: 10_000, others: 2 * 60_000 };
 
@@ -32,7 +32,7 @@ export class Tree {
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   }
 
-  /** Puts in the fault until `mend`. */
+  /** Inserts the fault until `mend` is called. */
   break({ becomes, end, file, start }) {
     const text = readFileSync(join(this.#root, file), "utf8");
     writeFileSync(join(this.#folder, file), text.slice(0, start) + becomes + text.slice(end));
@@ -76,7 +76,7 @@ export class Tree {
         if (test.status === "passed") passed.push(told);
         if (test.status === "failed") failed.push(told);
       }
-      // Not one of its tests was run: it cannot be loaded, or its `beforeAll` has failed.
+      // No test of the file ran: it cannot be loaded, or its `beforeAll` has failed.
       const isBroken = status === "failed" && !assertionResults.some((test) => test.status === "failed");
       if (isBroken && message) failed.push({ file, name: "(the file)", message: message.slice(0, 400) });
     }
