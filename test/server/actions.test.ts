@@ -14,7 +14,7 @@ import { tools } from "../support/tools/run.ts";
 import { WITH_SECRET } from "../support/webhook-receiver.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Every action on sessions: what it needs, by which ways it can be done, and that all of them ask for the same. */
+/** Every action on sessions: its scope, the ways to do it, and that all of them need the same scope. */
 
 /** The scope that each action needs: a new action fails here until its scope is decided. */
 const NEEDS: Readonly<Record<string, Scope>> = {
@@ -57,9 +57,9 @@ const NOWHERE: Target = { sessionId: "s", cwd: "/", requestId: "r", taskId: "t",
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
 let ann: Signed;
-/** Of the ways that leave a session as usable as it was. */
+/** Shared by the ways that leave a session usable. */
 let shared: Promise<Target> | undefined;
-/** A session that asks for one thing after the other. */
+/** A session with one request after the other. */
 let asking: Promise<string> | undefined;
 beforeAll(async () => {
   const env = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1", ...WITH_SECRET };

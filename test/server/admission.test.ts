@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** As many Claude Codes run as the operator allows, over all servers; the rest of the sessions wait, and none is lost. */
+/** At most `--max-live` Claude Codes run over all servers; the other sessions wait, and none is lost. */
 
 const PLACES = ["--max-live", "2", "--max-background", "1"];
 
@@ -18,13 +18,13 @@ beforeAll(async () => {
 
 const ok = scriptTag([{ text: "ok" }]);
 
-/** The sessions that have a process; what Claude Code starts looks like itself for a moment. */
+/** The sessions that have a process; a child of Claude Code looks like Claude Code for a moment. */
 function claudes(): string[] {
   const ids = world.processes().map(({ command }) => /--(?:session-id|resume)[= ](\S+)/.exec(command)?.[1]);
   return [...new Set(ids.filter((id) => id !== undefined))];
 }
 
-/** Runs until the file is there. */
+/** A command that runs until the file exists. */
 function untilFile(file: string) {
   const command = `until [ -e ${file} ]; do sleep 0.05; done`;
   return scriptTag([{ text: "I wait.", tools: [{ name: "Bash", input: { command } }] }, { text: "Gone on." }]);

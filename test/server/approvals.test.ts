@@ -33,7 +33,7 @@ async function start(approvals: string): Promise<HttpServer> {
   return world.http({ args: [...users.args, ...told, ...rules, "--approvals", approvals], env: WITH_SECRET });
 }
 
-/** Allows what is written to a file of this name, and cannot take the rest. */
+/** Allows a write to a file of this name, and fails for the rest. */
 function receive({ payload, response }: Delivery): void {
   const { request } = payload;
   const isMine = String(request?.input["file_path"]).endsWith("/for-the-webhook");
@@ -43,7 +43,7 @@ function receive({ payload, response }: Delivery): void {
   void fetch(payload.answerUrl, post({ decision: "allow" }, headers));
 }
 
-/** What became of the requests of a session, as the audit log has it. */
+/** Decisions on the requests of a session, from the audit log. */
 function audited(sessionId: string, action: "answered" | "passed"): Record<string, unknown>[] {
   const lines = readFileSync(auditLog, "utf8").trim().split("\n");
   const entries = lines.map((line) => JSON.parse(line) as Record<string, unknown>);

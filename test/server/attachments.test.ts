@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 const say = (text: string): string => `${text}? ${scriptTag([{ text }])}`;
 
-/** How many images the model was shown with the prompt that says this. */
+/** Number of images that the model got with the prompt of this text. */
 function imagesWith(text: string) {
   return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.images;
 }

@@ -15,7 +15,7 @@ beforeAll(async () => {
   server = await world.server();
 });
 
-/** Polls on until `enough` holds, collecting what is told. */
+/** Polls until `enough` holds, and collects the events. */
 async function watch(sessionId: string, enough: (told: Answer["events"]) => boolean): Promise<Answer["events"]> {
   const told: Answer["events"] = [];
   let cursor = 1;
@@ -95,7 +95,7 @@ describe("work that goes on behind the first result", () => {
   });
 });
 
-/** A subagent in the background that stands still in its work until the gate is released, and then says its last words. */
+/** A background subagent that is blocked until the gate is released, and then writes its last text. */
 function standingAgent(gate: string, usage = {}) {
   const steps = [
     { usage, tools: [{ name: "Bash", input: { command: "ls" } }] },

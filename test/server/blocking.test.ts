@@ -9,9 +9,9 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let caller: Server;
-/** Lists `agent` as well, to look on and to answer. */
+/** Lists `agent` as well, to poll and to answer. */
 let watcher: Server;
-/** Its client stops reading at times. What it answers with is short. */
+/** Its client pauses reading at times. Its answers are short. */
 let slow: Server;
 beforeAll(async () => {
   caller = await world.server({ args: ["--toolsets", "chat,query"] });
@@ -38,7 +38,7 @@ async function opened(server: Server, args: Record<string, unknown>): Promise<st
   return String((await stream(server, "claude_session_create", args)).data["sessionId"]);
 }
 
-/** A conversation in which Claude Code has begun a turn by itself, because a shell has ended; `then` is what it answers. */
+/** A conversation in which Claude Code has begun a turn by itself, because a shell has ended; `then` is its answer. */
 async function byItself(then: object, server = caller, args: object = {}): Promise<{ sessionId: string; cwd: string }> {
   const cwd = world.folder();
   const command = `while [ ! -e ${cwd}/go ]; do sleep 0.05; done; echo finished`;
@@ -117,7 +117,7 @@ it("a call that is cancelled when its own turn is over leaves the turn of anothe
   await world.model.waitForRequest(({ lastUserText }) => lastUserText.includes("theirs"));
   controller.abort();
   stdout.resume();
-  // A call that is answered behind it: whatever the cancellation brought about has been done by then.
+  // When this later call is answered, all effects of the cancellation have happened.
   await slow.client.listTools();
   expect(await row(sessionId)).toMatchObject({ status: "running" });
   world.model.release("theirs");
@@ -171,7 +171,7 @@ it("a `claude_session_create` that is cancelled leaves no process and no session
   const before = (await list()).map(({ sessionId }) => sessionId);
   const controller = new AbortController();
   const args = { cwd: world.folder() };
-  // One that never comes up: the call cannot be over before it is cancelled.
+  // A process that never gets ready: the call cannot end before it is cancelled.
   const silent = join(world.folder(), "silent-claude");
   writeFileSync(silent, "#!/bin/sh\nexec sleep 600\n", { mode: 0o755 });
   const server = await world.server({ args: ["--toolsets", "chat"], env: { CLAUDE_CODE_MCP_CLAUDE_PATH: silent } });

@@ -16,7 +16,7 @@ const ALL = ["--toolsets", "all", "--allow-disk-resume"];
 
 const world = useWorld({ agent: "stand-in" });
 let none: Server;
-/** Its operator allows queries more than its callers may. */
+/** Its operator allows queries more than its callers may approve. */
 let edits: Server;
 /** Knows nothing of the sessions of the others. Its operator may approve everything, and ann nothing. */
 let http: HttpServer;
@@ -36,7 +36,7 @@ const program = (file: string) => ({
 });
 const warned = ({ warnings }: Record<string, unknown>) => (Array.isArray(warnings) ? warnings.join("\n") : "");
 
-/** A file that is written and a program that is run, for which the caller's options would have made it unnecessary to ask. */
+/** A file write and a command, for which the caller's options would have made a request unnecessary. */
 function deeds() {
   const cwd = world.folder();
   const files = { Write: join(cwd, "written.txt"), Bash: join(cwd, "ran.txt") };

@@ -9,7 +9,7 @@ import type { Answer } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What the context of a calling model is filled with. */
+/** The size of the answers in the context of a calling model. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
@@ -67,7 +67,7 @@ describe("the answers to a waiting caller", () => {
       `COST ten calls, two approvals: ${String(answers.length)} calls, ${String(beside)} bytes beside\n`,
     );
     expect([answers.length, beside <= 2_560]).toEqual([4, true]);
-    // What is approved is whole, and what is told is told once.
+    // Inputs to approve are whole, and nothing is repeated.
     const asked = answers.flatMap(({ actions }) => actions);
     expect(asked.map(({ input }) => input)).toEqual(files.map((file) => ({ file_path: join(cwd, file), content })));
     const calls = told.map(({ data }) => [data["tool"] ?? "text", data["ok"]]);

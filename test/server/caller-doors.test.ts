@@ -8,7 +8,7 @@ import { startReceiver, WITH_SECRET, type ReceiverServer } from "../support/webh
 import { calling, filled, FakeUser, writing } from "../support/fake-user.ts";
 import { useWorld } from "../support/world.ts";
 
-/** The bound of --caller-approves at every door: a program is not taken for a person, whichever door it comes to. */
+/** The bound of --caller-approves on every interface: a program never counts as a person. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },

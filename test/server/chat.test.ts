@@ -14,7 +14,7 @@ beforeAll(async () => {
   server = await world.server({ args: ["--toolsets", "chat"] });
 });
 
-/** Says something, and is then at it for ever. */
+/** Writes a text, and then runs for ever. */
 const hanging = [
   { text: "I begin.", tools: [{ name: "Read", input: { file_path: "/nowhere/at/all" } }] },
   { hang: "before-headers" as const },

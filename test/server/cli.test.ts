@@ -14,7 +14,7 @@ import type { Logger } from "../../src/engine/ports.ts";
 import { createLogger } from "../../src/log/logger.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
-/** Runs the built program without any setting of the machine it runs on. */
+/** Runs the built program without any setting of this machine. */
 function run(args: string[], { node = [], env = {} }: { node?: string[]; env?: Record<string, string> } = {}) {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("CLAUDE_CODE_MCP_"));
   const options = { encoding: "utf8", env: { ...Object.fromEntries(inherited), ...env }, input: "" } as const;
@@ -129,7 +129,7 @@ describe("an old Node", () => {
 });
 
 describe("the logger", () => {
-  // By itself, as it is not in the built program. In the project, where it finds pino.
+  // Bundled alone, since it is no entry of the built program, and inside the project, where it finds pino.
   const folder = resolve("test-output", "logger");
   beforeAll(async () => {
     const input = { logger: "src/log/logger.ts", mask: "src/log/mask.ts" };

@@ -82,7 +82,7 @@ it("nothing begins in bypassPermissions once the gate is closed: neither queued 
     const command = `until [ -e ${path(name)} ]; do sleep 0.05; done`;
     return { tools: [{ name: "Bash", input: { command, run_in_background: true } }] };
   };
-  // One that runs, with a prompt behind it and a shell; and one that is idle but for a shell, at whose end it would go on.
+  // One session runs, with a queued prompt and a shell; one is idle except for a shell, at whose end it would go on.
   const work = [shell("never"), { ...touch("running"), gateBefore: "running goes on" }, { text: "ok" }];
   const { sessionId: running } = await server.call("claude_code", { prompt: scriptTag(work), ...start });
   const queued = scriptTag([touch("queued"), { text: "ok" }]);

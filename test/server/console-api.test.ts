@@ -13,7 +13,7 @@ import { namedUsers } from "../support/named-users.ts";
 import { calling, writing } from "../support/fake-user.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Who gets into the console's API, and what of it is whose; attacks pass as tests because they fail as attacks. */
+/** Access to the console's API, by user and session; the tests are attacks that must fail. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },
@@ -48,10 +48,10 @@ const OPTIONS = {
   allowsBypass: () => false,
   signsIn: true,
 };
-/** As the server has them: whatever is added there is tried here. */
+/** From the server itself, so that new routes are tested too. */
 const ROUTES = createConsoleApi(() => ({}) as never, OPTIONS).routes;
 
-/** A body that each takes; all others take {}. */
+/** A valid body for each of these; all others take {}. */
 const BODIES: Readonly<Record<string, object>> = {
   "/sessions": { prompt: "x" },
   "/sessions/:id/reply": { prompt: "x" },
@@ -61,7 +61,7 @@ const BODIES: Readonly<Record<string, object>> = {
 };
 const ofSession = (path: string) => path.slice(1).replace(":id", sessionId).replace(":event", "1");
 
-/** Each route of the API as this browser asks it: what it is, and the answer's status. */
+/** Calls each route of the API as this browser does: the route, and the status of the answer. */
 async function askAll(who: Signed, routes: typeof ROUTES, body: object = {}): Promise<[string, number][]> {
   const answers: [string, number][] = [];
   for (const { method, path } of routes) {

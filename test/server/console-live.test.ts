@@ -14,7 +14,7 @@ import { namedUsers } from "../support/named-users.ts";
 import { calling, decisions, writing } from "../support/fake-user.ts";
 import { STAND_IN, useWorld } from "../support/world.ts";
 
-/** Logs as the page reads them: in pages, live, and from a command beside the server that runs the session. */
+/** Logs as the page reads them: in pages, live, and through a command beside the server that runs the session. */
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;

@@ -4,7 +4,7 @@ import { send } from "../support/console-client.ts";
 import { post, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** The page of the console as the server hands it out. */
+/** The page of the console as the server serves it. */
 
 const world = useWorld({ agent: "stand-in" });
 let http: HttpServer;

@@ -42,7 +42,7 @@ it("the page's code is at most 120 KB compressed, without its charts, which load
   expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
 });
 
-/** Makes Node write down each file that it loads. */
+/** Makes Node record each file that it loads. */
 function tracing(): { env: Record<string, string>; loaded: () => string[] } {
   const folder = world.folder();
   const [out, hook] = [join(folder, "loaded"), join(folder, "hook.mjs")];

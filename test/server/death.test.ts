@@ -11,7 +11,7 @@ import { useWorld } from "../support/world.ts";
 const world = useWorld();
 const standIn = useWorld({ agent: "stand-in" });
 
-// All combinations, with the real Claude Code: test/matrices/death.test.ts. Each means ends it here as well.
+// All combinations, with the real Claude Code: test/matrices/death.test.ts. Here each means is used at least once.
 describe("a server in the middle of a Bash leaves nothing behind 10 s after", () => {
   it.each<[KillingName, MeansName]>([
     ["SIGKILL", "setpriv and the reaper"],
@@ -40,7 +40,7 @@ describe("a process that Bash has left behind when its turn ends", () => {
     await expect.poll(() => new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(others));
     const running = async () =>
       (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
-    // The server looks at processes now and then.
+    // The server scans processes at intervals.
     await expect.poll(running).toHaveLength(others.length);
     const [other] = await running();
     const refused = { action: "task_output", sessionId, taskId: other?.id };

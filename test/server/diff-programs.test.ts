@@ -152,7 +152,7 @@ describe("`claude_code_session` `diff` starts no program of the repository", () 
     try {
       hostile.git("diff", "HEAD", "--", ".");
     } catch {
-      // It may well fail, behind what it ran.
+      // It may fail after it has run the marker.
     }
     expect(existsSync(hostile.marker)).toBe(true);
   });

@@ -58,7 +58,7 @@ describe("a form", () => {
     const { message } = fakeUser.seen[0]!;
     for (const hidden of ["\u001b", "\u202e"]) expect(message).not.toContain(hidden);
     expect(message).toContain("\\x1b[2Jhi \\u{202e}");
-    // No line of the command begins where ours do.
+    // No line of the command starts in the column where ours do.
     expect(message).toContain("\n    Risk: none");
     expect(message).toMatch(/\[cut: \d+ characters are not shown\]/);
     expect(message).toContain("; the end");
@@ -96,7 +96,7 @@ describe("a form", () => {
 describe.each(["modern", "legacy"] as const)(
   "a %s client that declines each form at once, without a person",
   (client) => {
-    // On a machine under load its answer can come later than those 300 ms.
+    // On a busy machine its answer can come later than those 300 ms.
     const options = { retry: 3 };
     it(
       "denies nothing: the request goes to the caller, and no form is shown in this turn or the next",

@@ -6,7 +6,7 @@ import { useWorld } from "../support/world.ts";
 const world = useWorld({ agent: "stand-in" });
 const at = usePeople(world);
 
-/** Dealt out over the behaviours: each behaviour, kind of client and transport is here; `test/matrices` has them all. */
+/** Each behaviour, kind of client and transport occurs here; `test/matrices` has all combinations. */
 const DEALT: readonly Way[] = [
   ["modern", "stdio"],
   ["legacy", "http"],
@@ -14,7 +14,7 @@ const DEALT: readonly Way[] = [
   ["modern", "http"],
 ];
 const SLOWER = Object.keys(BEHAVIOURS).find((title) => title.startsWith("is slower"))!;
-/** In the later era, in which the server cannot take a form back, it is another behaviour. */
+/** Differs in the later era, in which the server cannot take a form back. */
 const ROWS = [...Object.keys(BEHAVIOURS), SLOWER].map(
   (title, index) => [title, ...DEALT[index % DEALT.length]!] as const,
 );

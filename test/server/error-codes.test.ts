@@ -31,13 +31,13 @@ async function cancel(sessionId: string): Promise<void> {
   await server.call("claude_code_session", { action: "cancel", sessionId });
 }
 
-/** What a turn was ended with: no error of the call, but the same code. */
+/** The error of a turn: not an error of the call, but with the same code. */
 async function endOf(starter: Server, args: object): Promise<Failure> {
   const { result } = await starter.call("claude_code", { cwd: world.folder(), waitMs: 40_000, ...args });
   return { code: String(result?.["code"]), text: `${result?.errorSubtype ?? ""}: ${result?.result ?? ""}` };
 }
 
-/** Each code with a call that is answered with it, and a part of what it says. */
+/** Each code with a call that fails with it, and a part of its message. */
 const CASES: Readonly<Record<ErrorCode, Readonly<Record<string, readonly [() => Promise<Failure>, RegExp]>>>> = {
   INVALID_ARGUMENT: {
     "an option that is misspelt": [

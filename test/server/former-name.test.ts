@@ -8,7 +8,7 @@ import { startHttp } from "../support/http-server.ts";
 import { connect, type Server } from "../support/stdio-server.ts";
 import { addSession, id, run, seed } from "../support/sessions-command.ts";
 
-/** What a user of an older version finds after the update: the sessions and the token, under the name of today. */
+/** An update from an older version keeps the sessions and the token, under today's name. */
 
 const MOVED = "the state folder was moved to its new name";
 const KEPT = "the state folder keeps its former name";
@@ -55,7 +55,7 @@ describe("the state folder of an older version", () => {
   });
 
   it("stays while an older server has it open, whose sessions are shared; the next start moves it", async () => {
-    // All that a server of an older version does with it, by its path.
+    // A server of an older version only opens it by its path.
     const older = await start("--store", join(former, "store.db"));
     expect(await listedBy(older)).toEqual([id(1)]);
     expect(older.stderr()).not.toContain(MOVED);
@@ -67,7 +67,7 @@ describe("the state folder of an older version", () => {
     const { stderr, stdout } = await run(["list", "--json"], { HOME: home, XDG_STATE_HOME: home });
     expect(stdout).toContain(id(1));
     expect(stderr).toContain(MOVED);
-    // The path that was written down somewhere leads to the same store.
+    // The old path still leads to the same store.
     expect(await listedBy(await start("--store", join(former, "store.db")))).toEqual([id(1)]);
   });
 

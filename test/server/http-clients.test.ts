@@ -5,7 +5,7 @@ import { CLIENT_KINDS } from "../support/connection.ts";
 import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Clients of either era and their ways: through one server, without being in each other's. */
+/** Clients of both eras on one server, without interference. */
 
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
@@ -44,7 +44,7 @@ describe("over HTTP", () => {
   });
 });
 
-/** In the era of 2026 a request says of itself what `initialize` said before. */
+/** In the era of 2026, each request carries what `initialize` carried before. */
 const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": INITIALIZE.params.clientInfo,
@@ -153,7 +153,7 @@ describe("a call over HTTP", () => {
     await expectTurnEnds(await givenUp("modern"));
   });
 
-  // They wait together until the server has no more patience with them.
+  // They wait together for the server's time limit.
   it("that is given up ends its turn: claude_code_query, legacy; also of a client that dies with its stream for what comes unasked", async () => {
     const sessions = await Promise.all([givenUp("legacy"), diesWithItsStream()]);
     await Promise.all(sessions.map(expectTurnEnds));
@@ -243,7 +243,7 @@ describe("a server over HTTP that is ended", () => {
     const poll = { action: "poll", sessionId: idle, cursor: last, until: "event", waitMs: 40_000 };
     const waiting = rawCall(first, "modern", { name: "claude_code_check", arguments: poll });
     const metrics = async () => (await first.fetch("/metrics")).text();
-    // The other is the stream on which the earlier era listens.
+    // The other is the listening stream of the earlier era.
     await expect.poll(metrics).toContain('http_requests_open{route="/mcp"} 2');
     const long = scriptTag([{ gateBefore: "never", text: "never said" }]);
     const { nextCursor } = await modern.call("claude_code_reply", { sessionId, prompt: long });

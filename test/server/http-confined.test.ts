@@ -9,10 +9,10 @@ import type { HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What the sessions of a user by name may use, as the operator has settled it for her, seen from outside. */
+/** The confinement of a named user's sessions by the operator's terms, seen from outside. */
 
 const world = useWorld({ agent: "stand-in" });
-/** For what Claude Code does with settings, a wrapper and signals. */
+/** Has the real Claude Code, for its settings, wrappers and signals. */
 const real = useWorld();
 
 const USUAL = { scopes: ["read", "run", "approve"] };
@@ -26,7 +26,7 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
     const root = world.folder();
     place = { allowed: join(root, "allowed"), outside: join(root, "outside") };
     for (const folder of [place.allowed, place.outside]) mkdirSync(folder);
-    // With the options of the operator too: what is in them is judged like the rest.
+    // With the operator's options too, which are checked like the rest.
     const ada = { ...USUAL, allowDirs: [place.allowed], operatorOptions: true };
     const users = namedUsers({ ada });
     token = users.tokens.ada;
@@ -78,9 +78,9 @@ describe("ada, who is kept in a folder by allowDirs,", () => {
   });
 });
 
-/** Users for each of whom the operator has settled something else, on one server; bob has nothing of it. */
+/** Users of one server with different terms; bob has none. */
 describe("the real Claude Code of a user", () => {
-  /** A repository whose settings run commands: whom it is trusted for, and what Claude Code has recorded as trusted. */
+  /** A repository whose settings run commands, trusted for one user and recorded as trusted by Claude Code. */
   let trusted: ReturnType<typeof hostile>;
   let recorded: ReturnType<typeof hostile>;
   let hers: string;
@@ -98,7 +98,7 @@ describe("the real Claude Code of a user", () => {
     const { sessionId } = await client.call("claude_code", { prompt: say("hi"), cwd, waitMs: 40_000 });
     return { client, sessionId };
   };
-  /** It stays above what it runs, or becomes it. */
+  /** A wrapper that stays the parent of its command, or becomes it with `exec`. */
   const wrapper = (name: string, exec: string) => {
     const path = join(traces, `as-${name}.sh`);
     writeFileSync(path, `#!/bin/sh\necho "$1 $2" >> ${traces}/ran\nshift\nexport AS=$0\n${exec}"$@"\n`, {

@@ -8,7 +8,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { INITIALIZE, type HttpConnection, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Connections of strangers, at as many file descriptors as a login on macOS has. */
+/** Connections without a token, at the default limit of file descriptors on macOS. */
 
 const FEW_DESCRIPTORS = ["bash", "-c", 'ulimit -n 256; exec "$@"', "bash"];
 
@@ -22,7 +22,7 @@ function open(server: HttpServer): Socket {
   return socket.on("connect", () => socket.write("POST /mcp HTTP/1.1\r\nHost: "));
 }
 
-/** Keeps 400 requests that never come to their end: who is cut off comes again. The returned function ends it. */
+/** Keeps 400 unfinished requests open and reconnects those that are cut off. The returned function ends it. */
 function attack(server: HttpServer): () => void {
   const sockets = new Set<Socket>();
   let isOver = false;
@@ -31,7 +31,7 @@ function attack(server: HttpServer): () => void {
     sockets.add(socket);
     socket.once("close", () => {
       sockets.delete(socket);
-      // A moment later, or nothing on this machine would have time for anything else.
+      // With a pause, or the machine would have no time for anything else.
       if (!isOver) setTimeout(add, 200);
     });
   };

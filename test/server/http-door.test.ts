@@ -9,7 +9,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { INITIALIZE, post, startHttp, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Attacks on the door, which pass as tests because they fail as attacks. */
+/** Attacks on the HTTP entry, which must fail. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -36,7 +36,7 @@ async function raw(
   return { status: answer.statusCode, text, headers: answer.headers };
 }
 
-/** Until it is closed, cut off or not: `once` would reject at a reset. */
+/** Resolves when it is closed, also by a reset, at which `once` would reject. */
 const closing = async (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     socket.on("error", () => undefined).once("close", () => resolve());
@@ -184,7 +184,7 @@ describe("at a door with short time limits", () => {
     };
     const head = `POST /mcp HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${server.token}\r\nContent-Type: application/json\r\n`;
     const [headers, body] = await Promise.all([drip(`${head}X-Slow: `), drip(`${head}Content-Length: 60000\r\n\r\n`)]);
-    // A drop that meets the closed connection has it reset, and the answer before it with it.
+    // A byte sent to the closed connection resets it, and discards the answer before it.
     for (const heard of [headers, body]) expect(heard === "" || heard.includes("408")).toBe(true);
     expect((await server.fetch("/healthz")).status).toBe(200);
   });

@@ -8,7 +8,7 @@ import { Issuer } from "../support/http-auth.ts";
 import { frames, INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Tokens of an authorization server, at the door of the built server. */
+/** Tokens of an authorization server at the built server. */
 
 const world = useWorld({ agent: "stand-in" });
 let issuer: Issuer;
@@ -23,7 +23,7 @@ afterAll(async () => {
   await issuer.close();
 });
 
-/** A good token for this server, but for what is said otherwise. */
+/** A valid token for this server, with these claims replaced. */
 const sign = async (claims: Record<string, unknown> = {}) => issuer.sign({ aud: server.url, ...claims });
 const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const knock = async (token: string, body: unknown = INITIALIZE) =>
@@ -97,7 +97,7 @@ describe("a JWT of the issuer", () => {
   });
 
   it("that has expired closes the stream that it opened", async () => {
-    // Clocks may be 30 s apart: so long a token is taken after its end, and what it has opened goes on.
+    // Clocks may differ by 30 s: a token is accepted that long after its end, and its streams go on.
     const token = await sign({ exp: inSeconds(-27) });
     const begun = await knock(token);
     expect(begun.status).toBe(200);
@@ -111,7 +111,7 @@ describe("a JWT of the issuer", () => {
       for await (const frame of frames(stream)) expect(frame.message?.id).toBeUndefined();
     };
     await expect(heard()).rejects.toThrow("terminated");
-    // The session is her own still: the next token goes on with it.
+    // The session still belongs to its subject: the next token goes on with it.
     const next = await open(await sign());
     expect(next.status).toBe(200);
     await next.body?.cancel();

@@ -9,12 +9,12 @@ import { frames, INITIALIZE, post, type HttpConnection, type HttpServer } from "
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What is one user's is nothing to another, and to the operator: there is no telling it from what is not there. */
+/** Sessions of one user look to every other user, and to the operator, as if they did not exist. */
 
 const ALL = { scopes: ["read", "run", "approve", "admin"] };
 const { args: PRINCIPALS, tokens } = namedUsers({ ada: ALL, bob: ALL, eve: { scopes: ["read", "run", "approve"] } });
 const SAID = "the-tide-is-low";
-/** What is asked stays open for as long as the tests take. */
+/** Requests stay open for as long as the tests run. */
 const PATIENT = { permissionRequestTimeoutMs: 3_600_000, waitMs: 40_000 };
 
 const world = useWorld({ agent: "stand-in" });
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const idle = await start([{ text: SAID }]);
   const closed = await start([{ text: SAID }]);
   await ada.call("claude_code_session", { action: "close", sessionId: closed.sessionId });
-  // Its Claude Code ends behind the answer, which is the last that happens by itself to any of them.
+  // Its Claude Code ends after the answer, which is the last spontaneous change to any of them.
   const metrics = async () => (await server.fetch("/metrics")).text();
   const ended = async () => expect(await metrics()).toMatch(/exits_total\{expected="true"\} 1\b/);
   await vi.waitFor(ended, { timeout: 30_000 });
@@ -45,7 +45,7 @@ beforeAll(async () => {
   sessions = [waiting, idle, closed].map(({ sessionId: id }) => ({ id, requestId }));
 });
 
-/** What a call needs beside the session that it is about, by tool or by tool and action. */
+/** Further arguments of a call beside its session, by tool or by tool and action. */
 const REST: Readonly<Record<string, (requestId: string) => object>> = {
   claude_code_reply: () => ({ prompt: "x" }),
   claude_chat_query: () => ({ prompt: "x" }),
@@ -78,7 +78,7 @@ const Properties = z.looseObject({
   action: z.looseObject({ enum: z.array(z.string()) }).optional(),
 });
 
-/** Every call that can name a session, read off what the server lists: a new tool or action is in it by itself. */
+/** Every call that can name a session, derived from the server's listing, so that new tools and actions are included. */
 async function calls(
   client: HttpConnection,
 ): Promise<{ tool: string; args: (id: string, requestId: string) => object }[]> {
@@ -100,7 +100,7 @@ async function calls(
   return [...listed, ...MORE.map(([tool, args]) => ({ tool, args }))];
 }
 
-/** All that can be seen of Ada's sessions by herself. */
+/** Everything that Ada can see of her sessions. */
 async function seen(): Promise<unknown> {
   const look = sessions.map(async ({ id: sessionId }) => [
     (await ada.call("claude_code_session", { action: "get", sessionId, includeSensitive: true })).sessions,

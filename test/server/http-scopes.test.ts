@@ -7,10 +7,10 @@ import type { HttpConnection, HttpServer } from "../support/http-server.ts";
 import { namedUsers } from "../support/named-users.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What each scope gives, and what its want keeps back, as clients see it. */
+/** What each scope allows, and what is refused without it, as clients see it. */
 
 const world = useWorld({ agent: "stand-in" });
-/** Ada, as servers on one store have her: each gives her what it likes. */
+/** Ada at several servers on one store, each of which gives her other scopes. */
 let reading: HttpConnection;
 let running: HttpConnection;
 let approving: HttpConnection;
@@ -26,7 +26,7 @@ beforeAll(async () => {
   approving = await adaWith("read", "approve");
 });
 
-/** A session of hers in which the question is whether it may write the file. */
+/** A session of Ada with an open request to write the file. */
 async function asking(ada: HttpConnection) {
   const cwd = world.folder();
   const file = join(cwd, "a.txt");

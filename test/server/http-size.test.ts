@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { INITIALIZE, post, type HttpServer } from "../support/http-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What a caller with scope `read` can send without keeping the server from others. */
+/** Requests of a caller with scope `read` do not block the server for others. */
 
 const world = useWorld({ agent: "stand-in" });
 let server: HttpServer;
@@ -17,7 +17,7 @@ beforeAll(async () => {
   await began.text();
 });
 
-/** The most memory that the server has taken so far, bytes. */
+/** Peak memory of the server so far, bytes. */
 function peak(): number {
   const [, kilobytes = ""] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${String(server.pid)}/status`, "utf8")) ?? [];
   return Number(kilobytes) * 1024;

@@ -27,7 +27,7 @@ afterAll(async () => {
   await Promise.all(models.map(async (model) => model.close()));
 });
 
-/** A server whose model says this, whatever the prompt: a script in the prompt would be in the log as the prompt is. */
+/** A server whose model plays this script for every prompt: a script in the prompt would be logged with the prompt. */
 async function scripted(script: (cwd: string) => Script) {
   const cwd = world.folder();
   const model = await startScriptedModel({ script: script(cwd) });
@@ -58,7 +58,7 @@ describe("secrets", () => {
       ];
     });
     writeFileSync(join(cwd, "keys.txt"), ALL);
-    // Of what a hook says 4,000 characters are kept: that cut falls into the token.
+    // The output of a hook is cut to 4,000 characters, and the cut falls into the token.
     const hook = {
       type: "command",
       command: `printf "%03992d" 0; printenv MY_API_TOKEN; cat ${join(cwd, "keys.txt")}`,
@@ -87,7 +87,7 @@ describe("secrets", () => {
     ]);
     expect(printed.map(({ status }) => status)).toEqual([0, 0]);
     expect(printed.map(({ stdout }) => found(stdout))).toEqual([[], []]);
-    // Nor the part of the token that stands in front of the cut.
+    // Nor the part of the token before the cut.
     expect(printed[1].stdout).toMatch(/0{3992}\[masked\]?"/);
 
     expect(stored()).toContain("I have found token [masked]");
@@ -214,7 +214,7 @@ describe("an event is stored masked", () => {
     const message = { text: piece.repeat(Math.ceil(1_000_000 / piece.length)) };
     const begin = performance.now();
     masked({ type: "message", data: { message } });
-    // Some 10 ms; were a pattern to try each place from each place, it would be hours.
+    // Takes some 10 ms; with a pattern of quadratic time it would take hours.
     expect(performance.now() - begin).toBeLessThan(2000);
   });
 });

@@ -7,7 +7,7 @@ import type { HttpConnection } from "../support/http-server.ts";
 import { buildWith, run } from "../support/server-with.ts";
 import { useWorld } from "../support/world.ts";
 
-/** An approver that the server does not have, added by a folder and a line: all else comes of these. */
+/** An approver that the server does not have, added by a folder and a line, from which everything else follows. */
 
 const world = useWorld({ agent: "stand-in" });
 let copy: string;
@@ -26,7 +26,7 @@ async function start(approvals: string, ...more: string[]) {
 
 const requestsIn = (drop: string) => readdirSync(drop).filter((name) => name.endsWith(".request.json"));
 
-/** What is asked in the folder, once there is something. */
+/** The request in the folder, once there is one. */
 async function asked(drop: string) {
   await expect.poll(() => requestsIn(drop)).toHaveLength(1);
   const text = readFileSync(join(drop, requestsIn(drop)[0] ?? ""), "utf8");
@@ -39,7 +39,7 @@ function decide(drop: string, requestId: string, decision: object): void {
   renameSync(draft, join(drop, `${requestId}.decision.json`));
 }
 
-/** A turn that makes a file, which is asked for. */
+/** A turn that asks to write a file. */
 async function begin(client: HttpConnection, make: (file: string) => { name: string; input: object } = writing) {
   const cwd = world.folder();
   const file = join(cwd, "made");

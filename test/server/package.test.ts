@@ -79,7 +79,7 @@ it("the code that answers initialize imports neither the tools nor the engine, a
 
 it("the packed program starts, and answers an MCP client", async () => {
   const unpacked = join(folder, "package");
-  // Its dependencies are the ones installed here: what is shown is that no file of ours is missing.
+  // It uses the dependencies that are installed here: the test shows that no file of ours is missing.
   symlinkSync(resolve("node_modules"), join(unpacked, "node_modules"));
   const main = join(unpacked, "dist/cli/main.js");
   const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync("package.json", "utf8")));

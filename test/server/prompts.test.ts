@@ -59,7 +59,7 @@ describe.each(CLIENT_KINDS)("with the %s client", (kind) => {
     const reviewed = JSON.stringify(await ada.client.getPrompt({ name: "review", arguments: { sessionId: own } }));
     expect(reviewed).toContain("is idle; model calls so far: 1");
 
-    // By its beginning, by words, and as the id of a resource: another's is not among them, however it is asked for.
+    // By prefix, by words, and as the id of a resource: another user's session is never among them.
     for (const [ref, name] of [
       [RESUME, "sessionId"],
       [SESSION, "id"],

@@ -26,12 +26,12 @@ async function reply(sessionId: string, prompt: string, over: Record<string, unk
   return server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000, ...over });
 }
 
-/** All that the user had said when this came. */
+/** All texts of the user in the request with this one. */
 function saidUpTo(text: string): string {
   return world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(text))?.told ?? "";
 }
 
-/** A session whose turn stands still, until `release`, in the middle of its text. */
+/** A session whose turn is blocked in the middle of its text until `release`. */
 async function standing(then = "Done.") {
   const gate = `gate-${world.folder()}`;
   const prompt = `Begin. ${scriptTag([{ gateBefore: gate, text: then }])}`;
@@ -59,7 +59,7 @@ describe("`forkSession` of `claude_code_reply`", () => {
     const original = await reply(sessionId, say("three"));
     expect(original.result).toMatchObject({ result: "three", sessionTotalTurns: 2 });
     expect(saidUpTo("three?")).not.toContain("two?");
-    // Each costs the same: what the fork began with is not counted again.
+    // Each costs the same: the fork does not count the turns of its origin again.
     expect(fork.result?.usage?.costUsd).toBeCloseTo(original.result?.usage?.costUsd ?? 0, 8);
 
     const again = await reply(fork.sessionId, say("four"));
@@ -162,7 +162,7 @@ describe("`whenBusy` of `claude_code_reply`", () => {
     process.kill(doomed.pid, "SIGKILL");
     await doomed.gone;
 
-    // A new prompt does not wait for what is held, nor does it run it.
+    // A new prompt neither waits for held prompts nor runs them.
     const first = await reply(sessionId, say("first"));
     expect(first).toMatchObject({ status: "idle", result: { result: "first" } });
     await server.call("claude_code_session", { action: "release_queue", sessionId });

@@ -44,7 +44,7 @@ describe("requests that are open at the same time, and `claude_code_check`", () 
 
     const [one, two, three] = files.map(byFile);
     const first = await respond(sessionId, three, { decision: "allow" });
-    // What else is open is shown at once, not waited for.
+    // Other open requests are shown at once.
     expect(new Set(first.actions.map(({ requestId }) => requestId))).toEqual(new Set([one, two]));
     const again = { action: "respond_permission", sessionId, requestId: three, decision: "deny" };
     const late = await server.refusal("claude_code_check", again);
@@ -235,7 +235,7 @@ async function page(sessionId: string, eventId: number | undefined): Promise<{ c
 }
 
 describe("a plan", () => {
-  /** Where Claude Code has told the model to write its plan. */
+  /** The file into which Claude Code has told the model to write its plan. */
   const planFile = (sessionId: string) => /"planFilePath":"([^"]+)"/.exec(world.transcript(sessionId))?.[1] ?? "";
 
   it("is shown, sent back with feedback, and approved", async () => {

@@ -10,7 +10,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Without rules, and with other ones, of another store. */
+/** Servers without rules, and with other rules, on another store. */
 let plain: Server;
 let strict: Server;
 let store: string[];
@@ -41,7 +41,7 @@ async function respond(on: Server, { actions, sessionId }: Answer, args: object)
 
 const Sessions = z.array(z.looseObject({ remembered: z.array(z.looseObject({ rule: z.string() })).default([]) }));
 
-/** What a session remembers, by rule. */
+/** Remembered answers of a session, by rule. */
 async function remembered(on: Server, sessionId: string): Promise<string[]> {
   const { sessions } = await on.call("claude_code_session", { action: "get", sessionId });
   return Sessions.parse(sessions).flatMap((session) => session.remembered.map(({ rule }) => rule));
@@ -65,7 +65,7 @@ describe("the operator's rules", () => {
       { ...about, action: "answered", decision: "allow", by: "rule", rule: "Bash(touch:*)" },
     ]);
 
-    // They do not allow what is more than one command.
+    // They do not allow a line of several commands.
     const both = scriptTag([bash("touch a && node -e 1"), { text: "end" }]);
     await server.call("claude_code_reply", { sessionId: done.sessionId, prompt: both, waitMs: 40_000 });
     const open = await told(server, done.sessionId);
@@ -178,7 +178,7 @@ describe("an answer that is remembered: `decision` allow_for_session of `claude_
     const { sessionId } = done;
     expect(done).toMatchObject({ status: "idle", actions: [], result: { result: "end" } });
     const [rule = ""] = await remembered(plain, sessionId);
-    // Not what Claude Code suggests, which is `touch *`.
+    // Not Claude Code's own suggestion, which is `touch *`.
     expect(rule).toBe("Bash(touch one)");
     expect(results(done)).toMatchObject([
       { decision: "allow_for_session", by: "caller", remembered: [rule] },

@@ -15,7 +15,7 @@ const world = useWorld();
 
 const main = resolve("dist/cli/main.js");
 
-/** What the user has told Claude Code: MCP servers of their own, and directories they trust. */
+/** The user's own configuration of Claude Code: MCP servers and trusted directories. */
 function configure(state: { mcpServers?: object; projects?: object }): void {
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify(state));
 }
@@ -23,9 +23,9 @@ function configure(state: { mcpServers?: object; projects?: object }): void {
 const ALLOW_RULES = { permissions: { allow: ["Bash(touch made)", "Edit(out/**)"] } };
 const untrusted = ({ events }: Answer) => events.filter(({ data }) => data["notice"] === "untrusted_directory");
 
-/** As it is where the operator has allowed nothing; with settings and secrets of its own. */
+/** A server with default flags, and with settings and secrets of its own. */
 let closed: Server;
-/** Goes deeper, in every mode, and trusts directories. */
+/** Allows nested sessions and every mode, and trusts directories. */
 let open: Server;
 let trusted: string;
 let named: ReturnType<typeof hostile>;
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 
 describe("a directory that brings settings, hooks and servers along", () => {
-  /** What was asked, all of which is denied, and what was told in the end. */
+  /** All requests, each of which is denied, and the result. */
   async function asked(on: Server, cwd: string): Promise<{ requests: unknown[]; end: Answer }> {
     const commands = ["touch made", "touch other"].map((command) => ({ name: "Bash", input: { command } }));
     const write = { name: "Write", input: { file_path: join(cwd, "out", "a"), content: "x" } };
@@ -58,7 +58,7 @@ describe("a directory that brings settings, hooks and servers along", () => {
     return { requests, end };
   }
 
-  // First: every Claude Code that ends writes the record anew, as it knew it.
+  // First, because every Claude Code that ends rewrites the record as it knew it.
   it("is trusted when Claude Code's own record trusts it", async () => {
     const { cwd, ran } = hostile(world);
     configure({ projects: { [cwd]: { hasTrustDialogAccepted: true } } });
@@ -152,7 +152,7 @@ describe("no recursion by accident", () => {
     expect(JSON.stringify(done.events)).toContain("--max-depth");
   });
 
-  // One that is allowed deeper has run those above: `open`.
+  // `open` may nest deeper, and has run the sessions above.
   it("a server that finds itself inside a session refuses to start another", async () => {
     const refusing = await world.server({ env: { CLAUDE_CODE_MCP_DEPTH: "1" } });
     const refused = await refusing.refusal("claude_code", { prompt: "x", cwd: world.folder() });

@@ -6,7 +6,7 @@ import { useWorld } from "../support/world.ts";
 
 /** Each toolset over each transport, each client once. All combinations: test/matrices/scenario.test.ts. */
 
-/** Each toolset tells it of the real Claude Code once. */
+/** Has the real Claude Code, once for each toolset. */
 const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
 const args = SCENARIO_ARGS;

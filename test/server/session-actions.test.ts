@@ -11,9 +11,9 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld({ agent: "stand-in" });
 let server: Server;
-/** Another server on the same store: what is asked of a session reaches its owner. */
+/** Another server on the same store, from which actions reach the owner. */
 let other: Server;
-/** As open as its operator can make it. */
+/** With every permission that an operator can give. */
 let open: Server;
 beforeAll(async () => {
   const env = { IS_SANDBOX: "1", CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS: "1" };

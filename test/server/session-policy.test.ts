@@ -7,7 +7,7 @@ import { told } from "../support/one-turn.ts";
 import { calling } from "../support/fake-user.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Two servers with other settings on one store: a session goes on under what it began with, and under what the next one allows. */
+/** Two servers with different settings on one store: a session keeps its policy, within the limits of the next server. */
 
 const world = useWorld({ agent: "stand-in" });
 
@@ -47,20 +47,20 @@ it("the rules, the chain of approvals, the gate and the folders that a session b
   const answers = events.filter(({ type }) => type === "permission_result").map(({ data }) => data["decision"]);
   expect(answers).not.toContain("allow");
   expect(JSON.stringify(events)).toContain("reads, --caller-approves");
-  // Its rules are Claude Code's as well: of what is read in its folder the server is not even asked.
+  // Claude Code has its rules as well: a read in its folder makes no request.
   expect(JSON.stringify(world.model.requests)).not.toContain("open sesame");
   const attachments = [{ path: join(outside, "image.png") }];
   const refused = await second.refusal("claude_code_reply", { sessionId, prompt: "look", attachments });
   expect(refused.text).toContain("outside the folders");
 
-  // A copy has what it is a copy of.
+  // A fork inherits the policy of its origin.
   const copied = calling([deed(cwd, "by-the-copy")]);
   const fork = { sessionId, prompt: copied, forkSession: true, waitMs: 40_000 };
   const copy = await second.call("claude_code_reply", fork);
   expect(copy.sessionId).not.toBe(sessionId);
   expect(existsSync(join(cwd, "by-the-copy"))).toBe(false);
 
-  // A session of its own is the second server's alone.
+  // A session of the second server has that server's policy.
   const own = calling([deed(outside, "own")]);
   await second.call("claude_code", { prompt: own, cwd: outside, waitMs: 40_000 });
   expect(existsSync(join(outside, "own"))).toBe(true);
@@ -94,7 +94,7 @@ it("a caller who may only read triggers no takeover from a server that died: no 
   expect(await end()).toBe(before);
   expect(world.model.requests).toHaveLength(asked);
 
-  // It looks once when it starts.
+  // It checks once at its start.
   const third = await world.http({ args: [...store, ...may.args] });
   await world.model.waitForRequest((request) => request.sessionId === sessionId && world.model.requests.length > asked);
   const whole = await told(await third.connect("modern", may.tokens.eve), sessionId);

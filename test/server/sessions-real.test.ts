@@ -128,7 +128,7 @@ describe("sessions of a real server", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(await run([...to, "--force"])).toEqual(written);
     const transcript = readFileSync(file, "utf8")
-      // First: a folder that is named at random may look like a duration.
+      // First, because a random folder name may look like a duration.
       .replaceAll(`${cwd}/`, "")
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
       // From ten seconds on a duration has no decimals.

@@ -60,7 +60,7 @@ describe("many sessions, without a server", () => {
   it("finds them by status, folder, time and text", async () => {
     expect(await ids("--status", "error")).toEqual([id(7)]);
     expect(await ids("--status", "error", "--status", "abandoned")).toEqual([id(7), id(0xdead)]);
-    // Its server is gone: it is said in the status itself, and looked for by that.
+    // Its server is gone: the status says so, and the filter finds it by that.
     expect(await ids("--status", "running")).toEqual([]);
     const { sessions } = await listed("--status", "abandoned", ...store);
     expect(sessions).toEqual([expect.objectContaining({ sessionId: id(0xdead), status: "abandoned", owned: false })]);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { play, told } from "../support/one-turn.ts";
 import { useWorld } from "../support/world.ts";
 
-/** In acceptEdits Claude Code carries out some shell commands as edits: what they write is judged as a file tool's is. */
+/** In acceptEdits Claude Code carries out some shell commands as edits: their writes are checked like those of a file tool. */
 
 const world = useWorld();
 

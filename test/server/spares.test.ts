@@ -15,7 +15,7 @@ const BASH = { allowedTools: ["Bash"] };
 const echo = (name: string) => ({ tools: [{ name: "Bash", input: { command: `echo $${name} > env.txt` } }] });
 const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: file, content: "x" } }] });
 
-/** Claude Codes with the session that they were started for; those that were started as a spare stay marked as such. */
+/** Claude Codes with the session that they were started for; one that started as a spare stays marked as such. */
 function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   return world.processes().flatMap(({ command, pid }) => {
     const sessionId = /--session-id[= ](\S+)/.exec(command)?.[1];
@@ -23,14 +23,14 @@ function claudes(): { pid: number; sessionId: string; isSpare: boolean }[] {
   });
 }
 
-/** Every session that was started, each by the id that it or its spare had. */
+/** Every started session, by its own id or that of its spare. */
 const begun = new Set<string>();
 
 function spares() {
   return claudes().filter(({ isSpare, sessionId }) => isSpare && !begun.has(sessionId));
 }
 
-/** The sessions that spares of the server have come up for: those read what comes next. */
+/** The sessions of spares that are ready: these read the next input. */
 function cameUp(server: Server): string[] {
   const lines = server
     .stderr()
@@ -39,7 +39,7 @@ function cameUp(server: Server): string[] {
   return lines.flatMap((line) => /"sessionId":"([^"]+)"/.exec(line)?.[1] ?? []);
 }
 
-/** The spare of the server, once it has come up. */
+/** The spare of the server, once it is ready. */
 async function parked(server: Server) {
   const waiting = () => spares().filter(({ sessionId }) => cameUp(server).includes(sessionId));
   await expect.poll(waiting, { timeout: 30_000 }).toHaveLength(1);
@@ -70,11 +70,11 @@ describe("--spares", () => {
   /** Has begun in a spare. */
   let first: string;
   beforeAll(async () => {
-    // Rules that name one thing twice make no session another than its spare.
+    // Rules that repeat an entry still match the spare.
     const rules = ["--deny-rules", "WebSearch,Bash(rm:*),WebSearch,Bash(rm:*)"];
     server = await warm(BASH, ["--trust-dir", dirname(world.folder()), ...rules]);
   });
-  // Sessions with a live process take the room that a spare needs.
+  // Sessions with a live process use the capacity that a spare needs.
   afterEach(async () => {
     const done = claudes().filter(({ sessionId }) => begun.has(sessionId) && sessionId !== first);
     for (const { sessionId } of done) await server.call("claude_code_session", { action: "close", sessionId });
@@ -93,7 +93,7 @@ describe("--spares", () => {
     expect(pidOf(sessionId)).toBe(spare.pid);
     const [record] = (await server.call("claude_code_session", { action: "get", sessionId })).sessions;
     expect(record).toMatchObject({ reported: { permissionMode: "acceptEdits" } });
-    // It goes on, and is asked, like any other.
+    // It goes on and asks like any other session.
     const ask = scriptTag([write(join(cwd, "asked")), { text: "done" }]);
     await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode: "default" });
     const { nextCursor } = await server.call("claude_code_reply", { sessionId, prompt: ask });
@@ -108,7 +108,7 @@ describe("--spares", () => {
     const spare = await parked(server);
     const cwd = world.folder();
     mkdirSync(join(cwd, ".claude"));
-    // What a process reads while it starts, a spare can no longer take from a folder.
+    // A spare cannot use what a process reads from its folder at the start.
     writeFileSync(join(cwd, ".claude", "settings.json"), JSON.stringify({ env: { FROM_PROJECT: "yes" } }));
     const sessionId = await start(server, scriptTag([echo("FROM_PROJECT"), { text: "ok" }]), { cwd, ...BASH });
     expect(sessionId).toBe(spare.sessionId);
@@ -150,7 +150,7 @@ describe("--spares", () => {
   });
 
   it("ends a spare with its session when that is given up before it begins", async () => {
-    // Its id is known beforehand: one of these comes when there is a turn, and no process for it yet.
+    // Its id is known beforehand: one of these calls comes between the start of the turn and that of its process.
     const { pid, sessionId } = await parked(server);
     const interrupt = async () => server.call("claude_code_session", { action: "interrupt", sessionId });
     const starting = start(server, ok, BASH).then(() => true);

@@ -6,7 +6,7 @@ import { Stage } from "../stand-in/stage.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { createWorld, STAND_IN, type World } from "../support/world.ts";
 
-/** What many tests take for Claude Code does as Claude Code does: the same scenarios leave the same log. */
+/** The contract of the stand-in for Claude Code: the same scenarios leave the same log. */
 
 const worlds: Record<"real" | "stand-in", { world: World; server: Server }> = {} as never;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ async function logOf(agent: "real" | "stand-in", { options = {}, scenarios }: (t
   const returned: [string, unknown][] = [];
   for (const [name, scenario] of Object.entries(scenarios)) returned.push([name, await stage.play(scenario)]);
   const { events } = await stage.log();
-  // Claude Code costs something also while it idles.
+  // Claude Code also uses the processor while it idles.
   await stage.act("close");
   const all = [...events, { type: "returned", data: { returned } }];
   return comparable(all, { cwd: stage.cwd, elsewhere: stage.elsewhere, config: world.configFolder });

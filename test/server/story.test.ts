@@ -8,7 +8,7 @@ import type { ClientKind } from "../support/connection.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld, type World } from "../support/world.ts";
 
-/** Has the real Claude Code: the story is told by it once. */
+/** Has the real Claude Code, for one run of the story. */
 const real = useWorld();
 const world = useWorld({ agent: "stand-in" });
 

@@ -61,7 +61,7 @@ async function goOn(connection: Connection, sessionId: string): Promise<number> 
   return nextCursor - 1;
 }
 
-/** Where the session stood when it was read last, read again at each telling. */
+/** The state of the session at the last read, repeated at each notification. */
 function reading({ client }: Connection, sessionId: string, { heard }: Updates) {
   return async () => {
     const before = heard.length;
@@ -73,7 +73,7 @@ function reading({ client }: Connection, sessionId: string, { heard }: Updates) 
   };
 }
 
-/** What is said of a request to follow it, without the id in it. */
+/** The error of a subscription, without the id in it. */
 async function answerTo({ client }: Connection, kind: ClientKind, uri: string): Promise<string> {
   const without = (text: string) => text.replaceAll(/[\da-f]{8}-[\da-f-]{27}(\/events)?/g, "ID");
   if (client instanceof Client && isModern(kind)) {
@@ -113,7 +113,7 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
       const end = await goOn(connection, sessionId);
       const read = reading(connection, sessionId, updates);
       await vi.waitFor(() => expect(new Set(updates.heard)).toEqual(new Set([session, events])), { timeout: 10_000 });
-      // A reader who reads at each telling, and never besides, has the end of the turn.
+      // A reader that reads at each notification only has the end of the turn.
       let told = 0;
       await vi.waitFor(
         async () => {
@@ -146,7 +146,7 @@ describe.each(CLIENT_KINDS)("following a session, with the %s client", (kind) =>
     const own = await idle(bob);
     const uris = [`session://${foreign}`, `session://${foreign}/events`];
     const nowhere = "session://00000000-0000-4000-8000-000000000000";
-    // There is no telling another's from one that is not there.
+    // Another user's session is indistinguishable from a missing one.
     const [first, ...others] = await Promise.all([...uris, nowhere].map(async (uri) => answerTo(bob, kind, uri)));
     expect(first).toContain(isModern(kind) ? "granted: []" : "SESSION_NOT_FOUND");
     expect(others).toEqual([first, first]);

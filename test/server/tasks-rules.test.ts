@@ -10,7 +10,7 @@ import { calling, writing } from "../support/fake-user.ts";
 import { DECLARED, overHttp, type Task, type TaskClient } from "../support/tasks-client.ts";
 import { useWorld } from "../support/world.ts";
 
-/** To whom a task is told, what can be done with it by whom, and what becomes of it where it is not run or not ended. */
+/** Access to tasks, the scopes of their actions, and tasks that do not run or do not end. */
 
 const ALL = { scopes: ["read", "run", "approve"] };
 const { args: PRINCIPALS, tokens } = namedUsers({
@@ -109,7 +109,7 @@ describe("a task", () => {
     };
     await refused(tokens.eve, "tasks/update", answer({ decision: "allow" }));
     await refused(tokens.joe, "tasks/cancel", { taskId });
-    // Who may not approve is not asked.
+    // A caller who may not approve is not asked.
     const eve = overHttp(server, tokens.eve);
     const own = await eve.begin("claude_code", { prompt: calling([writing(file)]), cwd: world.folder() });
     const { events } = await (await server.connect("modern", tokens.eve)).news(own.sessionId);
@@ -163,7 +163,7 @@ describe("a task", () => {
       status: "cancelled",
       statusMessage: expect.stringContaining("not run"),
     });
-    // What is asked in a turn is asked in its own task only.
+    // A request of a turn appears in its own task only.
     await ada.result("tasks/update", { ...answer({ decision: "allow" }), taskId: one.task.taskId });
     expect(await ada.get(task)).toMatchObject({ status: "input_required" });
     await ada.result("tasks/update", answer({ decision: "allow" }));

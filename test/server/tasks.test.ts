@@ -9,7 +9,7 @@ import { calling, writing } from "../support/fake-user.ts";
 import { overHttp, overStdio, type TaskClient } from "../support/tasks-client.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What is begun as a task: followed, answered and cancelled by the Tasks extension alone. */
+/** Tasks: followed, answered and cancelled by the Tasks extension alone. */
 
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
@@ -22,7 +22,7 @@ const WAYS = {
   stdio: async () => overStdio(await world.server({ client: "2026-07-28" })),
 };
 
-/** What Claude Code reads of a task for its model. */
+/** The part of a task that Claude Code passes to its model. */
 const AgentTask = z.looseObject({ "com.anthropic/agent-task": z.object({ modelImmediateResponse: z.string() }) });
 
 const accept = (content: object) => ({ action: "accept", content });
@@ -37,7 +37,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     const cwd = world.folder();
     const files = ["a", "b"].map((name) => join(cwd, name));
     const prompt = calling(files.map(writing));
-    // Whatever it would wait: the client does that.
+    // It never waits itself: the client polls.
     const { sessionId, task } = await client.begin("claude_code", { prompt, cwd, waitMs: 45_000 });
     expect(task).toMatchObject({ resultType: "task", status: "working", pollIntervalMs: 1_000, sessionId });
     const { modelImmediateResponse } = AgentTask.parse(task["_meta"])["com.anthropic/agent-task"];
@@ -82,7 +82,7 @@ describe.each(["http", "stdio"] as const)("a task over %s", (way) => {
     const { task } = await client.begin("claude_code_reply", reply);
     const done = await client.until(task, "completed");
     expect(done.result?.structuredContent).toMatchObject({ sessionId: begun.sessionId, result: { isError: false } });
-    // What is over stays as it was, whatever is done to it.
+    // A finished task never changes.
     for (const method of ["tasks/cancel", "tasks/update"]) {
       await client.result(method, { taskId, inputResponses: { perm_x: accept({ decision: "allow" }) } });
       await client.result(method, { taskId: task.taskId, inputResponses: {} });

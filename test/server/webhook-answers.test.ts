@@ -34,7 +34,7 @@ function writing(content = "made") {
   return { file, begin: async (client: Connection) => client.call("claude_code", { prompt, cwd }) };
 }
 
-/** By whom what was asked was answered, as the log has it. */
+/** Decisions on requests and who made them, from the log. */
 async function answeredBy(client: Connection, sessionId: string): Promise<unknown[]> {
   const all = await client.call("claude_code_check", {
     action: "poll",
@@ -104,7 +104,7 @@ describe("a request whose turn it is to be answered by the webhook", () => {
     const { sessionId } = await begin(client);
     const { actions } = await client.news(sessionId);
     const answer = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "allow" };
-    // As long as it is with the webhook a caller may not allow it: this waits until it is not.
+    // A caller may not allow it while it is with the webhook: wait until it is not.
     await expect
       .poll(async () => client.call("claude_code_check", { ...answer, waitMs: 0 }).then(() => "allowed", String))
       .toBe("allowed");
@@ -182,7 +182,7 @@ describe("POST /requests/{session}/{request}", () => {
         input: { content: "made" },
       },
     });
-    // It was shown whole, so that it may come back changed.
+    // It was sent whole, so that it may come back changed.
     const updatedInput = { file_path: file, content: "made otherwise" };
     expect(await answer({ decision: "allow", updatedInput })).toEqual({
       status: 200,

@@ -14,13 +14,13 @@ afterEach(async () => receiver.close());
 
 const SOON = ["--notify-retry-ms", "50"];
 
-/** A server over HTTP that tells the receiver, and a client of it. */
+/** A server over HTTP that notifies the receiver, and a client of it. */
 async function telling(url: string, ...args: string[]) {
   const http = await world.http({ args: ["--notify-url", url, ...SOON, ...args], env: WITH_SECRET });
   return { http, client: await http.connect() };
 }
 
-/** A turn that writes a file, which is asked for; then it ends. */
+/** A turn that asks to write a file; then it ends. */
 function writing(): { script: string; file: string; cwd: string } {
   const cwd = world.folder();
   const file = join(cwd, "made.txt");
@@ -67,7 +67,7 @@ describe("the webhook receives by a signed request", () => {
       decision: "allow",
       waitMs: 40_000,
     });
-    // What is sent is masked, not what is run.
+    // The payload is masked, not the command that runs.
     expect(readFileSync(join(cwd, "made.txt"), "utf8")).toBe(secret);
 
     const ended = await receiver.next(of("turn.ended"));
