@@ -10,11 +10,11 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../engine/actions/input.ts";
 import { events as readEvents, get, list as listSessions } from "../engine/actions/reading.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
+import { createUsageReport } from "../usage/days.ts";
 import { Agents } from "./agents.ts";
 import { COMMANDS, startSession } from "./commands.ts";
 import { shownEvent } from "./events.ts";
 import { tellLive, type LiveQuery, type Send } from "./live.ts";
-import { createUsageReport } from "../usage/days.ts";
 import { decidedOf, pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
 import type { Sources } from "./sources.ts";
@@ -26,7 +26,7 @@ import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } 
  * else is not there. Refusals are AppErrors. The shapes: wire.ts.
  */
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   readonly version: string;
   readonly approvals: readonly ApproverName[];
   readonly approvers: Me["approvers"];

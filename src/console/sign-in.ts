@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Scope } from "../domain/principal.ts";
@@ -5,9 +6,8 @@ import { isAdmitted, type Admitted } from "../http/auth/admitted.ts";
 import { readJson } from "../http/body.ts";
 import { refuse } from "../http/guards.ts";
 import type { Enter, Env } from "../http/door.ts";
-import { opened, sealed } from "./sealed-token.ts";
 
-/** Who looks at the page: he signs in with a token of this server, and may do what it may. */
+/** Sign-in to the page: with a token of this server, whose rights the page then has. */
 
 export interface PeopleOptions {
   readonly enter: Enter;
@@ -104,4 +104,44 @@ function withToken({ url }: Request, token: string): Request {
 /** What no header can hold is no token either. */
 function headerSafe(token: string): string {
   return /^[\x21-\x7e]+$/.test(token) ? token : "-";
+}
+
+/**
+ * A page signs in with a token and keeps neither it nor anything that stands for it: the token goes into a cookie, encrypted
+ * with a key that only the page has. Cookies of 127.0.0.1 go to every port of it, and this one alone is worth nothing there;
+ * and no other site can send the key. Nothing is kept here, so that a server started anew knows its people, and one that no
+ * longer knows the token does not.
+ */
+
+/** What a page keeps and what its browser does. */
+interface Halves {
+  /** For the header `X-Console-Key`. */
+  readonly key: string;
+  readonly cookie: string;
+}
+
+const KEY_BYTES = 32;
+
+export async function sealed(token: string): Promise<Halves> {
+  const { CompactEncrypt } = await import("jose");
+  const key = randomBytes(KEY_BYTES);
+  const cookie = await new CompactEncrypt(new TextEncoder().encode(token))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM" })
+    .encrypt(key);
+  return { key: key.toString("base64url"), cookie };
+}
+
+/** The token; undefined where the two do not belong together. */
+export async function opened({ cookie, key }: Halves): Promise<string | undefined> {
+  const bytes = Buffer.from(key, "base64url");
+  if (bytes.length !== KEY_BYTES) return undefined;
+  const { compactDecrypt, errors } = await import("jose");
+  try {
+    const algorithms = { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] };
+    const { plaintext } = await compactDecrypt(cookie, bytes, algorithms);
+    return new TextDecoder().decode(plaintext);
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend } from "../engine/ports.ts";
-import type { Agents } from "./agents.ts";
 import type { createUsageReport } from "../usage/days.ts";
+import type { Agents } from "./agents.ts";
 import type { Titles } from "./titles.ts";
 
 /** What the console reads: the engine for all that is somebody's, and the store behind it for logs by kind of event. */

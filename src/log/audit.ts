@@ -1,12 +1,12 @@
 import { closeSync, constants, openSync, writeFileSync } from "node:fs";
 import type { JsonObject } from "../domain/json.ts";
-import type { Masker } from "./mask.ts";
 import type { SessionEvent } from "../domain/event.ts";
+import type { Masker } from "./mask.ts";
 
 /** Opened without waiting: a pipe that nobody reads is an error, and would hold up the server with all sessions. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
-export interface AuditLogOptions {
+interface AuditLogOptions {
   readonly file: string;
   readonly masker: Masker;
   /** Told when an entry cannot be written: the work goes on. */

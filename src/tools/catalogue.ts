@@ -14,7 +14,7 @@ const WARNINGS_MOST = 10;
 /** A name, and behind it what a rule says of the call: "Bash(git *)". */
 const RULE = /^([^(]*)(.*)$/su;
 
-export interface NamedTools<T> {
+interface NamedTools<T> {
   readonly options: T;
   readonly warnings: readonly string[];
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { AppError, type ErrorCode } from "../domain/error.ts";
 import type { JsonObject } from "../domain/json.ts";
-import { namesOf, type ToolName } from "./listed.ts";
 import { cutText } from "../view/size.ts";
+import { namesOf, type ToolName } from "./listed.ts";
 
 /** What leaves a tool: the same in words for clients that read text, and as data for those that read that. */
 export interface ToolReply {

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { JsonObject } from "../domain/json.ts";
 import { statusOf, type SessionState, type SessionStatus } from "../domain/session.ts";
-import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
-import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { EXPENDABLE_OF_RESULT, inShort } from "../view/result.ts";
 import { fit, jsonBytes } from "../view/size.ts";
+import type { Answered, StartTask, ToolCall, ToolDeps, ToolOutcome } from "./define.ts";
+import { waitEliciting, type PlainWait, type Waiting } from "./elicitation/eliciting-wait.ts";
 import { resumeToken } from "./resume-token.ts";
 import { readEnd, readResult, viewSession, type EndOfTurn, type SessionView } from "./session-view.ts";
 import { waitFor } from "./waiting.ts";

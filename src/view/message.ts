@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
-import { presentAside } from "./aside.ts";
 import { CallBlock, OutcomeBlock, TextBlock, textOf } from "./blocks.ts";
 import { briefInput, briefOutput, type Brief } from "./brief.ts";
-import { firstCharacters, fit } from "./size.ts";
+import { firstCharacters, fit, oneLine } from "./size.ts";
 
 /** What a message of Claude Code is worth to the model that reads it: short, and nothing it does not need. */
 
@@ -13,7 +12,7 @@ export interface Shown {
 }
 
 /** In what words a tool call is told: as briefly as it can be, or with more of its input and output. */
-export type Brevity = "brief" | "short";
+type Brevity = "brief" | "short";
 
 /** A tool's input, beside its name. Bytes of JSON. */
 const INPUT_SHOWN = 400;
@@ -118,4 +117,41 @@ function shortOutput(text: string): Brief<string> {
 /** Of a subagent: the call of the Agent tool that it works for. */
 function byAgent({ parent_tool_use_id: id }: Spoken): JsonObject {
   return typeof id === "string" ? { agentId: id } : {};
+}
+
+/** Messages that Claude Code sends only where an option of the session asks for them. */
+
+interface Aside {
+  readonly type: "progress";
+  readonly data: JsonObject;
+}
+
+/** Of the output of a hook, the summary of a task and a suggestion, in characters. */
+const SHOWN = 500;
+
+const line = z.string().transform((text) => oneLine(text, SHOWN));
+
+const Message = z.union([
+  z
+    .object({
+      subtype: z.literal("hook_response"),
+      hook_name: line,
+      outcome: z.string(),
+      exit_code: z.number().optional(),
+      output: line.catch(""),
+    })
+    .transform(({ hook_name: hook, outcome, exit_code: exitCode, output }) => {
+      return { hook: { name: hook, outcome, ...(exitCode !== undefined && { exitCode }), ...(output && { output }) } };
+    }),
+  z
+    .object({ subtype: z.literal("task_progress"), task_id: z.string(), summary: line })
+    .transform(({ task_id: id, summary }) => ({ backgroundTask: { id, status: "running", summary } })),
+  z
+    .object({ type: z.literal("prompt_suggestion"), suggestion: line })
+    .transform(({ suggestion }) => ({ promptSuggestion: suggestion })),
+]);
+
+function presentAside(message: JsonObject): Aside | undefined {
+  const known = Message.safeParse(message);
+  return known.success ? { type: "progress", data: JsonObject.parse(known.data) } : undefined;
 }

@@ -22,7 +22,7 @@ import { NOTICES, notifyConfigOf, type NoticeType } from "./settings.ts";
  * alone; no caller can name one. Where the webhook is on the approval chain a request is sent when it is offered, and only then.
  */
 
-export interface NotifierOptions {
+interface NotifierOptions {
   readonly receiver: Receiver;
   readonly types: ReadonlySet<NoticeType>;
   readonly limits: { readonly attempts: number; readonly retryMs: number };
@@ -36,7 +36,7 @@ export interface NotifierOptions {
   readonly log: Pick<Logger, "debug" | "error" | "warn">;
 }
 
-export interface Settled {
+interface Settled {
   readonly type: NoticeType;
   readonly principal: string;
   readonly sessionId: string;
@@ -67,7 +67,7 @@ interface Sent {
   readonly payload: Promise<Payload>;
 }
 
-export class Notifier implements ApproverPort {
+class Notifier implements ApproverPort {
   readonly #options: NotifierOptions;
   readonly #queue: DeliveryQueue;
   /** Requests whose answer is still waited for. */

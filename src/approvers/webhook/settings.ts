@@ -2,8 +2,8 @@ import { z } from "zod";
 import { ConfigError } from "../../config/error.ts";
 import { isSafe } from "../../config/loopback.ts";
 import { choices, count, milliseconds, path, text } from "../../config/setting.ts";
-import type { Settings } from "../approver.ts";
 import { readPrivate } from "../../config/private-file.ts";
+import type { Settings } from "../approver.ts";
 
 /** Settings of the webhook: who is told, outside of any client, what a session waits for and what came of it. */
 

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
-import { noId, pointInTime, readArguments } from "./arguments.ts";
 import { Tally, type Report, type Spread } from "../../usage/tally.ts";
+import { readFacts } from "../../usage/reading.ts";
+import { noId, pointInTime, readArguments } from "./arguments.ts";
 import { allSessions, withStoreIfAny, type SessionRecord, type Store } from "./store.ts";
 import { isoTime, jsonLine, isAbandoned, statusWord, count, duration, harmless, usd } from "./words.ts";
-import { readFacts } from "../../usage/reading.ts";
 
 const FLAGS = { cwd: { type: "string" }, since: { type: "string" }, json: { type: "boolean" } } as const;
 

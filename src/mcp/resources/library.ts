@@ -3,6 +3,8 @@ import { errors } from "./errors-page.ts";
 import { session, sessionEvents } from "./session-documents.ts";
 import { optionsReference } from "./options-reference.ts";
 
+/** The pages and documents that a model may read beside calling tools. */
+
 const quickstart: Page = {
   uri: "claude-code://quickstart",
   name: "quickstart",

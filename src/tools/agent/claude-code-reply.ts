@@ -3,7 +3,7 @@ import { AppError, invalidArgument } from "../../domain/error.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import { adopt, fork, reply } from "../../engine/actions/begin.ts";
 import type { PromptRequest } from "../../engine/api.ts";
-import { givenOnce } from "../arguments/given-once.ts";
+import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { JsonObject } from "../../domain/json.ts";
 import { AdvancedOptions, SessionOptions } from "../../domain/options.ts";
 import { start } from "../../engine/actions/begin.ts";
-import { givenOnce } from "../arguments/given-once.ts";
+import { givenOnce } from "../arguments/parse.ts";
 import { nameTools, thinkingWarnings } from "../catalogue.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { reply } from "../../engine/actions/begin.ts";
 import { close } from "../../engine/actions/lifecycle.ts";
-import { recordBegin } from "../blocking/record.ts";
+import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf } from "../prompt.ts";

@@ -1,13 +1,12 @@
 import { z } from "zod";
 import { start } from "../../engine/actions/begin.ts";
 import { close } from "../../engine/actions/lifecycle.ts";
-import { recordBegin } from "../blocking/record.ts";
+import { recordBegin } from "../blocking/outcome.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { roundBefore } from "../elicitation/rounds.ts";
 import { formsOf } from "../prompt.ts";
-import { conversationOptions } from "./begin.ts";
+import { conversationOptions, beginning, saying } from "./fields.ts";
 import { actorOf } from "../scope.ts";
-import { beginning, saying } from "./fields.ts";
 import { Sent, talk } from "./talk.ts";
 
 const NAME = "claude_direct_query";

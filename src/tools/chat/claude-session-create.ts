@@ -5,9 +5,7 @@ import { create } from "../../engine/actions/begin.ts";
 import { SessionId } from "../../engine/actions/input.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actorOf } from "../scope.ts";
-import { conversationOptions } from "./begin.ts";
-import { beginning } from "./fields.ts";
-import { liveModel } from "./live-model.ts";
+import { conversationOptions, beginning, liveModel } from "./fields.ts";
 
 const Input = z.strictObject({
   ...beginning,

@@ -1,10 +1,9 @@
 import { z } from "zod";
 import { interrupt, close } from "../../engine/actions/lifecycle.ts";
+import { setPermissionMode, setModel } from "../../engine/actions/process.ts";
 import { defineTool, type ToolCall, type ToolDeps } from "../define.ts";
 import { actorOf } from "../scope.ts";
-import { setPermissionMode, setModel } from "../../engine/actions/process.ts";
-import { Mode, Model } from "./fields.ts";
-import { liveModel } from "./live-model.ts";
+import { Mode, Model, liveModel } from "./fields.ts";
 
 /** Ends the running turn; the conversation goes on (seed 004). */
 export const claudeChatInterrupt = defineTool({

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { SessionOptions } from "../../domain/options.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { said } from "../prompt.ts";
+import type { ToolDeps, ToolCall } from "../define.ts";
 
-/** The parameters that the chat tools share (seed 004). */
+/** The parameters that the chat tools share (seed 004), and what they become. */
 
 export const Model = z.enum(["opus", "sonnet", "haiku"]);
 export const Mode = z.enum(["default", "acceptEdits", "plan", "bypassPermissions"]);
@@ -19,3 +21,25 @@ export const saying = {
   prompt: said.prompt,
   includeThinking: z.boolean().exactOptional().describe("tell and return its thinking. Default: false"),
 };
+
+type Chosen = z.infer<z.ZodObject<typeof beginning>>;
+
+export function conversationOptions(
+  { cwd, model, permissionMode, systemPrompt }: Chosen,
+  deps: ToolDeps,
+): SessionOptions {
+  return {
+    cwd: cwd ?? deps.defaults.cwd(),
+    ...(model !== undefined && { model }),
+    ...(permissionMode !== undefined && { permissionMode }),
+    ...(systemPrompt !== undefined && { systemPrompt }),
+  };
+}
+
+const Usage = z.object({ context: z.object({ model: z.string().min(1) }) });
+
+/** The model that the running Claude Code would use, in its real name; null when it does not say. Starts it where it does not run. */
+export async function liveModel(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<string | null> {
+  const answer = await engine.control(call, sessionId, { do: "usage" }, CALLER);
+  return Usage.safeParse(answer).data?.context.model ?? null;
+}

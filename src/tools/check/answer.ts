@@ -3,20 +3,20 @@ import type { JsonObject } from "../../domain/json.ts";
 import { approverOf } from "../../domain/permission.ts";
 import { statusOf, type SessionState } from "../../domain/session.ts";
 import { answer as answering } from "../../engine/actions/approving.ts";
-import { readAsked } from "../elicitation/asked.ts";
-import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
-import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { assembleCheck, type CheckAnswer, type CheckMaterial } from "../../view/check.ts";
 import type { ResponseMode } from "../../view/event.ts";
 import { wantedOf } from "../../view/result.ts";
 import { assembleSeveral } from "../../view/several.ts";
 import { cutText } from "../../view/size.ts";
+import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
+import { readAsked } from "../elicitation/user.ts";
+import { waitEliciting, type Awaited, type PlainWait, type Waiting } from "../elicitation/eliciting-wait.ts";
+import type { ToolCall, ToolDeps, ToolOutcome } from "../define.ts";
 import { readResult, type SessionView } from "../session-view.ts";
 import { pollInterval } from "../turn-answer.ts";
 import { waitFor } from "../waiting.ts";
 import { readShown } from "./events.ts";
 import type { CheckRequest } from "./request.ts";
-import { describeTool, KNOWN_TOOLS } from "../../domain/options/known-tools.ts";
 
 /** What claude_code_check answers: it waits for what the caller is after, then tells one moment of each session. */
 

@@ -2,9 +2,10 @@ import { isWithin } from "../../domain/approvals/risk.ts";
 import { CALLER, USER } from "../../domain/approvals/approver-name.ts";
 import { AppError } from "../../domain/error.ts";
 import { approverOf, type OpenRequest } from "../../domain/permission.ts";
+import { requestOf } from "../../domain/event.ts";
+import type { Asked } from "../../view/action.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { SessionView } from "../session-view.ts";
-import { readAsked } from "./asked.ts";
 import { decidedBy, formOf, type Verdict } from "./form.ts";
 import type { Form, FormAnswer } from "./needs-input.ts";
 
@@ -134,4 +135,10 @@ export async function untilSettled(
     const sessions = [{ sessionId: view.id, cursor: state.lastEventId + 1 }];
     await deps.engine.wait(call.principal, { sessions, until: "event", timeoutMs: LOOK_MS, signal });
   }
+}
+
+/** An open request with all that the log has of it. */
+export async function readAsked(view: Pick<SessionView, "read">, open: OpenRequest): Promise<Asked | undefined> {
+  const request = requestOf((await view.read(open.eventId, 1)).at(0));
+  return request && { open, request };
 }

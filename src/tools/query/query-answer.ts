@@ -1,6 +1,5 @@
 import type { JsonObject } from "../../domain/json.ts";
-import { tellRequests } from "../blocking/asks.ts";
-import { failureOf } from "../blocking/failure.ts";
+import { tellRequests, failureOf } from "../blocking/outcome.ts";
 import type { Left } from "../blocking/follow.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import { fit, jsonBytes } from "../../view/size.ts";

@@ -6,19 +6,18 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../../../engine/actions/input.ts";
 import { list as listSessions, get as getSession } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes, fit } from "../../../view/size.ts";
-import { actorOf } from "../../scope.ts";
-import { offerAs, offer } from "./action.ts";
-import { pageTokenBehind, placeOf } from "./page-token.ts";
-import { ANSWER_BYTES, publicView, sensitiveView, rememberedOf } from "./view.ts";
 import { diff as readDiff } from "../../../engine/actions/diff.ts";
+import { actorOf } from "../../scope.ts";
 import type { ToolDeps } from "../../define.ts";
+import { offerAs, offer } from "./action.ts";
+import { ANSWER_BYTES, publicView, sensitiveView, rememberedOf } from "./view.ts";
 
 /** What a session is about may be private: folders, prompts and titles are told only where the operator allows it. */
 
-export const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
+const IncludeSensitive = z.boolean().exactOptional().describe("Default: false");
 
 /** Throws PERMISSION_DENIED, never leaves out in silence: a caller would take what is missing for what is not there. */
-export function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
+function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
   if (allows.sensitiveDetails || wanted.length === 0) return;
   const advice =
     "The operator allows it with --allow-sensitive-session-details or CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1.";
@@ -139,4 +138,47 @@ async function within(
     shown.push(session);
   }
   return shown;
+}
+
+/** Where a page of the list ended, as text that nobody is to look into. */
+
+type Place = NonNullable<SessionQuery["before"]>;
+
+const Content = z.tuple([z.int().min(0), z.string().min(1)]);
+
+/**
+ * The page ends at its oldest session: a session whose owner had died was recorded as lost while it was listed, which
+ * makes it new, and it is not to be listed again from there.
+ */
+function pageTokenBehind(page: readonly SessionRecord[]): string {
+  const [first, ...others] = page;
+  if (!first) throw new Error("a page without a session ends nowhere");
+  const { updatedAt, id } = others.reduce((oldest, each) => (isOlder(each, oldest) ? each : oldest), first);
+  return encode({ updatedAt, id });
+}
+
+export function placeOf(token: string): Place {
+  const place = decode(token);
+  // Base64 is read leniently: what would not be written so was not written here.
+  if (!place || encode(place) !== token) {
+    throw invalidArgument("pageToken", "is not one of this list. Pass nextPageToken as it came, or leave it out.");
+  }
+  return place;
+}
+
+function isOlder(a: Place, b: Place): boolean {
+  return a.updatedAt === b.updatedAt ? a.id < b.id : a.updatedAt < b.updatedAt;
+}
+
+function encode({ updatedAt, id }: Place): string {
+  return Buffer.from(JSON.stringify([updatedAt, id])).toString("base64url");
+}
+
+function decode(token: string): Place | undefined {
+  try {
+    const [updatedAt, id] = Content.parse(JSON.parse(Buffer.from(token, "base64url").toString("utf8")));
+    return { updatedAt, id };
+  } catch {
+    return undefined;
+  }
 }
