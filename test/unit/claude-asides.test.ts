@@ -7,7 +7,7 @@ type Loose = Readonly<Record<string, unknown>>;
 
 const system = (subtype: string, over: Loose = {}): Loose => ({ type: "system", subtype, uuid: "u", ...over });
 
-/** As one reader reads them in order. */
+/** Reads the messages in order by one reader. */
 function read(...messages: Loose[]) {
   const reader = new MessageReader();
   return messages.flatMap((message) => {
@@ -16,8 +16,8 @@ function read(...messages: Loose[]) {
   });
 }
 
-describe("a message that an option asks for", () => {
-  it("that a hook has answered is kept without what stands in it twice, and cut where it is long", () => {
+describe("an optional message of Claude Code", () => {
+  it("of a hook's answer is stored without duplicate fields, and cut if it is long", () => {
     const hook = {
       hook_id: "h",
       hook_name: "PreToolUse:Bash",
@@ -31,7 +31,7 @@ describe("a message that an option asks for", () => {
     ]);
   });
 
-  it("of a task's progress is kept when it says anew what the task is at, and else is a sign of life", () => {
+  it("of a task's progress is stored if it describes the task anew, otherwise it is a sign of life", () => {
     const progress = (id: string, summary?: string) =>
       system("task_progress", { task_id: id, summary, description: "d" });
     const kept = (id: string, summary: string) => ({ type: "message", message: progress(id, summary) });
@@ -63,11 +63,11 @@ describe("a message that an option asks for", () => {
       { type: "prompt_suggestion", suggestion: "x".repeat(600) },
       { promptSuggestion: `${"x".repeat(499)}…` },
     ],
-  ])("is shown to a caller in short: %s", (_, message, data) => {
+  ])("has a short form for callers: %s", (_, message, data) => {
     expect(presentMessage(message, "short")).toEqual({ type: "progress", data });
   });
 
-  it("is not mistaken for any other", () => {
+  it("is not confused with any other", () => {
     expect(presentMessage({ type: "telepathy", suggestion: "x" }, "short")).toBeUndefined();
     expect(presentMessage(system("task_progress", { task_id: "t" }), "short")).toBeUndefined();
   });

@@ -42,12 +42,12 @@ const outside = (field: string) => ({
 });
 const check = async (options: Partial<SessionOptions>) =>
   runtime().plan({ principal: "ann", options: { cwd: place.allowed, ...options } });
-/** What a process is started with. */
+/** The environment and arguments of a started process. */
 const named = async (options: Partial<SessionOptions>, allowDirs = [place.allowed]) =>
   checkAllPlaces({ cwd: place.allowed, ...options }, [{ allowDirs }], []);
 
-describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
-  it("leads neither cwd nor additionalDirectories nor debugFile nor an attachment", async () => {
+describe.each(ESCAPES)("a path that leaves the allowed folder by $how", ({ folder }) => {
+  it("is refused as cwd, additionalDirectories, debugFile and attachment", async () => {
     const way = folder(place);
     await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
     const additionalDirectories = [place.allowed, way];
@@ -58,7 +58,7 @@ describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
     await expect(runtime().workTree("ann", { cwd: way })).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("is opened to no session by an approval", async () => {
+  it("is allowed to no session by an approval", async () => {
     const approve = async (directories: string[]) =>
       withinPlaces(runtime(), { principal: "ann", spec: { cwd: place.allowed } } as SessionRecord, {
         behavior: "allow",
@@ -71,14 +71,14 @@ describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
     expect(inside).toMatchObject({ updatedPermissions: [{ directories: [place.allowed] }] });
   });
 
-  it("leads no process that is started later, whatever was checked before", async () => {
+  it("is refused at each later start of a process, whatever was checked before", async () => {
     const start = { options: { cwd: folder(place) }, principal: "ann", admitted: Promise.resolve() };
     const confine = () => ({ allowDirs: [place.allowed], spawnWrapper: [] });
     const config = { confine, environment: {}, closed: [] };
     await expect(prepare(start as never, config as never, {} as never)).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("leads no session from disk, nor is it told where that was", async () => {
+  it("is refused for a session from disk, without revealing where that session was", async () => {
     const cwd = realpathSync(folder(place));
     const configDir = join(root, "config");
     const id = "00000000-0000-4000-8000-000000000001";
@@ -93,18 +93,18 @@ describe.each(ESCAPES)("out of the allowed folder by $how", ({ folder }) => {
   });
 });
 
-it("out of the allowed folder lead no dots behind a link: they go up from where the link leads", async () => {
+it("dots behind a link leave the allowed folder from where the link leads", async () => {
   mkdirSync(join(place.outside, "deep"));
   symlinkSync(join(place.outside, "deep"), join(place.allowed, "in"));
   const way = `${place.allowed}/in/..`;
   await expect(check({ cwd: way })).rejects.toMatchObject(outside("cwd"));
-  // Of these Claude Code is given the real path, whatever was meant.
+  // Claude Code receives the real path of these.
   const additionalDirectories = [place.allowed];
   await expect(named({ additionalDirectories: [way] })).resolves.toMatchObject({ additionalDirectories });
 });
 
-describe("what is inside", () => {
-  it("is named as it really is, so that a link can be turned round behind the check", async () => {
+describe("a path inside the allowed folder", () => {
+  it("is passed on as its real path, so that a link cannot be redirected after the check", async () => {
     const real = join(place.allowed, "real");
     mkdirSync(join(real, "more"), { recursive: true });
     const way = join(place.allowed, "way");
@@ -121,14 +121,14 @@ describe("what is inside", () => {
     await expect(check(options)).rejects.toMatchObject(outside("cwd"));
   });
 
-  it("stays as it was named where nobody is confined", async () => {
+  it("stays as it was named if no folders are set", async () => {
     const way = join(root, "way");
     symlinkSync(place.outside, way, "junction");
     const options = { cwd: way, additionalDirectories: ["."] };
     await expect(named(options, [])).resolves.toEqual(options);
   });
 
-  it("is read as an attachment, and never by a link that leads out, even one that leads nowhere yet", async () => {
+  it("is read as an attachment, but never by a link that leads outside, even by a dangling one", async () => {
     const attach = async (path: string) => runtime().attach("ann", [{ path }], { cwd: place.allowed });
     plant(place.allowed);
     await expect(attach("planted.png")).resolves.toMatchObject([{ mediaType: "image/png" }]);
@@ -139,7 +139,7 @@ describe("what is inside", () => {
     await expect(check({ debugFile: nowhere })).rejects.toMatchObject(outside("debugFile"));
   });
 
-  it("is all that a caller learns of: outside, what is not there is refused in the same words", async () => {
+  it("is all that a caller can probe: a missing path outside is refused in the same words as an existing one", async () => {
     const [there, gone] = [place.outside, join(root, "gone")];
     const words = async (cwd: string) => check({ cwd }).catch((error: unknown) => String(error).replace(cwd, "X"));
     expect(await words(gone)).toBe(await words(there));
@@ -151,11 +151,11 @@ describe("what is inside", () => {
   });
 
   it.skipIf(process.platform === "win32")(
-    "does not become what is outside while folders and links change places: no byte of it is ever read",
+    "never reads a byte from outside while folders and links are swapped",
     async () => {
       const secret = join(place.outside, "planted.png");
       plant(place.outside);
-      // Another image, told apart by its last byte.
+      // A different image, distinguished by its last byte.
       const mine = join(place.allowed, "dir");
       mkdirSync(mine);
       const own = Buffer.concat([Buffer.from("\u0089PNG\r\n\u001A\n", "latin1"), Buffer.from("mine")]);
@@ -191,7 +191,7 @@ describe("what is inside", () => {
 });
 
 describe("a principal that the server does not know", () => {
-  it("has nothing run, read or looked up for him", async () => {
+  it("cannot run, read or look up anything", async () => {
     const free = runtimeFor({});
     const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining("bob") as string };
     const options = { cwd: root };
@@ -226,7 +226,7 @@ describe("a principal that the server does not know", () => {
 });
 
 describe("the configuration folder of a principal", () => {
-  it("is in the environment of his Claude Codes, and decides whose they are", async () => {
+  it("is in the environment of its Claude Codes, and determines their identity", async () => {
     const own = { CLAUDE_CONFIG_DIR: "/server", PATH: "/bin" };
     const child = { depth: 0, configDir: "/ann" };
     expect(childEnvironment(own, child)).toMatchObject({ CLAUDE_CONFIG_DIR: "/ann", PATH: "/bin" });
@@ -238,7 +238,7 @@ describe("the configuration folder of a principal", () => {
     expect(others.identity).toMatchObject({ configFolder: "/server" });
   });
 
-  it("keeps spares apart, as the principal and his wrapper do", async () => {
+  it("separates spares, as do the principal and its wrapper", async () => {
     const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
     const keyOf = async (principal: string, wrapper: string[], over = {}) =>
       (await recipeOf({ principal, wrapper }, { ...options, ...over }))?.recipe.key;
@@ -250,21 +250,21 @@ describe("the configuration folder of a principal", () => {
   });
 });
 
-describe.skipIf(process.platform === "win32")("a wrapper before the command", () => {
+describe.skipIf(process.platform === "win32")("a wrapper in front of the command", () => {
   const children: ChildProcess[] = [];
   afterEach(() => {
     for (const child of children.splice(0)) child.kill("SIGKILL");
   });
 
   it.each([false, true])(
-    "takes it for its arguments, and the whole tree below ends (reaper: %s)",
+    "receives the command as its arguments, and the whole tree below it ends (reaper: %s)",
     async (forceReaper) => {
       const wrapper = ["sh", "-c", 'echo "wrapped $*"; "$@"; true', "wrapper"];
       const request = { command: "sh", args: ["-c", 'echo "$MARK $$"; sleep 300 & wait', "--own"], cwd: root };
       const { signal } = new AbortController();
       let spawned: Spawned | undefined;
       const env = { PATH: process.env["PATH"], MARK: "arrived" };
-      // A mark of its own: what the other run's kill still sweeps would be this one's.
+      // A separate mark, because the kill of the other run may still be sweeping.
       const server = { store: `reaper: ${String(forceReaper)}`, pid: process.pid, startedAt: "1" };
       const child = new Spawner({ forceReaper, server }).spawn(
         { ...request, env, signal },
@@ -285,7 +285,7 @@ describe.skipIf(process.platform === "win32")("a wrapper before the command", ()
     },
   );
 
-  it("stands before git, too", async () => {
+  it("also runs in front of git", async () => {
     const git = spawn("git", ["init", "-q", place.allowed]);
     children.push(git);
     await once(git, "exit");

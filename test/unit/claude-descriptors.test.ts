@@ -11,7 +11,7 @@ import { Spawner, type Spawned } from "../../src/claude/supervise/spawn.ts";
 import { endMarked, findMarked } from "../../src/claude/supervise/marked.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
-/** Sets the limit of descriptors of this process from outside: once it is reached, this process starts no other. */
+/** Sets the descriptor limit of this process from outside: once it is reached, this process can start no other. */
 const SETTER = `while read most; do prlimit --pid ${String(process.pid)} --nofile="$most": && echo "$most"; done`;
 
 const before = descriptorLimit() ?? 1024;
@@ -33,7 +33,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     setter.stdin.write(`${String(most)}\n`);
     expect((await lines.next()).value).toBe(String(most));
   };
-  /** The highest that is in use, the one that the listing itself takes among them. */
+  /** The highest descriptor in use, including the one of the listing itself. */
   const inUse = () => Math.max(...readdirSync("/proc/self/fd").map(Number)) + 1;
 
   const takeAll = () => {
@@ -66,7 +66,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     await once(setter, "close");
   });
 
-  it("all processes are listed", async () => {
+  it("lists all processes", async () => {
     await limit(inUse() + 2);
     const taken = takeAll();
     closeSync(taken.pop()!);
@@ -75,7 +75,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     expect(listed.map(({ pid }) => pid)).toEqual(expect.arrayContaining([...family.sleepers]));
   });
 
-  it("git and Claude Code are refused in words, whichever descriptor is the one that is missing, and nothing is left", async () => {
+  it("refuses git and Claude Code with a message, whichever descriptor is missing, and leaves nothing behind", async () => {
     const cwd = process.cwd();
     const place = { cwd, environment: { PATH: process.env["PATH"] ?? "" }, wrapper: [], allowed: [[]] };
     const server = { store: "few", pid: process.pid, startedAt: "1" };
@@ -105,7 +105,7 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     expect(left).toEqual([]);
   });
 
-  it("nobody is taken for gone where nobody can be looked at", async () => {
+  it("takes no process for ended while no process can be examined", async () => {
     await limit(3);
     await expect(startTime(process.pid)).rejects.toThrow("EMFILE");
     await expect(listProcesses()).rejects.toThrow("EMFILE");

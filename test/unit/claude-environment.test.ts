@@ -10,7 +10,7 @@ import {
   OF_THE_OUTER_SESSION,
 } from "../../src/claude/environment.ts";
 
-it("variables of an outer session are named as Claude Code's binary has them", () => {
+it("the names of an outer session's variables are those of Claude Code's binary", () => {
   const path = bundledClaude();
   if (path === undefined) throw new Error("no binary: npm ci installs it");
   const binary = readFileSync(path);
@@ -18,13 +18,13 @@ it("variables of an outer session are named as Claude Code's binary has them", (
   expect(names.filter((name) => !binary.includes(name))).toEqual([]);
 });
 
-describe("what a caller adds to the environment", () => {
-  it("wins over the defaults of the server", () => {
+describe("the caller's additions to the environment", () => {
+  it("override the defaults of the server", () => {
     const added = { MCP_TIMEOUT: "1", CLAUDE_CONFIG_DIR: "/mine", CLAUDE_AGENT_SDK_CLIENT_APP: "mine" };
     expect(childEnvironment({}, { depth: 0, configDir: "/c", added })).toMatchObject(added);
   });
 
-  it("is refused in four variables, which are the server's", () => {
+  it("are refused for four variables that belong to the server", () => {
     const names = ["CLAUDE_CODE_MCP_DEPTH", "CLAUDE_CODE_MCP_PROCESS", "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"];
     for (const name of [...names, "CLAUDE_CODE_RESUME_INTERRUPTED_TURN", "claude_code_mcp_depth"]) {
       expect(() => checkAdded({ [name]: "1" })).toThrow(`env.${name}: is set by the server`);

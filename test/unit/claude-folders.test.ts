@@ -42,7 +42,7 @@ function link(path: string, target: string): string {
   return at(path);
 }
 
-describe("a start is refused beforehand", () => {
+describe("a start is refused before Claude Code runs", () => {
   async function check(options: Partial<SessionOptions>, confinement: Partial<Confinement> = {}): Promise<void> {
     await runtimeFor(confinement).plan({ principal: "ann", options: { cwd: root, ...options } });
   }
@@ -51,10 +51,10 @@ describe("a start is refused beforehand", () => {
     message: expect.stringMatching(new RegExp(`^${field.replaceAll(/[[\]]/g, "\\$&")}: .*${problem}`)),
   });
 
-  it("in a folder that is not there, or is none", async () => {
+  it("in a folder that does not exist or is no folder", async () => {
     await expect(check({ cwd: at("gone") })).rejects.toMatchObject(refusal("cwd", "does not exist"));
     await expect(check({ cwd: file("a.txt") })).rejects.toMatchObject(refusal("cwd", "is a file"));
-    // Claude Code would use the folder without the space, and the home folder.
+    // Claude Code would use the folder without the space, or the home folder.
     for (const name of ["blank ", "blank\u00A0"]) {
       mkdirSync(at(name));
       await expect(check({ cwd: at(name) })).rejects.toMatchObject(refusal("cwd", "white space"));
@@ -77,7 +77,7 @@ describe("a start is refused beforehand", () => {
     ["above it, said in a roundabout way", () => `${at("root")}/..`],
     ["a link in it that leaves it", () => link("root/out", folder("other"))],
     ["below such a link", () => join(link("root/out", folder("other")), folder("other", "a").slice(-1))],
-  ])("outside the folder that is allowed: %s", async (_, place) => {
+  ])("outside the allowed folder: %s", async (_, place) => {
     const config = { allowDirs: allowDirs() };
     const cwd = place();
     await expect(check({ cwd }, config)).rejects.toMatchObject(refusal("cwd", "outside the folders"));
@@ -91,13 +91,13 @@ describe("a start is refused beforehand", () => {
     ["below it, with dots for a name", () => folder("root", "..a")],
     ["below it, said in a roundabout way", () => `${folder("root", "a")}/../a`],
     ["a link from outside into it", () => link("in", folder("root", "a"))],
-  ])("never where the folder is allowed: %s", async (_, place) => {
+  ])("but not in an allowed folder: %s", async (_, place) => {
     const config = { allowDirs: allowDirs() };
     const cwd = place();
     await expect(check({ cwd, additionalDirectories: [cwd] }, config)).resolves.toBeUndefined();
   });
 
-  it("unless the allowed folder is itself a link to where the session runs", async () => {
+  it("but not if the allowed folder is itself a link to the session's folder", async () => {
     const real = folder("real", "a");
     await expect(check({ cwd: real }, { allowDirs: [link("root", at("real"))] })).resolves.toBeUndefined();
     await expect(check({ cwd: real }, { allowDirs: [at("gone")] })).rejects.toMatchObject(refusal("cwd", "outside"));
@@ -120,7 +120,7 @@ describe("a folder is trusted", () => {
   const trusted = async (cwd: string, trustDirs: string[] = [], trustsRecord = true) =>
     isTrusted(cwd, { trustDirs, trustsRecord }, environment());
 
-  it("when Claude Code has recorded so, of itself or of a folder above it", async () => {
+  it("if Claude Code has recorded trust in it or in a folder above it", async () => {
     record({ [at("repo")]: { hasTrustDialogAccepted: true, other: 1 } });
     expect(await trusted(folder("repo"))).toBe(true);
     expect(await trusted(folder("repo", "a", "b"))).toBe(true);
@@ -128,7 +128,7 @@ describe("a folder is trusted", () => {
     expect(await trusted(root)).toBe(false);
   });
 
-  it("never by that record where it is not to count", async () => {
+  it("not by that record if the record is to be ignored", async () => {
     record({ [at("repo")]: { hasTrustDialogAccepted: true } });
     expect(await trusted(folder("repo"), [], false)).toBe(false);
     expect(await trusted(at("repo"), [at("repo")], false)).toBe(true);
@@ -140,7 +140,7 @@ describe("a folder is trusted", () => {
     ["the record does not say", '{"projects":{"HERE":{}}}'],
     ["the record is garbled", '{"projects":{"HERE":{"hasTrustDialogAccepted":true}'],
     ["the record is not what it was", '{"projects":{"HERE":{"hasTrustDialogAccepted":"true"}}}'],
-  ])("never when %s", async (_, text) => {
+  ])("not if %s", async (_, text) => {
     const cwd = folder("repo");
     record({}, text.replace("HERE", cwd.replaceAll("\\", "\\\\")));
     expect(await trusted(cwd)).toBe(false);
@@ -150,7 +150,7 @@ describe("a folder is trusted", () => {
     );
   });
 
-  it("when the operator says so, by whatever way one comes there", async () => {
+  it("if the operator says so, by whatever path it is reached", async () => {
     expect(await trusted(folder("repo", "a"), [at("repo")])).toBe(true);
     expect(await trusted(link("way", at("repo", "a")), [at("repo")])).toBe(true);
     expect(await trusted(at("repo", "a"), [link("here", at("repo"))])).toBe(true);
@@ -159,8 +159,8 @@ describe("a folder is trusted", () => {
   });
 });
 
-describe("what an untrusted folder would run", () => {
-  it("is named from the folder up to its repository's root, and not beyond", () => {
+describe("the executable content of an untrusted folder", () => {
+  it("is listed from the folder up to its repository's root, and no further", () => {
     folder("repo", ".git");
     const outside = file(".mcp.json");
     const files = [".claude/settings.json", ".claude/settings.local.json", ".mcp.json"].map((name) =>
@@ -174,26 +174,26 @@ describe("what an untrusted folder would run", () => {
     expect(files).not.toContain(outside);
   });
 
-  it("outside a repository is what lies in the folder itself", () => {
+  it("outside a repository is that of the folder itself", () => {
     file(".mcp.json");
     expect(whatWouldRun(folder("a"))).toEqual([]);
     const own = file("a/.mcp.json");
     expect(whatWouldRun(at("a"))).toEqual([own]);
   });
 
-  it("is named too when one comes there by a link", () => {
+  it("is also listed if the folder is reached by a link", () => {
     folder("repo", ".git");
     const shared = file("repo/.mcp.json");
     expect(whatWouldRun(link("way", folder("repo", "a")))).toEqual([shared]);
   });
 });
 
-describe("the project that stands in for an untrusted one", () => {
+describe("the placeholder project for an untrusted one", () => {
   const told: string[] = [];
   const log = { info: (message: string) => void told.push(message) };
   beforeEach(() => void told.splice(0));
 
-  it("is empty, lies in the user's own configuration, and is nobody else's to write", async () => {
+  it("is empty, lies in the user's own configuration, and is writable only by the user", async () => {
     const environment = { CLAUDE_CONFIG_DIR: folder("config") };
     const stand = await emptyProject(environment, log);
     expect(stand).toBe(at("config", PRODUCT, "untrusted"));
@@ -204,7 +204,7 @@ describe("the project that stands in for an untrusted one", () => {
     expect(told).toEqual([]);
   });
 
-  it("is moved from its former name once, by one of many, and said", async () => {
+  it("is moved from its former name once, by one of several processes, with a log line", async () => {
     const environment = { CLAUDE_CONFIG_DIR: folder("config") };
     chmodSync(folder("config", FORMER_PRODUCT, "untrusted"), 0o700);
     const all = await Promise.all(Array.from({ length: 8 }, async () => emptyProject(environment, log)));

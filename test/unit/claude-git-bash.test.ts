@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { checkShell, type Machine, windowsShell } from "../../src/claude/check/git-bash.ts";
 
-/** A machine on which only these files are. */
+/** A machine on which only these files exist. */
 function machine(
   files: string[],
   environment: Machine["environment"] = {},
@@ -64,19 +64,19 @@ describe("the shell of Claude Code on Windows", () => {
     expect(() => checkShell(machine(files, { ...environment, ...OFF }))).not.toThrow();
   });
 
-  it("is no bash that has nothing to do with git: that of WSL sees other paths", () => {
+  it("is not a bash without git: WSL's bash sees other paths", () => {
     const wsl = machine(["C:\\Windows\\System32\\bash.exe"], { PATH: "C:\\Windows\\System32" });
     expect(windowsShell(wsl)).toEqual({ kind: "powershell only" });
   });
 
-  it("is PowerShell where there is no bash: Claude Code starts", () => {
+  it("is PowerShell if there is no bash: Claude Code starts", () => {
     expect(windowsShell(machine([]))).toEqual({ kind: "powershell only" });
     expect(windowsShell(machine([], { CLAUDE_CODE_USE_POWERSHELL_TOOL: "1" }))).toEqual({ kind: "powershell only" });
     expect(() => checkShell(machine([]))).not.toThrow();
   });
 
   it.each(["0", "false", "No", " off "])(
-    "is none where PowerShell is turned off by %j: the start is refused",
+    "does not exist if PowerShell is turned off by %j: the start is refused",
     (off) => {
       const environment = { CLAUDE_CODE_USE_POWERSHELL_TOOL: off };
       expect(windowsShell(machine([], environment))).toEqual({ kind: "none" });
@@ -89,7 +89,7 @@ describe("the shell of Claude Code on Windows", () => {
     },
   );
 
-  it.each<NodeJS.Platform>(["linux", "darwin"])("is no matter on %s", (platform) => {
+  it.each<NodeJS.Platform>(["linux", "darwin"])("is not looked up on %s", (platform) => {
     expect(windowsShell(machine([], OFF, platform))).toEqual({ kind: "not windows" });
     expect(() => checkShell(machine([], OFF, platform))).not.toThrow();
   });

@@ -39,28 +39,28 @@ describe("a shell command in acceptEdits", () => {
     "cp a $X",
     "cd src && cp a b",
     "cat a >| head",
-  ])("is asked for where it may write what runs commands: %s", async (command) => {
+  ])("needs approval if it may write a file that runs commands: %s", async (command) => {
     expect(await decided("Bash", { command })).toBe("ask");
     expect(await decided("Bash", { command }, { mode: "default" })).toBeUndefined();
     expect(await decided("Bash", { command }, { allowsCommands: true })).toBeUndefined();
   });
 
   it.each(["cp a b", "mkdir -p src/deep", "cat a | head -3 > b", "npm test 2>&1", "ls .git", "echo $HOME"])(
-    "is left to Claude Code where it does not: %s",
+    "is left to Claude Code if it does not: %s",
     async (command) => {
       expect(await decided("Bash", { command })).toBeUndefined();
     },
   );
 
-  it("is denied where it would write what no session may reach", async () => {
+  it("is denied if it would write a path that no session may reach", async () => {
     for (const path of ["../state/store.db", "linked/store.db", join(root, "state")]) {
       expect(await decided("Bash", { command: `cp a ${path}` }, { allowsCommands: true })).toBe("deny");
     }
   });
 });
 
-describe("a tool of which nobody knows what it does with a path", () => {
-  it("is denied what no session may reach, in every mode", async () => {
+describe("a tool with unknown use of its paths", () => {
+  it("is denied paths that no session may reach, in every mode", async () => {
     const file = join(root, "state", "http-token");
     const inputs = [
       { file_path: file },
@@ -75,7 +75,7 @@ describe("a tool of which nobody knows what it does with a path", () => {
     expect(await decided("TodoWrite", { todos: [{ content: file }] })).toBeUndefined();
   });
 
-  it("is looked at like every other tool", () => {
+  it("is checked by the same hook as every other tool", () => {
     expect(hooksOf(async () => Promise.resolve({})).PreToolUse).toEqual([{ hooks: [expect.any(Function)] }]);
   });
 });

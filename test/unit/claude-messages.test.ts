@@ -4,10 +4,10 @@ import { MessageReader } from "../../src/claude/messages.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { Walk } from "../support/step/walk.ts";
 
-/** Messages as Claude Code sends them, cut to what matters. The set is open: no type of the SDK holds all of them. */
+/** Messages as Claude Code sends them, reduced to the relevant fields. The set is open: no type of the SDK covers all of them. */
 type Loose = Readonly<Record<string, unknown>>;
 
-/** Read one after the other by one reader, as JSON has them: without what is undefined. */
+/** Read in order by one reader, in JSON form: without undefined fields. */
 function read(...messages: Loose[]): AgentSignal[] {
   const reader = new MessageReader();
   return messages.flatMap((message) => {
@@ -55,7 +55,7 @@ describe("a message of Claude Code", () => {
     ["of what the user may ask next", { type: "prompt_suggestion", suggestion: "run the tests" }],
     ["of Claude Code's login", { type: "auth_status", isAuthenticating: true }],
     ["of a user that is no replay", { type: "user", message: { role: "user", content: "x" } }],
-  ])("%s is kept as it came, but for the session's id", (_, message) => {
+  ])("%s is stored unchanged, except for the session's id", (_, message) => {
     expect(read(message)).toEqual([{ type: "message", message }]);
   });
 
@@ -68,7 +68,7 @@ describe("a message of Claude Code", () => {
     "system/files_persisted",
     "system/memory_recall",
     "system/worker_shutting_down",
-  ])("that is retention says nothing: %s", (name) => {
+  ])("is dropped if it is housekeeping: %s", (name) => {
     expect(read(named(name))).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describe("a message of Claude Code", () => {
     "system/hook_started",
     "system/hook_progress",
     "system/control_request_progress",
-  ])("that is progress is a sign of life: %s", (name) => {
+  ])("is a sign of life if it reports progress: %s", (name) => {
     expect(read(named(name))).toEqual([{ type: "alive" }]);
   });
 
@@ -101,7 +101,7 @@ describe("a message of Claude Code", () => {
       { attempt: 2, max_retries: 10, retry_delay_ms: 1234, error: "overloaded" },
       "overloaded: retry 2 of 10 in 1.2 s",
     ],
-  ])("that somebody should know of is a notice: %s", (name, kind, over, message) => {
+  ])("is a notice if users should know of it: %s", (name, kind, over, message) => {
     const details = { ...named(name), ...over };
     expect(read(details)).toEqual([{ type: "notice", kind, message, details }]);
   });
@@ -116,7 +116,7 @@ describe("a message of Claude Code", () => {
     expect(read(assistant([{ type: "text", text: "x" }]))[0]).not.toHaveProperty("toolUseId");
   });
 
-  it("that begins a turn is kept once, and again when something in it has changed", () => {
+  it("that begins a turn is stored once, and again after a change in it", () => {
     const { uuid: _, ...facts } = INIT;
     const reported = { type: "reported", model: "opus", permissionMode: "default" };
     const again = { ...INIT, uuid: "u2", user_message_uuids: ["p2"] };
@@ -131,11 +131,11 @@ describe("a message of Claude Code", () => {
     ]);
   });
 
-  it("that is our own prompt coming back is left out", () => {
+  it("that echoes the server's own prompt is dropped", () => {
     expect(read({ type: "user", isReplay: true, message: { role: "user", content: "begin" } })).toEqual([]);
   });
 
-  it("with a tool's output keeps the patch, short texts and numbers of it, and no file bodies", () => {
+  it("with a tool's output keeps its patch, short texts and numbers, and no file bodies", () => {
     const patch = [{ oldStart: 1, lines: ["-a", "+b"] }];
     const small = { filePath: "/repo/a", structuredPatch: patch, durationMs: 5, userModified: false };
     const large = { originalFile: "x".repeat(501), content: { deep: "x" }, list: ["x"], nothing: null };
@@ -156,7 +156,7 @@ describe("a message of Claude Code", () => {
     expect(read(system("session_state_changed", { state }))).toEqual([signal]);
   });
 
-  it("about background work lists what is really work", () => {
+  it("about background work lists only actual work", () => {
     const task = { task_id: "t1", task_type: "local_bash", description: "make", run_id: "r" };
     const tasks = [task, { ...task, task_id: "t2", ambient: true }];
     expect(read(system("background_tasks_changed", { tasks }))).toEqual([
@@ -172,7 +172,7 @@ describe("a message of Claude Code", () => {
     expect(signals).toEqual([{ type: "reported", permissionMode: "plan" }, { type: "alive" }]);
   });
 
-  it("about a prompt counts when Claude Code is through with it", () => {
+  it("about a prompt counts once Claude Code has finished with it", () => {
     const frames = ["queued", "started", "completed", "cancelled"].map((state) => ({ command_uuid: state, state }));
     const signals = [...frames, {}].flatMap((frame) => read({ type: "command_lifecycle", ...frame }));
     expect(signals).toEqual(["completed", "cancelled"].map((promptId) => ({ type: "prompt-settled", promptId })));
@@ -184,13 +184,13 @@ describe("a message of Claude Code", () => {
     ["a failed result without reasons", { ...RESULT, ...BROKEN, errors: undefined }],
     ["a change of background work without the work", system("background_tasks_changed")],
     ["a message without a type", {}],
-  ])("that lacks what belongs to it is no reason to stop reading: %s", (_, message) => {
+  ])("with missing fields does not stop the reading: %s", (_, message) => {
     expect(read(message)).toHaveLength(1);
   });
 });
 
 describe("a result", () => {
-  it("says what it took and which prompts it answers", () => {
+  it("reports usage and cost, and which prompts it answers", () => {
     const structured = { ...RESULT, structured_output: { a: 1 }, permission_denials: [{ tool_name: "Bash" }] };
     expect(read(structured)).toEqual([
       {
@@ -224,7 +224,7 @@ describe("a result", () => {
     expect(read({ ...RESULT, ...over })).toMatchObject([{ result: { promptIds } }]);
   });
 
-  it("leaves out what Claude Code says only to itself, and the error of an earlier turn", () => {
+  it("omits texts that are internal to Claude Code, and the error of an earlier turn", () => {
     const errors = ["[ede_diagnostic] x", "No conversation found", "y"];
     expect(read({ ...RESULT, ...BROKEN, errors })).toMatchObject([
       { result: { text: "No conversation found\ny" }, message: { result: "No conversation found\ny" } },
@@ -233,7 +233,7 @@ describe("a result", () => {
     expect(second).toMatchObject({ result: { category: "unknown" } });
   });
 
-  /** Error of the assistant's message and fields of the result, as measured; what the turn is then. */
+  /** Error of the assistant's message and fields of the result, as measured; then the outcome of the turn. */
   it.each([
     ["an answer", undefined, {}, "done"],
     ["400", "unknown", { api_error_status: 400 }, "failed api_error request"],
@@ -265,7 +265,7 @@ describe("a result", () => {
       { ...BROKEN, terminal_reason: undefined, startup_failure_reason: "config_file_invalid" },
       "failed error_during_execution configuration",
     ],
-  ])("is told apart: %s", (_, error, over, expected) => {
+  ])("is classified: %s", (_, error, over, expected) => {
     const result = { ...RESULT, ...(expected !== "done" && FAILED), ...over };
     const messages = error === undefined ? [result] : [assistant([], { error }), result];
     const walk = new Walk().prompt("p1").hear({ type: "ready" }, ...read(...messages), { type: "idle" });

@@ -23,7 +23,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const transcript = () => join(root, "projects/one", `${ID}.jsonl`);
 const MESSAGE = `{"type":"user","cwd":"/here","uuid":"a-prompt"}\n`;
 
-describe.skipIf(process.platform === "win32")("a pipe that nobody writes to keeps nobody waiting in place of", () => {
+describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no reader in place of", () => {
   const pipe = (path: string) => {
     execFileSync("sh", ["-c", `mkfifo "$1"`, "sh", join(root, path)]);
   };
@@ -53,7 +53,7 @@ describe.skipIf(process.platform === "win32")("a pipe that nobody writes to keep
     await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("what a repository borrows objects from", async () => {
+  it("the alternates of a repository", async () => {
     execFileSync("git", ["init", "-q"], { cwd: root });
     pipe(".git/objects/info/alternates");
     const environment = { PATH: process.env["PATH"] ?? "" };
@@ -71,7 +71,7 @@ describe("a file that is too large", () => {
     await expect(checkUserSettings(root)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   });
 
-  it("for a line of its transcript is refused, and does not end the server", async () => {
+  it("is refused because of one line of its transcript, and does not end the server", async () => {
     writeFileSync(transcript(), MESSAGE);
     expect(await transcriptOf(ID, root)).toBe(transcript());
     expect(await promptsIn(transcript(), ["a-prompt", "another"])).toEqual(new Set(["a-prompt"]));

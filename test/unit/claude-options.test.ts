@@ -15,14 +15,14 @@ const bare: Options = {
   mcpServersDelivery: "initialize",
 };
 
-/** Not for the SDK's options: bounds are the engine's, the environment is put together elsewhere. */
+/** Not options of the SDK: bounds belong to the engine, the environment is built elsewhere. */
 const ELSEWHERE = new Set(
   "callerApproves env maxBudgetUsd onLost permissionRequestTimeoutMs sessionInitTimeoutMs timeout".split(" "),
 );
 
 /**
- * What the SDK has and callers have not: callbacks and objects, what the engine or the operator decides, and what says
- * the same as another option. A new option of the SDK does not compile until it stands here or in our schema.
+ * Options of the SDK that callers do not have: callbacks and objects, those that the engine or the operator decides, and synonyms
+ * of another option. A new option of the SDK does not compile until it is listed here or in our schema.
  */
 type NotOffered =
   | "abortController"
@@ -55,25 +55,25 @@ type NotOffered =
   | "supportedDialogKinds"
   | "toolAliases"
   | "toolConfig";
-/** Offered with what they belong to: limits and ends of a turn, forks, what is streamed. */
+/** Offered with their feature: limits and ends of a turn, forks, streaming. */
 type Others = "maxBudgetUsd" | "persistSession" | "includePartialMessages" | "resumeSessionAt" | "forkSession";
 const NEW: Exclude<keyof Options, keyof SessionOptions | NotOffered | Others>[] = [];
 
 const keys = SessionOptions.keyof().options;
 
 describe("the options of a session", () => {
-  it("are all that the SDK has, but for those that callers have not", () => {
+  it("are all that the SDK has, except for those that callers do not have", () => {
     const nothing: never[] = NEW;
     expect(nothing).toEqual([]);
   });
 
-  it("are the ones this test knows, with values that may be given", () => {
+  it("are those of this test, with valid values", () => {
     expect(Object.keys(EVERY_OPTION).toSorted()).toEqual([...keys].toSorted());
     expect(SessionOptions.parse(EVERY_OPTION)).toEqual(EVERY_OPTION);
   });
 
   it.each(keys.map((key) => [key, ELSEWHERE.has(key) ? {} : { [key]: EVERY_OPTION[key] }] as const))(
-    "reach Claude Code one by one and change nothing else: %s",
+    "reach Claude Code one by one without side effects: %s",
     (key, expected) => {
       expect(toSdkOptions({ cwd: "/repo", [key]: EVERY_OPTION[key] })).toEqual({ ...bare, ...expected });
     },
@@ -84,7 +84,7 @@ describe("the options of a session", () => {
     expect(toSdkOptions(EVERY_OPTION)).toEqual({ mcpServersDelivery: "initialize", ...Object.fromEntries(known) });
   });
 
-  it("have Claude Code's own prompt and all its settings when nothing is said of them", () => {
+  it("keep Claude Code's own prompt and all its settings by default", () => {
     expect(toSdkOptions({ cwd: "/repo" })).toEqual(bare);
   });
 
@@ -92,15 +92,15 @@ describe("the options of a session", () => {
     ["replaces Claude Code's prompt", "Be a parrot.", "Be a parrot."],
     ["is added to it", { ...preset, append: "And rhyme." }, { ...preset, append: "And rhyme." }],
     ["is it when nothing is added", preset, preset],
-  ] as const)("with a system prompt: it %s", (_, systemPrompt, expected) => {
+  ] as const)("with a system prompt: %s", (_, systemPrompt, expected) => {
     expect(toSdkOptions({ cwd: "/repo", systemPrompt }).systemPrompt).toEqual(expected);
   });
 
-  it.each(PERMISSION_MODES)("have each permission mode as it is called: %s", (permissionMode) => {
+  it.each(PERMISSION_MODES)("pass each permission mode by its name: %s", (permissionMode) => {
     expect(toSdkOptions({ cwd: "/repo", permissionMode }).permissionMode).toBe(permissionMode);
   });
 
-  it("can say that there are no tools and no settings at all", () => {
+  it("can turn off all tools and all settings", () => {
     expect(toSdkOptions({ cwd: "/repo", tools: [], settingSources: [] })).toMatchObject({
       tools: [],
       settingSources: [],
@@ -118,7 +118,7 @@ describe("the environment of Claude Code", () => {
     CLAUDE_AGENT_SDK_CLIENT_APP: "claude-agents-mcp",
   };
 
-  it("is the server's own, and what every session has", () => {
+  it("is the server's own plus the variables of every session", () => {
     const { GONE: _, ...kept } = own;
     expect(childEnvironment(own, child)).toEqual({ ...kept, ...always });
   });
@@ -145,7 +145,7 @@ describe("the environment of Claude Code", () => {
     expect(childEnvironment({ ...own, [name]: "secret" }, child)).toEqual(childEnvironment(own, child));
   });
 
-  it("keeps settings that are Claude Code's own", () => {
+  it("keeps settings of Claude Code", () => {
     const settings = {
       CLAUDE_CODE_OAUTH_TOKEN: "the user's",
       CLAUDE_CODE_SUBAGENT_MODEL: "sonnet",
@@ -157,20 +157,20 @@ describe("the environment of Claude Code", () => {
     expect(childEnvironment(settings, child)).toMatchObject(settings);
   });
 
-  it("has what a session adds, above the server's own", () => {
+  it("has the session's additions, which override the server's own", () => {
     expect(childEnvironment(own, { ...child, added: { PATH: "/opt", NEW: "1" } })).toMatchObject({
       PATH: "/opt",
       NEW: "1",
     });
   });
 
-  it("says how deep it is, whatever anybody adds", () => {
+  it("has the true depth, whatever a caller or the server adds", () => {
     const lie = { CLAUDE_CODE_MCP_DEPTH: "0", CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: "0" };
     const environment = childEnvironment({ ...own, ...lie }, { depth: 2, added: lie });
     expect(environment).toMatchObject({ ...always, CLAUDE_CODE_MCP_DEPTH: "3" });
   });
 
-  it("says where Claude Code keeps its things", () => {
+  it("determines where Claude Code stores its files", () => {
     expect([configFolder({ HOME: "/h" }), stateFile({ HOME: "/h" })]).toEqual(["/h/.claude", "/h/.claude.json"]);
     const moved = { HOME: "/h", CLAUDE_CONFIG_DIR: "/c" };
     expect([configFolder(moved), stateFile(moved)]).toEqual(["/c", "/c/.claude.json"]);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { restrictions } from "../../src/claude/restrictions.ts";
 
-describe("rules for commands that only a subagent has", () => {
-  it("are held against every command, as the rules of the session are", async () => {
+describe("rules for the commands of a subagent", () => {
+  it("are checked for every command, like the rules of the session", async () => {
     const agents = { helper: { description: "d", prompt: "p", disallowedTools: ["Bash(touch *)", "WebFetch"] } };
     const rules = { allow: [], ask: [], deny: [] };
     const settings = { rules, closed: [], ownCommands: [], mayNest: true, ownUrls: async () => Promise.resolve([]) };

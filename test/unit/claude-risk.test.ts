@@ -14,7 +14,7 @@ function at(named: string, about: Partial<Place> = {}): Place {
   return { named, real: named, isInside: true, isRelative: false, ...nothing, ...about };
 }
 
-describe("what a request would let happen", () => {
+describe("the risk of a request", () => {
   const inside = [at("/p/a.ts")];
   const outside = [at("/etc/x", { isInside: false })];
   it.each(
@@ -83,7 +83,7 @@ describe("what a request would let happen", () => {
     "pkill node",
     "find . -name x -delete",
     "ls | xargs rm",
-  ])("is seen to destroy: %s", (command) => {
+  ])("includes destruction: %s", (command) => {
     expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("destructive command");
   });
 
@@ -98,19 +98,19 @@ describe("what a request would let happen", () => {
     "gh pr list",
     "python -c 'get(\"http://x\")'",
     "cat < /dev/tcp/h/80",
-  ])("is seen to use the network: %s", (command) => {
+  ])("includes network access: %s", (command) => {
     expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toContain("network");
   });
 
   it.each(["ls", "rm x", "npm test", "git status", "echo x > /dev/null", "git add -A", "make", "chmod +x a"])(
-    "is seen to do neither: %s",
+    "includes neither: %s",
     (command) => {
       expect(riskOf({ toolName: "Bash", input: { command }, places: [] }).why).toEqual(["command"]);
     },
   );
 });
 
-describe("where the paths of a request lie", () => {
+describe("the location of the paths of a request", () => {
   let root = "";
   beforeAll(() => {
     root = realpathSync(mkdtempSync(join(tmpdir(), "risk-")));
@@ -135,14 +135,14 @@ describe("where the paths of a request lie", () => {
   }
   const path = (...parts: string[]) => join(root, ...parts);
 
-  it("inside: a file, one that is to be made, and one in a further folder", async () => {
+  it("is inside for a file, one to be created, and one in an additional folder", async () => {
     const write = async (file: string) => judged("Write", { file_path: path(file) });
     expect(await write("work/src/a")).toEqual({ level: "edits", paths: ["work/src/a"] });
     expect(await write("work/new/deep/a")).toEqual({ level: "edits", paths: ["work/new/deep/a"] });
     expect(await write("more/a")).toEqual({ level: "edits", paths: ["more/a"] });
   });
 
-  it("outside: by name, by .., by a link, by a link that leads nowhere, by one in a circle, by ~", async () => {
+  it("is outside by name, by .., by a link, by a dangling link, by a circular link, by ~", async () => {
     const write = async (file_path: string) => judged("Write", { file_path });
     expect(await write(path("secret/key"))).toEqual({ level: "all", paths: ["secret/key"] });
     expect(await write(`${path("work")}/../secret/key`)).toEqual({ level: "all", paths: ["secret/key"] });
@@ -153,7 +153,7 @@ describe("where the paths of a request lie", () => {
     expect(await write("~/key")).toEqual({ level: "all", paths: ["secret/key"] });
   });
 
-  it("white space at an end is cut off, as Claude Code does it", async () => {
+  it("is judged without trailing white space, as in Claude Code", async () => {
     for (const white of [" ", "\t", "\n", "\u00A0", "\u3000", "\uFEFF"]) {
       const leading = `${white}${path("secret/key")}`;
       const expected = { level: "all", paths: ["secret/key"] };
@@ -165,7 +165,7 @@ describe("where the paths of a request lie", () => {
     expect(await judged("Write", { file_path: "~//key" })).toEqual({ level: "all", paths: ["secret/key"] });
   });
 
-  it("a path that is not normal after it is refused", async () => {
+  it("is refused if the path is not normal after that", async () => {
     for (const file of ["work/a /.", "work/a /x/..", "work/a\u00A0/"]) {
       const file_path = `${path("")}/${file}`;
       expect(await judged("Read", { file_path })).toMatchObject({ refused: expect.stringContaining("white space") });
@@ -174,7 +174,7 @@ describe("where the paths of a request lie", () => {
     expect(await judged("Write", { file_path: " " })).toMatchObject({ refused: expect.stringContaining("empty") });
   });
 
-  it("of a search: the session's folder, one in it, and where its pattern leads", async () => {
+  it("of a search is the session's folder, one in it, and the target of its pattern", async () => {
     expect(await judged("Grep", { pattern: "x" })).toEqual({ level: "reads", paths: ["work"] });
     expect(await judged("Grep", { pattern: "x", path: "src" })).toEqual({ level: "reads", paths: ["work/src"] });
     expect(await judged("Glob", { pattern: "src/**/*.ts" })).toEqual({ level: "reads", paths: ["work/src"] });
@@ -183,7 +183,7 @@ describe("where the paths of a request lie", () => {
     expect(await judged("Glob", { pattern: `${path("secret")}/*` })).toEqual({ level: "all", paths: ["secret"] });
   });
 
-  it("of a session whose folder is named by a link", async () => {
+  it("is judged for a session whose folder is named by a link", async () => {
     expect(await judged("Write", { file_path: path("alias/a") }, { cwd: "alias" })).toEqual({
       level: "edits",
       paths: ["alias/a", "work/a"],
@@ -191,7 +191,7 @@ describe("where the paths of a request lie", () => {
     });
   });
 
-  it("what Claude Code itself stumbles over counts", async () => {
+  it("counts paths on which Claude Code itself fails", async () => {
     const blockedPath = path("secret/key");
     expect(await judged("Grep", { pattern: "x" }, { blockedPath })).toEqual({
       level: "all",

@@ -7,7 +7,7 @@ import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { endMarked } from "../../src/claude/supervise/marked.ts";
 import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
-/** A shell in a process group of its own that tells its pid and that of a sleeper, and waits for it. */
+/** A shell in its own process group that prints its pid and that of a sleeper, and waits for the sleeper. */
 const SHELL = "sleep 300 & echo $$ $!; wait";
 const NODE = `
   const { spawn } = require("node:child_process");
@@ -20,7 +20,7 @@ interface Tree {
   readonly pid: number;
   /** The node, its shell and the shell's sleeper. */
   readonly pids: number[];
-  /** Resolves when nobody of the tree is left: each of them holds the other end of one pipe. */
+  /** Resolves when the whole tree has ended: each process holds the other end of one pipe. */
   readonly gone: Promise<unknown>;
 }
 
@@ -43,12 +43,12 @@ async function grow(mark = ""): Promise<Tree> {
 
 const running = async ({ pids }: Tree) => (await Promise.all(pids.map(startTime))).map((time) => time !== undefined);
 
-/** A process lets go of its pipe a moment before it is off the system's list. */
+/** A process closes its pipe a moment before it leaves the system's list. */
 const expectNone = async (tree: Tree) =>
   vi.waitFor(async () => expect(await running(tree)).toEqual([false, false, false]), { timeout: 5_000 });
 
 describe.skipIf(process.platform === "win32")("a process tree", () => {
-  it("is killed whole, shells in groups of their own and what they started included, and nothing else", async () => {
+  it("is killed whole, including shells in their own groups and their children, and nothing else is", async () => {
     const [tree, other] = [await grow(), await grow()];
     expect(await running(tree)).toEqual([true, true, true]);
     await killTree(tree.pid);
@@ -58,11 +58,11 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     expect(await running(other)).toEqual([true, true, true]);
   });
 
-  it("begins at another time than we did", async () => {
+  it("begins at another time than the test process", async () => {
     expect(await startTime((await grow()).pid)).not.toBe(await startTime(process.pid));
   });
 
-  it("that is gone already is no trouble", async () => {
+  it("can be killed after it has ended", async () => {
     const tree = await grow();
     await killTree(tree.pid);
     await tree.gone;
@@ -70,7 +70,7 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     expect(await startTime(tree.pid)).toBeUndefined();
   });
 
-  it("is found by its mark when its root has died before", async () => {
+  it("is found by its mark after its root has died", async () => {
     const [tree, other] = [await grow("one"), await grow("one-and-more")];
     signal(tree.pid, "SIGKILL");
     await once(tree.root, "exit");
@@ -83,13 +83,13 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
 });
 
 describe("a list of processes", () => {
-  it("is followed however long a chain in it is", () => {
+  it("is followed along a chain of any length", () => {
     const chain = Array.from({ length: 50_000 }, (_, at) => ({ pid: at + 1, parent: at, started: at }));
     expect(descendants(1, chain)).toEqual(chain.slice(1).map(({ pid }) => pid));
     expect(ancestors(50_000, chain)).toEqual(chain.map(({ parent }) => parent).toReversed());
   });
 
-  it("is followed once around a circle, which pids used twice can close", () => {
+  it("is followed once around a circle, which reused pids can close", () => {
     const circle = [2, 3, 1].map((pid, at) => ({ pid, parent: at + 1, started: at }));
     expect(descendants(1, circle)).toEqual([2, 3]);
     expect(ancestors(1, circle)).toEqual([3, 2]);
@@ -97,13 +97,13 @@ describe("a list of processes", () => {
 });
 
 describe("a process", () => {
-  it("is told from others by its start time, which stays", async () => {
+  it("is identified by its start time, which never changes", async () => {
     const own = await startTime(process.pid);
     expect(own).toEqual(expect.any(String));
     expect(await startTime(process.pid)).toBe(own);
   });
 
-  it("is alive, or is not", () => {
+  it("is alive or not", () => {
     expect([isAlive(process.pid), isAlive(2 ** 22 + 1)]).toEqual([true, false]);
   });
 });

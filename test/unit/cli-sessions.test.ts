@@ -6,7 +6,7 @@ import { list } from "../../src/cli/sessions/list.ts";
 import { show } from "../../src/cli/sessions/show.ts";
 import { ConfigError } from "../../src/config/error.ts";
 
-/** Command lines of `sessions` that cannot be used; `test/server/sessions.test.ts` shows what becomes of the message. */
+/** Invalid command lines of `sessions`; `test/server/sessions.test.ts` shows the resulting output. */
 
 const VERBS = { list, show, export: exportLog, delete: remove };
 

@@ -54,7 +54,7 @@ const answered = (
   data: { requestId, toolName: "Bash", behavior: by === "caller" ? "allow" : "deny", by },
 });
 
-/** The report on sessions whose logs are these, each event at its second. */
+/** The report on sessions with these logs, one event per second. */
 async function reportOn(logs: readonly (readonly [seconds: number, event: SessionEvent])[][], since = 0) {
   const node = createMemoryStore({ tick: () => T0 }).connect("a");
   await node.leases.heartbeat(TTL);
@@ -68,8 +68,8 @@ async function reportOn(logs: readonly (readonly [seconds: number, event: Sessio
   return tally.report();
 }
 
-describe("the figures of sessions", () => {
-  it("add up turns by outcome, by what failed and by tool", async () => {
+describe("the usage report", () => {
+  it("adds up turns by outcome, by error and by tool", async () => {
     const failed = { outcome: "failed", isError: true, category: "overloaded" } as const;
     const report = await reportOn([
       [
@@ -113,7 +113,7 @@ describe("the figures of sessions", () => {
     );
   });
 
-  it("count the tokens of every result of a turn once, and share its cost out to the models", async () => {
+  it("counts the tokens of every result of a turn once, and splits its cost by model", async () => {
     const report = await reportOn([
       [
         [0, started("1")],
@@ -125,7 +125,7 @@ describe("the figures of sessions", () => {
         [5, started("2")],
         [6, result(30, { opus: 4, haiku: 2 }, 3)],
         [7, ended({ resultEventId: 8, numTurns: 3, costUsd: 1 })],
-        // Claude Code was killed and counts from what it had saved.
+        // Claude Code was killed and continues counting from its last saved state.
         [8, started("3")],
         [9, result(40, { opus: 2 })],
         [9, ended({ resultEventId: 11, costUsd: 0.5 })],
@@ -142,7 +142,7 @@ describe("the figures of sessions", () => {
     expect(report.turns.costUsd).toBe(5.625);
   });
 
-  it("tell how long requests waited, by decision and by whom, and overlapping waits once", async () => {
+  it("reports how long requests waited, by decision and by approver, and counts overlapping waits once", async () => {
     const report = await reportOn([
       [
         [0, asked("a")],
@@ -162,7 +162,7 @@ describe("the figures of sessions", () => {
     ]);
   });
 
-  it("leave out what happened before, and understand what began before", async () => {
+  it("omits earlier events, and includes sessions that began before", async () => {
     const retry = { type: "notice", data: { kind: "retry", message: "overloaded" } } satisfies SessionEvent;
     const exit = (expected: boolean): SessionEvent => ({
       type: "process.exited",
@@ -193,7 +193,7 @@ describe("the figures of sessions", () => {
     expect(late.requests.answered).toMatchObject([{ waitMs: { median: 4000 } }]);
   });
 
-  it("pass over what is long: of messages only results are read, whatever the length of the log", async () => {
+  it("reads only results among messages, however long the log is", async () => {
     const node = createMemoryStore({ tick: () => T0 }).connect("a");
     await node.leases.heartbeat(TTL);
     const { record } = await node.rows.create(session());
@@ -214,7 +214,7 @@ describe("the figures of sessions", () => {
     expect([tally.report().tokens.input, read]).toEqual([7, [1002]]);
   });
 
-  it("are laid out for people, without what steers a terminal", async () => {
+  it("has a text form for people, without terminal control characters", async () => {
     const report = await reportOn([
       [
         [0, queued("1", "claude\u001b[2J\ncode")],

@@ -8,12 +8,12 @@ import { JsonObject } from "../../src/domain/json.ts";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
-/** What people copy into their clients is read as the client and as our server would read it. */
+/** Configurations that people copy into their clients are read as the client and as the server would read them. */
 const ROOT = join(import.meta.dirname, "..", "..");
 const EXAMPLES = join(ROOT, "examples", "clients");
 const DOCUMENT = readFileSync(join(ROOT, "docs", "clients.md"), "utf8");
 
-/** Where each client looks for its servers. */
+/** The key under which each client looks for its servers. */
 const KEYS: Readonly<Record<string, string>> = {
   "claude-code.json": "mcpServers",
   "claude-desktop.json": "mcpServers",
@@ -46,7 +46,7 @@ function entryOf(file: string): Entry {
 /** opencode has one list, the others a command and its arguments. */
 const commandLine = ({ args = [], command }: Entry): string[] => [command, args].flat();
 
-/** Throws what the server would say when it is started so. */
+/** Throws the server's error for this command line. */
 function accept(words: readonly string[]): readonly string[] {
   const [program, yes, name, ...argv] = words;
   expect([program, yes, name]).toEqual(["npx", "-y", "claude-agents-mcp"]);
@@ -56,7 +56,7 @@ function accept(words: readonly string[]): readonly string[] {
 describe("examples/clients", () => {
   const files = readdirSync(EXAMPLES).toSorted();
 
-  it("has a file for each client that is known here", () => {
+  it("has a file for each known client", () => {
     expect(files).toEqual(Object.keys(KEYS));
   });
 
@@ -66,11 +66,11 @@ describe("examples/clients", () => {
     expect(Object.keys(JsonObject.parse(contentOf(file)[KEYS[file] ?? ""]))).toEqual(["claude-agents-mcp"]);
   });
 
-  it.each(files)("%s starts the package with arguments that it takes", (file) => {
+  it.each(files)("%s starts the package with valid arguments", (file) => {
     expect(accept(commandLine(entryOf(file)))).toEqual(["agent"]);
   });
 
-  it.each(files)("%s stands in docs/clients.md, letter by letter", (file) => {
+  it.each(files)("%s is quoted in docs/clients.md verbatim", (file) => {
     const language = file.endsWith(".toml") ? "toml" : "json";
     expect(DOCUMENT).toContain(`\n\`\`\`${language}\n${textOf(file)}\`\`\`\n`);
   });
@@ -82,22 +82,22 @@ describe("examples/clients", () => {
     ["cursor.json", "stdio"],
     ["opencode.json", "local"],
     ["vscode.json", "stdio"],
-  ])("%s says that the server is of type %s", (file, type) => {
+  ])("%s gives the server the type %s", (file, type) => {
     expect(entryOf(file)["type"]).toBe(type);
   });
 
-  it("names the tools of the server where the client wants them named", () => {
+  it("names the tools of the server if the client needs their names", () => {
     const names = toolsOf(["agent"], TOOLSET_SETTINGS).map(({ name }) => name);
     expect(entryOf("copilot.json")["tools"]).toEqual(names.toSorted());
   });
 });
 
 describe("docs/clients.md", () => {
-  it("has no configuration that is not a file", () => {
+  it("has no configuration without a file", () => {
     expect(DOCUMENT.match(/^```\w/gm)).toHaveLength(Object.keys(KEYS).length);
   });
 
-  it("adds only arguments that the server takes", () => {
+  it("adds only valid arguments of the server", () => {
     const lists = [...DOCUMENT.matchAll(/`(\["-y".*?\])`/g)].map(([, list = ""]) => Args.parse(JSON.parse(list)));
     expect(lists.map((args) => accept(["npx", ...args]))).toEqual([["agent", "query"], ["agent", "query"], ["agent"]]);
   });

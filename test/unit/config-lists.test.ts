@@ -16,8 +16,8 @@ function load({ argv = [], env = {}, file = {} }: Sources): Config {
   return loadConfig({ argv, env: named, readFile: () => JSON.stringify(file) });
 }
 
-describe("values", () => {
-  it("of a list take the separator of PATH and the comma alike, where no value can hold them", () => {
+describe("a value", () => {
+  it("of a list may be separated by commas or by the separator of PATH, if no value can contain them", () => {
     for (const text of ["agent,query", "agent:query", "agent;query"]) {
       expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: text } }).toolsets).toEqual(["agent", "query"]);
     }
@@ -37,18 +37,18 @@ describe("values", () => {
     ["false", undefined],
     ["7466", "7466"],
     ["", "file:1"],
-  ])("of --http are a switch as well in a variable: %j", (text, http) => {
+  ])("of --http in a variable may also be a boolean: %j", (text, http) => {
     const file = { http: "file:1" };
     expect(load({ env: { CLAUDE_CODE_MCP_HTTP: String(text) }, file }).http).toBe(http);
   });
 
-  it("of --http are a switch as well in the file", () => {
+  it("of --http in the file may also be a boolean", () => {
     expect(load({ file: { http: true } }).http).toBe("127.0.0.1:7465");
     expect(load({ file: { http: false } }).http).toBeUndefined();
     expect(() => load({ file: { http: 7465 } })).toThrow(
       "is 7465: must be a text, not empty; in a variable or the file also true or 1 for 127.0.0.1:7465",
     );
-    // A flag is taken as it stands: port 0 is a free one.
+    // A flag is taken literally: port 0 selects a free port.
     expect(load({ argv: ["--http", "0"] }).http).toBe("0");
   });
 });

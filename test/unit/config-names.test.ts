@@ -11,18 +11,18 @@ describe("near matches", () => {
     ["hlep", "help"],
     ["start", undefined],
     ["", undefined],
-  ])("of %j is %j", (word, expected) => {
+  ])("of %j are %j", (word, expected) => {
     expect(nearest(word, ["serve", "demo", "help", "version"])).toBe(expected);
   });
 
-  it("are given for a rule of a tool that is not known, which may never match", () => {
+  it("are suggested for a rule with an unknown tool, which may never match", () => {
     const config = loadConfig({ argv: ["--deny-rules", "WebFetsch,Bash(rm:*),mcp__x"], env: {} });
     expect(unknownTools(config)).toEqual([
       "The rule WebFetsch: there is no tool WebFetsch known to this server. Did you mean WebFetch?",
     ]);
   });
 
-  it("are given for a misspelt variable, which would silently have no effect", () => {
+  it("are suggested for a misspelt variable, which would silently have no effect", () => {
     const env = {
       CLAUDE_CODE_MCP_ALLOW_DIR: "/a",
       CLAUDE_CODE_MCP_DEPTH: "1",

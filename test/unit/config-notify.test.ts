@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { loadConfig } from "../../src/config/load.ts";
 
-/** Settings of the webhook that cannot be used; `test/server/webhook.test.ts` shows what becomes of the message. */
+/** Invalid settings of the webhook; `test/server/webhook.test.ts` shows the resulting output. */
 
 const URL_OF = "https://example.com/hook";
 

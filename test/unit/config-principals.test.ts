@@ -7,7 +7,7 @@ import { confinements } from "../../src/config/principals/confinement.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema.ts";
 
-/** What a server does not start with: principals whose sessions have no folders, and tokens that anybody would try. */
+/** Settings with which a server refuses to start: principals without folders, and guessable tokens. */
 
 const FILE = resolve("/settings/server.json");
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -21,14 +21,14 @@ const ISSUER = { oauthIssuer: "https://login.example.com" };
 const ADA = { principals: { ada: { tokenSha256 } } };
 const ada = (allowDirs: unknown) => ({ principals: { ada: { tokenSha256, allowDirs } } });
 
-describe("over HTTP, sessions of others than the operator", () => {
+describe("over HTTP, sessions of principals other than the operator", () => {
   it.each<[string, object, string]>([
     ["a named principal", ADA, "principals: sessions of ada could start in any folder of this machine."],
     ["one of two", { principals: { ...ada(["/a"]).principals, bob: {} } }, "principals: sessions of bob could start"],
     ["subjects of an authorization server", ISSUER, "--oauth-issuer: sessions of all its subjects could start"],
     ["subjects beside a principal with folders", { ...ISSUER, ...ada("any") }, "--oauth-issuer: sessions of all its"],
     ["a principal, with an empty list for all", { ...ADA, allowDirs: [] }, "principals: sessions of ada could start"],
-  ])("have folders, or it is said that they have all: %s is refused without", (_, file, message) => {
+  ])("need folders, or an explicit `any`: %s is refused without them", (_, file, message) => {
     expect(() => load(file)).toThrow(message);
     expect(() => load(file)).toThrow('"allowDirs": "any"');
   });
@@ -41,26 +41,26 @@ describe("over HTTP, sessions of others than the operator", () => {
     ["any folder for a principal among folders for all", { ...ada("any"), allowDirs: [resolve("/b")] }, []],
     ["folders for subjects", { ...ISSUER, allowDirs: [resolve("/b")] }, [resolve("/b")]],
     ["any folder for subjects", { ...ISSUER, allowDirs: "any" }, []],
-  ])("may use what is said: %s", (_, file, folders) => {
+  ])("may use the configured folders: %s", (_, file, folders) => {
     expect(confinements(load(file))("ada")?.allowDirs).toEqual(folders);
   });
 
-  it("may use a folder that is called any where a flag names it", () => {
+  it("may use a folder named `any` if a flag names it", () => {
     expect(load({}, ["--allow-dir", "any"]).allowDirs).toEqual([resolve("any")]);
   });
 
   it.each<[string, object, string[]]>([
     ["on stdio", ADA, []],
-    ["without tokens, where everybody is the operator", ADA, ["--http", "127.0.0.1:0", "--no-auth"]],
+    ["without tokens, when every client is the operator", ADA, ["--http", "127.0.0.1:0", "--no-auth"]],
     ["for the operator alone", {}, ["--http", "127.0.0.1:0"]],
-  ])("are not spoken of %s", (_, file, argv) => {
+  ])("need no folders %s", (_, file, argv) => {
     expect(() => load(file, argv)).not.toThrow();
   });
 });
 
-describe("a token that anybody would try", () => {
+describe("a guessable token", () => {
   it.each(["test", "secret", "changeme", "PASSWORD", "Admin", "", "123456", "test\n", "ccm_..."])(
-    "is refused as its digest: %j",
+    "is refused by its digest: %j",
     (word) => {
       const principals = { ada: { tokenSha256: [tokenSha256, sha256(word)], allowDirs: "any" } };
       expect(() => load({ principals })).toThrow(
@@ -69,7 +69,7 @@ describe("a token that anybody would try", () => {
     },
   );
 
-  it("stands in no document or example: every digest there is of something that is not among the words", () => {
+  it("is in no document or example: the digest of every documented token is of another word", () => {
     const files = ["docs", "examples"].flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name)),
     );

@@ -16,7 +16,7 @@ interface Sources {
 
 const FILE = resolve("/settings/server.json");
 
-/** A `file` that is no text is written as JSON; it is named by the variable. */
+/** A `file` that is not a string is written as JSON; the variable names it. */
 function load({ argv = [], env = {}, file }: Sources): Config {
   const content = typeof file === "string" ? file : JSON.stringify(file);
   const named: Record<string, string> = file === undefined ? {} : { CLAUDE_CODE_MCP_CONFIG: FILE };
@@ -95,7 +95,7 @@ describe("the settings", () => {
     });
   });
 
-  it("of several names come separated by commas, or as a list in a file", () => {
+  it("with several names are separated by commas, or a list in a file", () => {
     expect(load({ argv: ["--toolsets", "agent, query"] }).toolsets).toEqual(["agent", "query"]);
     expect(load({ env: { CLAUDE_CODE_MCP_TOOLSETS: "all" } }).toolsets).toEqual(["all"]);
     expect(load({ file: { toolsets: ["chat"], queryAllowedTools: ["Read", "Bash(git *)"] } })).toMatchObject({
@@ -117,7 +117,7 @@ describe("the settings", () => {
     });
   });
 
-  it("take flags over variables over the file, key by key", () => {
+  it("take flags over variables over the file, for each key", () => {
     const sources = {
       argv: ["--max-wait-ms", "3000"],
       env: { CLAUDE_CODE_MCP_MAX_WAIT_MS: "2000", CLAUDE_CODE_MCP_INACTIVITY_MS: "2000" },
@@ -126,14 +126,14 @@ describe("the settings", () => {
     expect(load(sources)).toMatchObject({ maxWaitMs: 3000, inactivityMs: 2000, turnMaxMs: 1000 });
   });
 
-  it("are frozen, lists included", () => {
+  it("are frozen, including lists", () => {
     const config = load({ argv: ["--allow-dir", "/a"] });
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(config.allowDirs)).toBe(true);
     expect(Object.isFrozen(load({}).trustDirs)).toBe(true);
   });
 
-  it("each have a flag, a variable and a meaning of their own", () => {
+  it("each have their own flag, variable and description", () => {
     for (const field of ["flag", "variable", "key", "meaning"] as const) {
       expect(new Set(SETTINGS.map((setting) => setting[field])).size).toBe(SETTINGS.length);
     }
@@ -146,7 +146,7 @@ describe("the settings", () => {
 });
 
 describe("a value", () => {
-  it("may stand behind an equals sign or in the next argument, and the last flag counts", () => {
+  it("may follow an equals sign or be the next argument, and the last flag wins", () => {
     const argv = ["--max-wait-ms", "1000", "--max-wait-ms=2000", "--log-level", "warn"];
     expect(load({ argv })).toMatchObject({ maxWaitMs: 2000, logLevel: "warn" });
   });
@@ -173,7 +173,7 @@ describe("a value", () => {
     expect(load({ argv, env }).allowDirs).toEqual([resolve("/a"), resolve("/b")]);
   });
 
-  it("that is a path becomes absolute: from the home folder, the current one, or the folder of the file", () => {
+  it("of a path becomes absolute: from the home folder, the current one, or the folder of the file", () => {
     expect(load({ argv: ["--trust-dir=~", "--trust-dir=~/a", "--trust-dir=b", "--trust-dir=~c"] }).trustDirs).toEqual([
       homedir(),
       join(homedir(), "a"),
@@ -186,7 +186,7 @@ describe("a value", () => {
   });
 });
 
-describe("a value that cannot be used is refused in one line", () => {
+describe("an invalid value is refused in one line", () => {
   const ms = "must be a whole number of ms from 1000 to 3600000.";
   it.each<[string, Sources, string]>([
     ["a word for a number", { argv: ["--max-wait-ms", "45s"] }, `--max-wait-ms is "45s": ${ms}`],
@@ -261,13 +261,13 @@ describe("a value that cannot be used is refused in one line", () => {
     expect(line).not.toContain("\n");
   });
 
-  it("and a long one is cut", () => {
+  it("and is cut if it is long", () => {
     expect(refusal({ argv: [`--reaper=${"x".repeat(5000)}`] }).length).toBeLessThan(200);
   });
 });
 
 describe("the file", () => {
-  it("is the one of the flag, even when a variable names another, and may begin with a byte order mark", () => {
+  it("is the one of the flag, even if a variable names another, and may begin with a byte order mark", () => {
     const env = { CLAUDE_CODE_MCP_CONFIG: "/none" };
     expect(load({ argv: ["--config", FILE], env, file: '\uFEFF{"maxDepth": 2}' }).maxDepth).toBe(2);
   });
@@ -283,7 +283,7 @@ describe("the depth", () => {
     expect(readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toBe(depth);
   });
 
-  it.each(["-1", "one", "1.5", "1e3"])("of %j is refused: it might be deep", (value) => {
+  it.each(["-1", "one", "1.5", "1e3"])("of %j is refused: the true depth is unknown", (value) => {
     expect(() => readDepth({ CLAUDE_CODE_MCP_DEPTH: value })).toThrow(ConfigError);
   });
 });

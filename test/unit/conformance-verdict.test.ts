@@ -7,7 +7,7 @@ const good: Check = { id: "good", status: "SUCCESS" };
 const bad: Check = { id: "bad", status: "FAILURE", errorMessage: "it is not there" };
 const form: Check = { id: "wire-schema-valid", status: "SUCCESS" };
 
-describe("what came of a scenario", () => {
+describe("the verdict on a scenario", () => {
   test.each<[string, Check[], { checks?: string[] } | undefined, string[]]>([
     ["passes", [good, form], undefined, []],
     ["fails", [good, bad], undefined, ["bad: it is not there"]],
@@ -23,8 +23,8 @@ describe("what came of a scenario", () => {
   ])("%s", (_, checks, listed, faults) => expect(faultsIn(checks, listed)).toEqual(faults));
 });
 
-describe("the list of what is not ours", () => {
-  test("names scenarios that there are, each once", () => {
+describe("the list of expected failures", () => {
+  test("has existing scenarios, each once", () => {
     for (const { on, revision, scenarios } of NOT_OURS) {
       expect(scenariosOf(revision)).toEqual(expect.arrayContaining(scenarios));
       const entries = NOT_OURS.filter((each) => each.on === on && each.revision === revision);

@@ -3,7 +3,7 @@ import { Agents } from "../../src/console/agents.ts";
 import type { StoredEvent } from "../../src/domain/event.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
 
-/** What a subagent that asks was sent to do, of a log that grows. */
+/** Looks up the task of a subagent that has a request, in a growing log. */
 
 const SESSION = { id: "s1", createdAt: 1 } as SessionRecord;
 const CALLED = { type: "assistant", message: { content: [{ type: "tool_use", id: "t1", name: "Agent" }] } };
@@ -30,7 +30,7 @@ function logged() {
   return { say, reads: () => reads, of: async (eventId: number) => agents.of(SESSION, "a1", eventId) };
 }
 
-it("is remembered once it is found, and looked for again where it was not", async () => {
+it("the task of a subagent is cached once it is found, and looked up again if it was not", async () => {
   const { of, reads, say } = logged();
   expect(await of(4)).toBeUndefined();
   say(4, CALLED);

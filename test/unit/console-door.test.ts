@@ -9,14 +9,14 @@ import { mountConsole } from "../../src/console/routes.ts";
 import { createPage } from "../../src/console/page.ts";
 import type { Env } from "../../src/http/door.ts";
 
-/** The console's door without a server behind it. */
+/** The console's routes without a server behind them. */
 
 const folders: string[] = [];
 afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 
-/** `live` is what a stream tells. */
+/** `live` is the content of a stream. */
 function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
   const app = new Hono<Env>();
   mountConsole(app, {
@@ -35,7 +35,7 @@ function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
 
 describe("a stream", () => {
   it.each(["GET", "HEAD"])(
-    "of a %s that nobody reads ends with its connection, however much was to be told",
+    "of a %s without a reader ends with its connection, however much is left to send",
     async (method) => {
       const outgoing = new EventEmitter();
       let end: (method: string) => void = () => undefined;
@@ -51,7 +51,7 @@ describe("a stream", () => {
   );
 });
 
-it("the page is there once its files can be read, whatever was before", async () => {
+it("the page is available once its files can be read, whatever happened before", async () => {
   const folder = join(mkdtempSync(join(tmpdir(), "ccm-page-")), "console");
   folders.push(join(folder, ".."));
   const page = createPage(folder);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { areEdited } from "../../console/src/timeline/fold/edits.ts";
 import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
 
-/** Whether there is anything to put back: files that were changed behind a prompt. */
+/** Whether a rewind would restore files that were changed after a prompt. */
 
 const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item => ({
   kind: "call",
@@ -18,13 +18,13 @@ const call = (eventId: number, name: string, over: Partial<CallItem> = {}): Item
   ...over,
 });
 
-test("a file that was changed behind an event, by a subagent too, can be put back", () => {
+test("a file that was changed after an event, even by a subagent, can be restored", () => {
   expect(areEdited([call(3, "Write")], 1)).toBe(true);
   expect(areEdited([call(3, "Write")], 3)).toBe(false);
   expect(areEdited([call(2, "Agent", { children: [call(4, "Edit")] })], 3)).toBe(true);
 });
 
-test("what only looked, was denied or failed has changed none", () => {
+test("a call that only read, was denied or failed has changed no file", () => {
   const items = [call(3, "Read"), call(4, "Edit", { state: "denied" }), call(5, "Write", { state: "failed" })];
   expect(areEdited(items, 1)).toBe(false);
 });

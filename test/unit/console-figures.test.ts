@@ -38,7 +38,7 @@ describe("the days of a chart", () => {
     else process.env["TZ"] = zone;
   });
 
-  it("are all there are to today, each once, also where one has 23 hours or 25", () => {
+  it("are consecutive up to today, each once, including days of 23 and 25 hours", () => {
     for (const [now, last] of [
       [new Date(2026, 2, 10, 0, 5), "2026-03-10"],
       [new Date(2026, 10, 3, 23, 55), "2026-11-03"],
@@ -52,7 +52,7 @@ describe("the days of a chart", () => {
     }
   });
 
-  it("keep what the server tells of, though its clock is ahead", () => {
+  it("keep the server's last day, even if its clock is ahead", () => {
     const now = new Date(2026, 2, 10, 23, 59);
     const days = everyDay(numbers({ since: beginningOf(7, now), days: [day("2026-03-11")] }), now);
     expect(days.map(({ turns }) => turns)).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
@@ -60,7 +60,7 @@ describe("the days of a chart", () => {
 });
 
 describe("the charts", () => {
-  it("have a colour for each of the dearest models, and one for all others", () => {
+  it("have a colour for each of the most expensive models, and one for all others", () => {
     const costs = { a: 9, b: 8, c: 7, d: 6, e: 5, f: 4, "g\u202e": 3 };
     const models = Object.entries(costs).map(([model, costUsd]) => ({ model, costUsd }));
     const days = [day("2026-03-01", { costUsd: 42, costByModel: costs }), day("2026-03-02")];
@@ -79,7 +79,7 @@ describe("the charts", () => {
     expect(figures.at(-1)?.labels.at(-1)).toBe("g⟨U+202E⟩");
   });
 
-  it("are left out where there is nothing to see", () => {
+  it("are omitted if they would be empty", () => {
     const days = [day("2026-03-01", { failed: 1, durationMs: 60_000, waitedMs: 45_000 })];
     const figures = figuresOf(numbers({ days }), days);
     expect(figures.map(({ title }) => title)).toEqual(["Turns per day", "Time per day"]);
@@ -88,7 +88,7 @@ describe("the charts", () => {
     expect(workedMs(amounts({ durationMs: 1, waitedMs: 2 }))).toBe(0);
   });
 
-  it("have an axis in steps of time that people count in", () => {
+  it("have a time axis with round steps", () => {
     const [, time] = figuresOf(numbers(), [day("2026-03-01", { durationMs: 1 })]);
     const MINUTE = 60_000;
     const steps = [0.5, 4, 40, 100, 299, 1400, 100_000].map((most) => {

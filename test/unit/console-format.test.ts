@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ago, count, duration, shortPath, ticking, usd } from "../../console/src/parts/format.ts";
 import { oneLine, plain } from "../../console/src/parts/plain.ts";
 
-describe("what the console says of times, costs and names", () => {
+describe("the console's texts for times, costs and names", () => {
   it.each<[number, string]>([
     [-5, "0.0 s"],
     [420, "0.4 s"],
@@ -12,7 +12,7 @@ describe("what the console says of times, costs and names", () => {
     [185_000, "3 min 05 s"],
     [3_600_000, "1 h 00 min"],
     [90_000_000, "1 d 1 h"],
-  ])("%i ms are %s", (ms, words) => {
+  ])("shows %i ms as %s", (ms, words) => {
     expect(duration(ms)).toBe(words);
   });
 
@@ -23,7 +23,7 @@ describe("what the console says of times, costs and names", () => {
     [60_000, "1 min ago"],
     [7_200_000, "2 h ago"],
     [86_400_000, "1 d ago"],
-  ])("what was %i ms before is %s", (ms, words) => {
+  ])("shows an age of %i ms as %s", (ms, words) => {
     const now = Date.UTC(2026, 0, 31);
     expect(ago(now - ms, now)).toBe(words);
   });
@@ -34,7 +34,7 @@ describe("what the console says of times, costs and names", () => {
     expect(ticking(119_900)).toBe("1 min 59 s");
   });
 
-  it("writes amounts with cents, and less than one as such", () => {
+  it("writes amounts with cents, and smaller ones as such", () => {
     expect([0, 0.004, 0.01, 1234.5].map(usd)).toEqual(["$0.00", "<$0.01", "$0.01", "$1,234.50"]);
     expect([count(1, "turn"), count(2000, "turn"), count(0, "reply", "replies")]).toEqual([
       "1 turn",
@@ -54,11 +54,11 @@ describe("what the console says of times, costs and names", () => {
 });
 
 describe("text of agents", () => {
-  it("loses the colours of terminals", () => {
+  it("loses terminal colours", () => {
     expect(plain("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007done")).toBe("red done");
   });
 
-  it("shows what is not seen or turns text around", () => {
+  it("shows invisible characters and those that reverse the text", () => {
     expect(plain("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
   });
 

@@ -14,7 +14,7 @@ import { initialState } from "../../src/domain/session.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import type { SessionQuery, SessionRecord } from "../../src/engine/ports.ts";
 
-/** What an open page is told when luck is bad: the engine of these tests does what each of them says. */
+/** Events of an open page under adverse timing: the engine of these tests does exactly what each test says. */
 
 type Verbs = Pick<Engine, "delivered" | "get" | "list" | "partial" | "read">;
 
@@ -90,7 +90,7 @@ async function* nothing(_: string, __: number, signal: AbortSignal): AsyncGenera
 
 type Told = { [K in keyof LiveEvents]: readonly [K, LiveEvents[K]] }[keyof LiveEvents];
 
-/** What is told until `isEnough`, which is asked after each. */
+/** The events until `isEnough`, which is called after each. */
 async function toldBy(sources: Sources, isEnough: (told: readonly Told[]) => boolean, session?: string) {
   const told: Told[] = [];
   const ended = new AbortController();
@@ -107,7 +107,7 @@ const of = <K extends keyof LiveEvents>(told: readonly Told[], kind: K) =>
   told.filter((each) => each[0] === kind).map(([, data]) => data as LiveEvents[K]);
 
 describe("an open page", () => {
-  it("looks at what has changed a moment ago, and not again and again at all since the last change", async () => {
+  it("shows a recent change once, and not repeatedly since the last change", async () => {
     const queries: SessionQuery[] = [];
     const ended = new AbortController();
     const list: Verbs["list"] = async (query) => {
@@ -126,7 +126,7 @@ describe("an open page", () => {
     expect(Date.now() - third).toBeLessThan(10_000);
   });
 
-  it("is told of all that have changed at once, however many they are", async () => {
+  it("receives all simultaneous changes, however many there are", async () => {
     const all = Array.from({ length: 450 }, (_, each) => record({ id: `s${String(each)}`, updatedAt: 1_000 - each }));
     const list: Verbs["list"] = async ({ before, limit, statuses }) => {
       const from = before ? all.findIndex(({ id }) => id === before.id) + 1 : 0;
@@ -136,7 +136,7 @@ describe("an open page", () => {
     expect(of(told, "sessions").flat()).toHaveLength(450);
   });
 
-  it("is told that a session waits for a slot only where that takes a while", async () => {
+  it("shows that a session queues only if that takes a while", async () => {
     const { state } = record();
     const process = { phase: "starting", waiting: true } as never;
     const told = async (agoMs: number) => {
@@ -148,7 +148,7 @@ describe("an open page", () => {
     expect([await told(500), await told(3_000)]).toEqual([undefined, 3]);
   });
 
-  it("is told anew when a request ends, where only that has changed", async () => {
+  it("is updated when a request ends, even if nothing else has changed", async () => {
     let looks = 0;
     const list: Verbs["list"] = async ({ statuses }) => {
       if (!statuses) looks++;
@@ -159,7 +159,7 @@ describe("an open page", () => {
     expect(of(told, "sessions")).toHaveLength(1);
   });
 
-  it("is told of everything else while a server is stuck to which a request was to be told as shown", async () => {
+  it("receives all other changes while a delivery report to a server hangs", async () => {
     let looks = 0;
     const list: Verbs["list"] = async ({ statuses }) => {
       if (!statuses) looks++;
@@ -174,7 +174,7 @@ describe("an open page", () => {
     ).toEqual(["s", "other"]);
   });
 
-  it("hears nothing more under the id of a session that is gone", async () => {
+  it("receives nothing more for the id of a deleted session", async () => {
     let looks = 0;
     const get: Verbs["get"] = async (_, id) => {
       if (++looks > 3) throw sessionNotFound(id);
@@ -204,7 +204,7 @@ describe("an open page", () => {
     expect([tailEnded, heard]).toEqual([true, 0]);
   });
 
-  it("and a list are told of the others when one is deleted between two looks at it", async () => {
+  it("and a list receive the other sessions when one is deleted between two reads", async () => {
     const read: Verbs["read"] = async (_, id) => Promise.reject(sessionNotFound(id));
     const list: Verbs["list"] = async () => Promise.resolve([waiting({}, 1)]);
     const told = await toldBy(sourcesOf({ list, read }), (all) => of(all, "requests").length > 0);
@@ -214,7 +214,7 @@ describe("an open page", () => {
   });
 });
 
-it("the title of a session that was deleted is not that of another which has its id", async () => {
+it("the title of a deleted session is not shown for a new session with the same id", async () => {
   const texts = ["Hers.", "His."];
   const titles = new Titles({ read: async () => Promise.resolve([queued(texts.shift() ?? "")]) });
   expect(await titles.of(record())).toBe("Hers.");
@@ -223,7 +223,7 @@ it("the title of a session that was deleted is not that of another which has its
 });
 
 describe("an event as it is shown", () => {
-  it("has no more levels than any hand can hold, and the beginnings of its texts", () => {
+  it("is cut to a bounded depth, with the beginnings of its texts", () => {
     const deep: unknown = JSON.parse(`${'{"__proto__":['.repeat(2_300)}"${"x".repeat(20_000)}"${"]}".repeat(2_300)}`);
     const event = { ...asked, data: { ...asked.data, input: { deep, long: "y".repeat(20_000), n: 1 } } } as StoredEvent;
     const shown = shownEvent(event);
@@ -234,7 +234,7 @@ describe("an event as it is shown", () => {
     expect(text).toContain(`"long":"${"y".repeat(10_000)}","n":1`);
   });
 
-  it("is itself where there is nothing to cut", () => {
+  it("is unchanged if there is nothing to cut", () => {
     expect(shownEvent(asked)).toBe(asked);
   });
 });

@@ -3,7 +3,7 @@ import { linesToShow, hunksBetween, hunksReported } from "../../console/src/part
 import { readMarkdown, safeHref, type Block } from "../../console/src/parts/markdown-tree.ts";
 import { processorMs } from "../support/processor-time.ts";
 
-/** All that a reader sees of it. */
+/** All text that a reader sees. */
 function textOf(node: unknown): string {
   if (typeof node === "string") return node;
   if (Array.isArray(node)) return node.map(textOf).join("");
@@ -30,14 +30,14 @@ describe("Markdown of agents", () => {
     expect(blocks[4]).toEqual({ kind: "code", language: "ts", text: "let a;" });
   });
 
-  it("has headings below those of the page, and leaves no level out on the way down", () => {
+  it("has headings below those of the page, without skipping a level", () => {
     const levels = readMarkdown("#### a\n\n# b\n\n#### c\n\n> # d\n").flatMap((block) =>
       block.kind === "heading" ? [block.level] : [],
     );
     expect(levels).toEqual([3, 3, 4]);
   });
 
-  it("has no place for HTML: it is shown as it was written", () => {
+  it("supports no HTML: it is shown literally", () => {
     const text = "a <img src=x onerror=alert(1)> b\n\n<script>alert(2)</script>\n\n<div>\n\n**bold**\n";
     const blocks = readMarkdown(text);
     expect(textOf(blocks)).toContain("<img src=x onerror=alert(1)>");
@@ -45,7 +45,7 @@ describe("Markdown of agents", () => {
     expect(JSON.stringify(blocks)).not.toContain('"html"');
   });
 
-  it("shows a path beside the words that lead to it, for it is no page that a browser could open", () => {
+  it("shows a path beside its link text, because a browser could not open the path", () => {
     const shown = (text: string) =>
       readMarkdown(text).map((block) => (block.kind === "paragraph" ? block.inside : block));
     expect(shown("See [the notes](docs/notes.md#top) there.")).toEqual([
@@ -73,7 +73,7 @@ describe("Markdown of agents", () => {
     expect(JSON.stringify(readMarkdown(`[label](<${href}>)`))).not.toContain('"link"');
   });
 
-  it("links to pages and mail, and to images without showing them", () => {
+  it("links to pages and mail addresses, and to images without loading them", () => {
     expect(
       readMarkdown("[a](https://a.example/?x=1&amp;y=2) ![p](http://b.example/p.gif) <mailto:c@d.example>"),
     ).toEqual([
@@ -90,7 +90,7 @@ describe("Markdown of agents", () => {
     ]);
   });
 
-  it("shows what would turn text around or hide, also where it is written as an entity", () => {
+  it("shows characters that would reverse or hide text, even as entities", () => {
     const text = textOf(readMarkdown("a\u202Eb &#x202e; &amp;lt; \u001B[31mred"));
     expect(text).toBe("a⟨U+202E⟩b ⟨U+202E⟩ &lt; red");
   });
@@ -107,14 +107,14 @@ describe("Markdown of agents", () => {
     ["table cells", `${"|".repeat(3_000)}\n${"|-".repeat(3_000)}\n${"|".repeat(3_000)}`],
     ["lines", "a\n".repeat(200_000)],
     ["blank paragraphs", "*a\n\n".repeat(20_000)],
-  ])("bears too many %s", async (_, text) => {
+  ])("survives excessive %s", async (_, text) => {
     let blocks: ReturnType<typeof readMarkdown> = [];
     expect(await processorMs(() => (blocks = readMarkdown(text)))).toBeLessThan(2_000);
     expect(depthOf(blocks)).toBeLessThan(120);
     expect(textOf(blocks).length).toBeGreaterThan(0);
   });
 
-  it("shows all of a long text, the end of it as it was written", () => {
+  it("shows all of a long text, its end as plain text", () => {
     const text = `${"word ".repeat(20)}\n\n`.repeat(1_000);
     const blocks = readMarkdown(`${text}**end**`);
     expect(blocks.at(-1)?.kind).toBe("plain");
@@ -123,7 +123,7 @@ describe("Markdown of agents", () => {
 });
 
 describe("a change of a file", () => {
-  it("is shown line by line, without numbers where only a part of the file is known", () => {
+  it("is shown line by line, without numbers if only a part of the file is known", () => {
     const lines = linesToShow(hunksBetween("a\nb\nc", "a\nB\nc"), false);
     expect(lines).toEqual([
       { kind: "same", text: "a" },
@@ -147,7 +147,7 @@ describe("a change of a file", () => {
     expect(hunksReported(undefined)).toBeUndefined();
   });
 
-  it("of a huge text is found soon, as all that went and all that came", async () => {
+  it("of a huge text is computed quickly, as a removal and an addition of everything", async () => {
     const text = (word: string) => Array.from({ length: 30_000 }, (_, at) => `${word} ${String(at)}`).join("\n");
     let lines: ReturnType<typeof linesToShow> = [];
     const compare = () => (lines = linesToShow(hunksBetween(text("a"), text("b")), false));

@@ -64,7 +64,7 @@ const STORES = {
   },
 };
 
-describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, open) => {
+describe.each(Object.entries(STORES))("the usage figures of the console, on %s", (_, open) => {
   let node: SessionBackend;
   let close: () => Promise<void>;
 
@@ -74,7 +74,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
   });
   afterEach(async () => close());
 
-  /** A session whose log is this. */
+  /** A session with this log. */
   async function keep(log: Log, { cwd = "/repo", principal = "ann" } = {}): Promise<string> {
     const at = Date.parse(log[0]?.[0] ?? "2026-03-01T00:00:00Z");
     const { record } = await node.rows.create(session({ principal, at, spec: { cwd } }));
@@ -132,7 +132,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect(await numbers({}, "nobody")).toMatchObject({ days: [], models: [], directories: [], totals: { turns: 0 } });
   });
 
-  it("count the waiting for people who have not answered yet", async () => {
+  it("count the time of requests that are still open", async () => {
     const createdAt = NOW - 90_000;
     const request = { requestId: "r", kind: "permission", eventId: 1, toolName: "Bash", createdAt } as const;
     const state = { ...initialState(NOW), requests: [{ ...request, expiresAt: NOW + 1_000, seenWhole: false }] };
@@ -141,16 +141,16 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect([totals.waitedMs, days[0]?.waitedMs]).toEqual([90_000, 90_000]);
   });
 
-  it("go by the days of the zone, also where the clock is put forward", async () => {
+  it("use the days of the time zone, also when daylight saving time begins", async () => {
     await keep([
       ...turn("2026-03-07T22:59:59Z", 1),
       ...turn("2026-03-07T23:00:00Z", 2),
-      // In New York an hour is left out on March 8: this day has 23.
+      // New York skips an hour on March 8: this day has 23 hours.
       ...turn("2026-03-08T04:59:59Z", 4),
       ...turn("2026-03-08T05:00:00Z", 8),
       ...turn("2026-03-09T03:59:59Z", 16),
       ...turn("2026-03-09T04:00:00Z", 32),
-      // Kathmandu is 5:45 ahead.
+      // Kathmandu is at UTC+5:45.
       ...turn("2026-03-09T18:14:59Z", 64),
       ...turn("2026-03-09T18:15:00Z", 128),
     ]);
@@ -164,7 +164,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect(await costs("Asia/Kathmandu")).toEqual({ "03-08": 15, "03-09": 112, "03-10": 128 });
   });
 
-  it("leave out what was before, and sessions of which nothing is left", async () => {
+  it("omit earlier events, and sessions that were deleted", async () => {
     await keep([...turn("2026-03-01T00:00:00Z", 1), ...turn("2026-03-08T00:10:00Z", 2)]);
     await keep([...turn("2026-03-01T00:00:00Z", 4), ["2026-03-08T01:00:00Z", started]]);
     await keep(turn("2024-12-01T00:00:00Z", 8));
@@ -175,7 +175,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect([all.since, all.totals.costUsd]).toEqual([Date.parse("2025-03-09T12:00:00Z"), 7]);
   });
 
-  it("refuse a zone that there is not, and a time that is none", async () => {
+  it("refuse an unknown time zone and an invalid time", async () => {
     const refused = { name: "AppError", code: "INVALID_ARGUMENT" };
     await expect(numbers({ zone: "Mars/Olympus" })).rejects.toMatchObject({
       ...refused,
@@ -184,7 +184,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     await expect(numbers({ since: Number.NaN })).rejects.toMatchObject(refused);
   });
 
-  it("read a log again only when its session has changed, and count all of many", async () => {
+  it("read a log again only after its session has changed, and sum up many sessions", async () => {
     const ids: string[] = [];
     for (let n = 0; n < 120; n++) ids.push(await keep(turn("2026-03-09T00:00:00Z", 1)));
     const read: string[] = [];
@@ -202,7 +202,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect((await request("ann", {})).totals).toMatchObject({ turns: 120, costUsd: 120 });
     expect(new Set(read)).toEqual(new Set(ids));
     read.length = 0;
-    // Another zone and another time are sums of the same.
+    // Another zone or another time is computed from the same data.
     await request("ann", { zone: "Asia/Tokyo", since: NOW - 86_400_000 * 90 });
     expect(read).toEqual([]);
 
@@ -212,7 +212,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
     expect(new Set(read)).toEqual(new Set([ids[7]]));
   });
 
-  it("forget the sessions that were asked for longest ago, once they are too many", async () => {
+  it("evict the least recently requested sessions beyond the maximum", async () => {
     const [first, second] = [await keep(turn("2026-03-09T00:00:00Z", 1)), await keep(turn("2026-03-09T00:00:00Z", 2))];
     let reads = 0;
     const log: Pick<SessionLog, "read"> = {
@@ -235,7 +235,7 @@ describe.each(Object.entries(STORES))("the numbers of the console, on %s", (_, o
   });
 });
 
-it("leave the event loop to others while they are read", async () => {
+it("leave the event loop free while they are computed", async () => {
   const node = createMemoryStore({ tick: () => NOW }).connect("a");
   await node.leases.heartbeat(TTL);
   for (let n = 0; n < 20; n++) {
@@ -247,7 +247,7 @@ it("leave the event loop to others while they are read", async () => {
     log: {
       ...node.log,
       read: async (...args) => {
-        // As a long read of SQLite holds the thread.
+        // Blocks the thread like a long read of SQLite.
         for (const until = performance.now() + 6; performance.now() < until;);
         return node.log.read(...args);
       },

@@ -22,8 +22,8 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   ...changes,
 });
 
-describe("JSON that is typed", () => {
-  test("an object is read", () => {
+describe("typed JSON", () => {
+  test("is read as an object", () => {
     expect(readObject(' {"a": [1, -2.5e3, "\\u00e9 \\"", null, {}]} ')).toEqual({
       ok: true,
       value: { a: [1, -2500, 'é "', null, {}] },
@@ -43,11 +43,11 @@ describe("JSON that is typed", () => {
     ["{} {}", 'Line 1, column 4: expected nothing more, found "{".'],
     ["", "Line 1, column 1: expected a value, found the end."],
     ["[1]", 'Line 1, column 1: expected one object in braces { }, found "[".'],
-  ])("%j: where it goes wrong", (text, problem) => {
+  ])("%j: the error has this position", (text, problem) => {
     expect(readObject(text)).toMatchObject({ ok: false, problem });
   });
 
-  test("a place is never behind the fault", () => {
+  test("has no error position behind the fault", () => {
     const good = JSON.stringify({ a: [1, { b: "x\ny" }, true], c: -0.5, d: null }, undefined, 1);
     const late = Array.from(
       good,
@@ -59,8 +59,8 @@ describe("JSON that is typed", () => {
   });
 });
 
-describe("what it is about", () => {
-  test("in words", () => {
+describe("the description of a request", () => {
+  test("is in words", () => {
     expect(headline(request())).toBe("Claude Code asks to run a command");
     expect(headline(request({ agentId: "a", toolName: "Write" }))).toBe("A subagent asks to write a file");
     const agent = { description: "Check the shop", eventId: 6 };
@@ -72,7 +72,7 @@ describe("what it is about", () => {
     expect(headline(request({ type: "question", input: { questions: [1, 2] } }))).toBe("Claude Code has 2 questions");
   });
 
-  test("nothing of an input is left out", () => {
+  test("omits nothing of an input", () => {
     const inputs: [string, Record<string, unknown>][] = [
       ["Bash", { command: "ls", description: "List", timeout: 5, run_in_background: true }],
       ["Bash", { command: ["ls"] }],
@@ -94,7 +94,7 @@ describe("what it is about", () => {
     ]);
   });
 
-  test("nothing of a text hides", () => {
+  test("shows all of a text", () => {
     expect(harmless("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe("ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}");
     expect(piecesOf("a\u0000b").map(({ isOdd, raw, text }) => [text, raw, isOdd])).toEqual([
       ["a", "a", false],
@@ -104,7 +104,7 @@ describe("what it is about", () => {
     expect(harmless("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
   });
 
-  test("lines that change", () => {
+  test("shows changed lines", () => {
     const told = (before: string, after: string) =>
       changedLines(before, after).flatMap(({ kind, lines }) => lines.map((line) => `${kind} ${line}`));
     expect(told("", "a\n\nb\n")).toEqual(["added a", "added ", "added b"]);
@@ -113,7 +113,7 @@ describe("what it is about", () => {
     expect(told("a", "")).toEqual(["removed a"]);
   });
 
-  test("times", () => {
+  test("shows times", () => {
     expect([-5, 9_000, 161_000, 3_900_000, 200_000_000].map(leftWords)).toEqual([
       "0:00",
       "0:09",

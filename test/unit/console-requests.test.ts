@@ -31,20 +31,20 @@ const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({
   ...changes,
 });
 
-describe("what is sent", () => {
-  test("a denial, with a message where there is one", () => {
+describe("the answer that is sent", () => {
+  test("is a denial, with a message if there is one", () => {
     expect(denied("  \n")).toEqual({ decision: "deny" });
     expect(denied(" Use pnpm. ")).toEqual({ decision: "deny", message: "Use pnpm." });
   });
 
-  test("a command is edited as text, and its other fields stay", () => {
+  test("has the command edited as text, with its other fields unchanged", () => {
     const asked = request();
     expect(editableOf(asked)).toEqual({ key: "command", text: "npm test" });
     const edited = editedInput(asked, 'echo "{"');
     expect(edited).toEqual({ ok: true, value: { command: 'echo "{"', description: "Run the tests" } });
   });
 
-  test("an input of one text is edited as text, any other as JSON", () => {
+  test("has an input of one text edited as text, any other as JSON", () => {
     expect(editableOf(request({ toolName: "Skill", input: { skill: "pdf" } }))).toEqual({ key: "skill", text: "pdf" });
     expect(editableOf(request({ toolName: "Read", input: { file_path: "/a", limit: 3 } })).key).toBeUndefined();
     expect(editableOf(request({ input: { command: 3 } })).key).toBeUndefined();
@@ -54,14 +54,14 @@ describe("what is sent", () => {
     });
   });
 
-  test("what cannot be seen is an escape where JSON is edited, and is itself again when it is sent", () => {
+  test("has invisible characters as escapes in the JSON editor, and as themselves when sent", () => {
     const asked = request({ toolName: "Read", input: { file_path: "/a\u202Eb\u{E0041}", limit: 3 } });
     const { text } = editableOf(asked);
     expect(text).toContain("/a\\u202eb\\udb40\\udc41");
     expect(editedInput(asked, text)).toEqual({ ok: true, value: asked.input });
   });
 
-  test("what was edited goes along, what is as it was does not", () => {
+  test("contains an edited input, and omits an unchanged one", () => {
     const { input } = request();
     expect(allowedWith({ input }, { ...input })).toEqual({ decision: "allow" });
     expect(allowedWith({ input }, { command: "ls" })).toEqual({ decision: "allow", updatedInput: { command: "ls" } });
@@ -75,7 +75,7 @@ describe("what is sent", () => {
     [{ decision: "deny" }, { type: "plan" }, "Sent back to planning."],
     [{ decision: "allow", answers: {} }, { type: "question" }, "Answers sent."],
     [{ decision: "allow", updatedInput: {} }, { type: "plan" }, "Plan approved with your changes."],
-  ] as const)("%j is told as done", (body, changes, words) => {
+  ] as const)("is described as done for %j", (body, changes, words) => {
     expect(doneWords(request(changes), body)).toBe(words);
   });
 });
@@ -92,7 +92,7 @@ describe("questions", () => {
   };
   const many: Question = { ...one, question: "What all?", multiSelect: true };
 
-  test("are read from the tool's input, whatever else is in it", () => {
+  test("are read from the tool's input, whatever else it contains", () => {
     expect(questionsIn({ questions: [{ ...one, x: 1 }, 3, { question: 4, options: [null] }] })).toEqual([
       one,
       { question: "", header: "", multiSelect: false, options: [] },
@@ -100,7 +100,7 @@ describe("questions", () => {
     expect(questionsIn({ questions: "?" })).toEqual([]);
   });
 
-  test("one answer is a text, several are a list, and all questions need one", () => {
+  test("have one answer as a text, several as a list, and all need one", () => {
     const picked = withPick(one, withPick(one, NO_CHOICE, 0), 1);
     const both = withPick(many, withPick(many, NO_CHOICE, 1), 0);
     expect(answersOf([one, many], [picked, both])).toEqual({
@@ -111,7 +111,7 @@ describe("questions", () => {
     expect(withPick(many, both, 0).picked).toEqual([1]);
   });
 
-  test("words of one's own take the place of one answer, and join several", () => {
+  test("take custom words in place of one answer, and in addition to several", () => {
     const own = { ...withOther(one, withPick(one, NO_CHOICE, 0), true), other: " mine " };
     expect(answersOf([one], [own]).answers).toEqual({ "Which?": "mine" });
     const joined = { ...withOther(many, withPick(many, NO_CHOICE, 0), true), other: "mine" };
@@ -120,14 +120,14 @@ describe("questions", () => {
     expect(withPick(one, own, 1)).toMatchObject({ picked: [1], isOther: false });
   });
 
-  test("one without options takes words; a question of any text is a key", () => {
+  test("take words if they have no options, and any question text as a key", () => {
     const free = { ...one, question: "__proto__", options: [] };
     const { answers } = answersOf([free], [{ ...NO_CHOICE, other: "x" }]);
     expect(Object.entries(answers)).toEqual([["__proto__", "x"]]);
   });
 });
 
-describe("who decides", () => {
+describe("the texts about approvers", () => {
   beforeAll(() => void (approvers.value = Object.fromEntries(APPROVERS.map(({ name, words }) => [name, words]))));
 
   test.each([
@@ -138,18 +138,18 @@ describe("who decides", () => {
     [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],
     [{ behavior: "allow", by: "console", toolName: "AskUserQuestion" }, true, "Answered by you"],
     [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],
-    [{ behavior: "allow", by: "somebody-of-another-server" }, false, "Allowed by somebody-of-another-server"],
+    [{ behavior: "allow", by: "approver-of-another-server" }, false, "Allowed by approver-of-another-server"],
     [{ behavior: "deny", by: "constructor" }, false, "Denied by constructor"],
-  ] as const)("%j", (decided, mine, words) => {
+  ] as const)("describe the answer %j", (decided, mine, words) => {
     expect(decidedWords({ toolName: "Bash", ...decided }, mine)).toBe(words);
   });
 
-  test("who is asked after it", () => {
+  test("name the next approver", () => {
     expect(thenWords("console", ["user", "console", "webhook", "caller"])).toBe("the webhook, then the calling model");
     expect(thenWords("caller", ["console", "caller"])).toBe("");
   });
 
-  test("why a page may only look, and what the operator can do", () => {
+  test("explain why a page is read-only, and the operator's options", () => {
     expect(whyOnlyLook({ approvals: ["console"], scopes: ["read", "approve"] })).toBeUndefined();
     expect(whyOnlyLook({ approvals: ["user", "caller"], scopes: ["approve"] })).toContain(
       "--approvals user,console,caller.",
@@ -162,7 +162,7 @@ describe("who decides", () => {
 });
 
 describe("the list", () => {
-  test("what is gone is shown for a moment more, once", () => {
+  test("shows an ended request for a moment longer, once", () => {
     const [one, two] = [request(), request({ requestId: "r2" })];
     const first = shownNow([], [one, two], 0);
     const second = shownNow(first, [two], 1_000);
@@ -172,7 +172,7 @@ describe("the list", () => {
     expect(shownNow(second, [one, two], 2_000)).toEqual(first);
   });
 
-  test("as long as something open stands below it, which would move; but not without end", () => {
+  test("keeps it while an open form below it would move, up to a limit", () => {
     const numbered = (each: number) => request({ requestId: String(each), createdAt: each });
     const all = Array.from({ length: 13 }, (_, each) => numbered(each));
     const last = all.slice(12);
@@ -185,7 +185,7 @@ describe("the list", () => {
     expect(shownNow(shown, [], 900_000)).toEqual([{ request: last[0], goneAt: 900_000 }]);
   });
 
-  test("by session, the oldest first", () => {
+  test("is grouped by session, the oldest first", () => {
     const open = [
       request({ requestId: "c", createdAt: 3 }),
       request({ requestId: "b", sessionId: "s2", createdAt: 2 }),
@@ -199,8 +199,8 @@ describe("the list", () => {
   });
 });
 
-describe("presses that were meant for something else", () => {
-  test("a card that has just come, or moved, takes none", () => {
+describe("misdirected clicks", () => {
+  test("are ignored by a card that has just appeared or moved", () => {
     const guard = new Guard();
     guard.note("a", 100, 0);
     expect(guard.isMeant("a", 399)).toBe(false);
@@ -211,7 +211,7 @@ describe("presses that were meant for something else", () => {
     expect(guard.isMeant("a", 2_399)).toBe(false);
   });
 
-  test("a double click does not answer the next one", () => {
+  test("do not answer the next request after a double click", () => {
     const guard = new Guard();
     guard.note("a", 0, 0);
     guard.note("b", 200, 0);

@@ -29,33 +29,33 @@ function row(id: string, updatedAt: number, rest: Partial<SessionRow> = {}): Ses
 const ids = (rows: readonly SessionRow[]) => rows.map(({ id }) => id).join(" ");
 
 describe("the filters of the list", () => {
-  it("stand in the address and come back from it", () => {
+  it("are written to the address and read back from it", () => {
     const query = "status=running&status=error&text=log+in&cwd=%2Fwork%2Fshop";
     expect(queryOf(filtersOf(new URLSearchParams(query))).toString()).toBe(query);
     expect(queryOf(NONE).toString()).toBe("");
   });
 
-  it("leave out a status that there is not", () => {
+  it("omit an unknown status", () => {
     expect(filtersOf(new URLSearchParams("status=busy&status=idle")).statuses).toEqual(["idle"]);
     expect([NONE, { ...NONE, text: " " }, { ...NONE, cwd: "/" }].map(areNone)).toEqual([true, true, false]);
   });
 });
 
-describe("what has changed, in the list", () => {
+describe("a changed session in the list", () => {
   const rows = [row("c", 30), row("b", 20), row("a", 10)];
 
-  it("goes to the top, and what is new too", () => {
+  it("moves to the top, like a new one", () => {
     const merged = merge(rows, [row("a", 40), row("d", 50)], { filters: NONE, hold: false });
     expect(ids(merged)).toBe("d a c b");
   });
 
-  it("stays where it is while somebody points at the list", () => {
+  it("keeps its place while the user points at the list", () => {
     const merged = merge(rows, [row("a", 40, { title: "new" }), row("d", 50)], { filters: NONE, hold: true });
     expect(ids(merged)).toBe("d c b a");
     expect(merged.at(-1)?.title).toBe("new");
   });
 
-  it("is left out where it fits no more, or is older than what is known", () => {
+  it("is omitted if it no longer matches, or is older than the known one", () => {
     const filters = { ...NONE, statuses: ["idle"] } as const;
     const changed = [row("a", 40, { status: "running" }), row("b", 19, { title: "old" }), row("d", 50)];
     const merged = merge(rows, changed, { filters, hold: false });
@@ -63,24 +63,24 @@ describe("what has changed, in the list", () => {
     expect(merged.at(-1)?.title).toBe("b");
   });
 
-  it("is not shown where a text is sought that it may not mention", () => {
+  it("is hidden during a text search that it may not match", () => {
     const filters = { ...NONE, text: "x" };
     expect(ids(merge(rows, [row("a", 40), row("d", 50)], { filters, hold: false }))).toBe("a c b");
   });
 });
 
-describe("a first page that was asked for anew", () => {
-  it("keeps the older rows that were loaded behind it", () => {
+describe("a reloaded first page", () => {
+  it("keeps the older rows that were loaded after it", () => {
     const page = { sessions: [row("d", 50), row("c", 40)], next: "40" };
     expect(ids(rejoin(page, [row("c", 40), row("x", 45), row("b", 20), row("d", 10)]))).toBe("d c b");
   });
 
-  it("forgets them where there may be others between", () => {
+  it("drops them if there may be others between", () => {
     const page = { sessions: [row("d", 50), row("c", 40)], next: "40" };
     expect(ids(rejoin(page, [row("c", 30), row("b", 20)]))).toBe("d c");
   });
 
-  it("is all where there is no other page", () => {
+  it("is everything if there is no other page", () => {
     expect(ids(rejoin({ sessions: [row("d", 50)] }, [row("b", 20)]))).toBe("d");
   });
 });

@@ -8,7 +8,7 @@ import { processorMs } from "../support/processor-time.ts";
 type Loose = Readonly<Record<string, unknown>>;
 type Draft = { readonly type: string; readonly data: Loose; readonly cut?: true };
 
-/** Events with ids from `from` on, a second apart; of types that no version need know. */
+/** Events with ids from `from` on, one second apart; their types need not be known to any version. */
 function numbered(drafts: readonly Draft[], from = 1): ShownEvent[] {
   return drafts.map((draft, at) => {
     const event: ShownEvent = JSON.parse(JSON.stringify({ ...draft, id: from + at, at: (from + at) * 1000 }));
@@ -60,8 +60,8 @@ const call = (items: readonly Item[], id: string): CallItem => {
   return found;
 };
 
-describe("what has happened in a session", () => {
-  it("is a prompt, what is thought, said and done, and how the turn ended", () => {
+describe("the timeline of a session", () => {
+  it("has the prompt, thoughts, texts and calls, and how the turn ended", () => {
     const items = fold(
       prompt("p"),
       started("p"),
@@ -81,7 +81,7 @@ describe("what has happened in a session", () => {
     expect(items.at(-1)).toMatchObject({ result: { subtype: "success" } });
   });
 
-  it("tells of what only the result says", () => {
+  it("shows facts that only the result contains", () => {
     const items = fold(message({ type: "result", subtype: "success", result: "Total cost: $0" }), ended());
     expect(items.map((item) => (item.kind === "text" ? item.text : item.kind))).toEqual(["Total cost: $0", "turn"]);
   });
@@ -110,7 +110,7 @@ describe("what has happened in a session", () => {
     expect(kinds(items)).toEqual(["prompt", "prompt", "prompt", "turn", "prompt", "prompt"]);
   });
 
-  it("has a prompt that waits behind all that happens, and where it began once it has", () => {
+  it("has a waiting prompt at its end, and where it began once it has begun", () => {
     const before = [prompt("a"), started("a"), text("One."), prompt("b"), text("Two.")];
     const keysOf = (items: readonly Item[]) =>
       items.map((item) => (item.kind === "prompt" ? item.promptId : item.kind));
@@ -118,11 +118,11 @@ describe("what has happened in a session", () => {
     const after = [ended(), started("b"), text("Three."), ended()];
     const all = ["a", "text", "text", "turn", "b", "text", "turn"];
     expect(keysOf(fold(...before, ...after))).toEqual(all);
-    // Where what is loaded begins in the midst of the turn before it, too.
+    // The first loaded event may also be in the middle of the preceding turn.
     expect(keysOf(fold(...before.slice(2), ...after))).toEqual(all.slice(1));
   });
 
-  it("tells who has stopped a turn in its end alone, and what was stopped is no failure", () => {
+  it("shows who stopped a turn only at its end, and a stopped call as no failure", () => {
     const words = "[Request interrupted by user for tool use]";
     const items = fold(
       calls("u", "Bash"),
@@ -134,7 +134,7 @@ describe("what has happened in a session", () => {
     expect(call(items, "u").state).toBe("stopped");
   });
 
-  it("tells that a place was waited for only where that took a while", () => {
+  it("shows that a session queued only if that took a while", () => {
     const waits: Draft = { type: "notice", data: { kind: "waiting", message: "It waits for a slot." } };
     const up: Draft = { type: "process.started", data: { processId: "1", resumed: false } };
     const lines = (...drafts: Draft[]) => fold(...drafts).flatMap((item) => (item.kind === "line" ? [item.text] : []));
@@ -143,7 +143,7 @@ describe("what has happened in a session", () => {
     expect(lines(waits, ...idle, up)).toEqual(["It waits for a slot.", "Claude Code started"]);
   });
 
-  it("nests what subagents do under their calls, however deep", () => {
+  it("nests the work of subagents under their calls, however deep", () => {
     const items = fold(
       calls("a", "Agent"),
       calls("b", "Agent", {}, "a"),
@@ -160,7 +160,7 @@ describe("what has happened in a session", () => {
     expect(call(items, "a")).toMatchObject({ state: "done", output: "a done" });
   });
 
-  it("says what became of a call", () => {
+  it("shows the outcome of a call", () => {
     const items = fold(
       calls("fails", "Bash"),
       gives("fails", "exit 1", { is_error: true }),
@@ -180,7 +180,7 @@ describe("what has happened in a session", () => {
     ]);
   });
 
-  it("tells what is left in the background, and when that has ended", () => {
+  it("shows remaining background work, and when it ended", () => {
     const task = (subtype: string, more: Loose = {}) =>
       message({ type: "system", subtype, task_id: "k", tool_use_id: "a", ...more });
     const background = (...ids: string[]): Draft => ({
@@ -194,7 +194,7 @@ describe("what has happened in a session", () => {
     expect(call(failed, "a")).toMatchObject({ state: "failed", summary: "It broke." });
   });
 
-  it("has requests with who decided, when, and whom they passed", () => {
+  it("has requests with who decided, when, and which approvers they passed", () => {
     const request = { requestId: "r", kind: "permission", toolName: "Bash", input: { command: "ls" }, toolUseId: "u" };
     const asked: Draft = { type: "permission.asked", data: request };
     const passed: Draft = {
@@ -245,12 +245,12 @@ describe("what has happened in a session", () => {
     expect(kinds(items)).toEqual(["line"]);
   });
 
-  it("does not run in circles where calls are said to work for each other", () => {
+  it("survives calls that claim to be each other's parents", () => {
     const items = fold(calls("a", "Agent", {}, "b"), calls("b", "Agent", {}, "a"), calls("c", "Agent", {}, "c"));
     expect(items.length).toBeGreaterThan(0);
   });
 
-  it("keeps the very objects of what has not changed, so that only news is drawn", () => {
+  it("keeps the identity of unchanged objects, so that only changes are rendered", () => {
     const made = new Fold();
     const drafts = [text("one"), calls("a", "Agent"), text("two"), text("three", "a")];
     const snapshots = numbered(drafts).map((event) => {
@@ -262,12 +262,12 @@ describe("what has happened in a session", () => {
     expect(made.items).toBe(after);
   });
 
-  it("remembers which events were cut", () => {
+  it("records which events were cut", () => {
     const items = fold({ ...calls("u", "Bash"), cut: true }, { ...gives("u", "long"), cut: true }, text("short"));
     expect(items.map(({ cutIn }) => cutIn)).toEqual([[1, 2], []]);
   });
 
-  it("is made of ten thousand events in a moment", async () => {
+  it("renders ten thousand events quickly", async () => {
     const made = new Fold();
     const drafts = Array.from({ length: 5_000 }, (_, at) => [
       calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),

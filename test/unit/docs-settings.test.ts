@@ -14,13 +14,13 @@ import { instruments } from "../../src/http/metrics/instruments.ts";
 import { defaultStorePath } from "../../src/store/open.ts";
 import { blocksOf, commandsOf, DOCUMENTS, wordsOf } from "../support/documents.ts";
 
-/** What documents tell people to write into a file, a variable or a shell is read by what reads it from them. */
+/** Examples in documents (files, variables, commands) are parsed by the code that reads them. */
 
 const { name } = readPackage();
 const KEYS = SETTINGS.map(({ key }) => key);
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** Where an example says what stands there, something of that kind stands. */
+/** Replaces placeholders of an example by plausible values. */
 function filled(text: string): string {
   return text.replaceAll(/<SHA-256[^>]*>/g, (what) => createHash("sha256").update(`ccm_${what}`).digest("hex"));
 }
@@ -30,7 +30,7 @@ const objects = blocksOf("json").map(({ file, text }) => ({ file, text, value: J
 describe("a configuration file in a document", () => {
   const files = objects.filter(({ value }) => isRecord(value) && Object.keys(value).every((key) => KEYS.includes(key)));
 
-  it.each(files)("of $file is one that the server starts with", ({ text }) => {
+  it.each(files)("of $file is valid for the server", ({ text }) => {
     for (const argv of [[], ["--http"]]) {
       const sources = { argv, env: { CLAUDE_CODE_MCP_CONFIG: "/settings.json" }, readFile: () => filled(text) };
       expect(() => loadConfig(sources)).not.toThrow();
@@ -46,7 +46,7 @@ describe("a configuration file in a document", () => {
   });
 });
 
-it("the entry of a client in a document starts the server with flags and variables that it takes", () => {
+it("the entry of a client in a document starts the server with valid flags and variables", () => {
   const entries = objects.flatMap(({ value }) =>
     isRecord(value) && isRecord(value["mcpServers"]) ? Object.values(value["mcpServers"]).filter(isRecord) : [],
   );
@@ -66,12 +66,12 @@ describe("a command in a document", () => {
     .map(({ file, text }) => ({ file, text, words: wordsOf(text).slice(1) }))
     .filter(({ words: [first = ""] }) => first === "serve" || (first.startsWith("--") && first !== "--help"));
 
-  it.each(serving.filter(({ words }) => !words.includes("--version")))("is taken: $text", ({ words }) => {
+  it.each(serving.filter(({ words }) => !words.includes("--version")))("is valid: $text", ({ words }) => {
     const argv = words[0] === "serve" ? words.slice(1) : words;
     expect(() => loadConfig({ argv, env: { CLAUDE_CODE_MCP_NOTIFY_SECRET: "x" } })).not.toThrow();
   });
 
-  it("on sessions is one that there is, with the flags that it takes", async () => {
+  it("on sessions exists, with its flags", async () => {
     const folder = mkdtempSync(join(tmpdir(), "ccm-docs-"));
     vi.stubEnv("CLAUDE_CODE_MCP_STORE", join(folder, "store.db"));
     const silent = [
@@ -82,7 +82,7 @@ describe("a command in a document", () => {
       .map((text) => wordsOf(text).slice(1))
       .filter(([first, verb]) => first === "sessions" && verb !== undefined && verb !== "export");
     const codes = await Promise.all(
-      // A session that is not there is a fault (1); a command line that cannot be used is thrown.
+      // A missing session is an error (1); an invalid command line throws.
       commands.map(async ([, ...words]) => sessions(words).catch((error: unknown) => [words.join(" "), String(error)])),
     );
     for (const spy of silent) spy.mockRestore();
@@ -92,7 +92,7 @@ describe("a command in a document", () => {
     expect(codes.filter((code) => code !== 0 && code !== 1)).toEqual([]);
   });
 
-  it("of npm or node is there", () => {
+  it("of npm or node exists", () => {
     const { scripts } = JSON.parse(readFileSync("package.json", "utf8")) as { scripts: Record<string, string> };
     const missing = commandsOf("npm").filter(({ text }) => {
       const [, verb = "", script = ""] = wordsOf(text).filter((word) => !/^-\w$/.test(word));
@@ -104,12 +104,12 @@ describe("a command in a document", () => {
   });
 });
 
-it("a variable of ours that a document names is one that has an effect", () => {
+it("a variable of the server that a document names has an effect", () => {
   const ofAll = DOCUMENTS.flatMap(({ text }) => text.match(/\bCLAUDE_CODE_MCP_[A-Z]+(?:_[A-Z]+)*\b/g) ?? []);
   expect(unknownVariables(Object.fromEntries(ofAll.map((variable) => [variable, ""])))).toEqual([]);
 });
 
-it("a flag that a document names by itself is one of ours, or of a program that is named with it", () => {
+it("a flag that a document names by itself is the server's, or that of a program named with it", () => {
   const OF_COMMANDS = "cwd flag force format json keep limit live older-than output port since status text version yes";
   const OF_OTHERS =
     "allow-http allow-tool auto-approve cpu-prof env max-semi-space-size notify- omit preserve-env project rm rounds";
@@ -121,7 +121,7 @@ it("a flag that a document names by itself is one of ours, or of a program that 
   expect([...new Set(named)].filter((flag) => !ours.has(flag) && !others.has(flag))).toEqual([]);
 });
 
-it("a metric that a document names is one that is measured", async () => {
+it("a metric that a document names is measured", async () => {
   const registry = new Registry();
   instruments(registry);
   const measured = (await registry.getMetricsAsJSON()).map((metric) => metric.name);
@@ -139,20 +139,20 @@ describe("docs/installation.md", () => {
     ["darwin", { HOME: "/Users/me" }, "/Users/me", "~"],
     ["win32", { LOCALAPPDATA: String.raw`C:\local` }, String.raw`C:\local`, "%LOCALAPPDATA%"],
     ["win32", { USERPROFILE: String.raw`C:\me` }, String.raw`C:\me`, "%USERPROFILE%"],
-  ])("names the state folder of %s as it is", (platform, env, home, sign) => {
+  ])("names the actual state folder of %s", (platform, env, home, sign) => {
     const folder = defaultStorePath(env, platform).replace(/[/\\]store\.db$/, "");
     expect(text).toContain(`\`${folder.replace(home, () => sign)}\``);
   });
 });
 
 describe("docs/troubleshooting.md", () => {
-  /** Said by others: Claude Code, the system, a client. */
+  /** Messages of others: Claude Code, the system, a client. */
   const FOREIGN = ["Not logged in", "EADDRINUSE", "spawn npx ENOENT"];
   const sources = readdirSync("src", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
   const said = [...sources.map((file) => readFileSync(join("src", file), "utf8")), ...FOREIGN].join("\n");
   const { text } = DOCUMENTS.find(({ file }) => file === "docs/troubleshooting.md") ?? { text: "" };
 
-  it("speaks of messages that there are", () => {
+  it("quotes existing messages", () => {
     const first = [...text.matchAll(/^\| ([^|]+?) *\|/gm)].map(([, cell = ""]) => cell);
     const parts = first.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => code.split("…")));
     const sought = parts.map((part) => part.trim().replace(/^--http: /, ""));
@@ -161,7 +161,7 @@ describe("docs/troubleshooting.md", () => {
   });
 });
 
-it("a link in a document leads to a file, and to a heading of it", () => {
+it("a link in a document leads to an existing file and to an existing heading", () => {
   const slug = (heading: string) =>
     heading
       .trim()

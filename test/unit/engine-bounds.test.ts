@@ -9,7 +9,7 @@ import { boundOf, checkModeWithin, leftOut, mayUseMode } from "../../src/engine/
 import { withinBound } from "../../src/engine/bounds/options.ts";
 import { decisionWithin } from "../../src/engine/bounds/updates.ts";
 
-describe("the operator's word", () => {
+describe("the operator's setting", () => {
   it.each([
     [[], "all"],
     [["--http"], "edits"],
@@ -20,7 +20,7 @@ describe("the operator's word", () => {
   });
 });
 
-describe("how much a caller may approve", () => {
+describe("the approval level of a caller", () => {
   it.each<[Bound, Bound | undefined, boolean, Bound]>([
     ["all", undefined, true, "all"],
     ["all", "reads", true, "reads"],
@@ -32,13 +32,13 @@ describe("how much a caller may approve", () => {
     expect(boundOf(most, { scopes }, own)).toBe(expected);
   });
 
-  it("is for the scope decide what the session says, whatever the operator's bound; without approve it is nothing", () => {
+  it("is that of the session for the scope decide, whatever the operator's bound; without approve it is none", () => {
     expect(boundOf("none", { scopes: ["approve", "decide"] }, "all")).toBe("all");
     expect(boundOf("all", { scopes: ["approve", "decide"] }, "reads")).toBe("reads");
     expect(boundOf("all", { scopes: ["decide"] }, "all")).toBe("none");
   });
 
-  it("decides which modes it may use", () => {
+  it("determines the permitted modes", () => {
     const usable = (bound: Bound) => PERMISSION_MODES.filter((mode) => mayUseMode(mode, bound));
     const harmless = ["default", "plan", "dontAsk"];
     expect(usable("none").toSorted()).toEqual(harmless.toSorted());
@@ -51,7 +51,7 @@ describe("how much a caller may approve", () => {
   });
 });
 
-describe("options by which a caller would approve", () => {
+describe("options that would approve on the caller's behalf", () => {
   const agent = { description: "d", prompt: "p" };
   const remote = { type: "http" as const, url: "https://x.org" };
   const tool = (permission_policy: "always_allow" | "always_ask") => ({ name: "t", permission_policy });
@@ -115,8 +115,8 @@ describe("options by which a caller would approve", () => {
   });
 });
 
-describe("the sentence about what was left out", () => {
-  it("repeats 300 characters of it", () => {
+describe("the notice about omitted options", () => {
+  it("is cut to 300 characters", () => {
     expect(leftOut("x".repeat(300), "edits")).toContain(`${"x".repeat(300)}: left out, since it lets more run unasked`);
     expect(leftOut("x".repeat(301), "edits")).toContain(`${"x".repeat(300)}...: left out`);
   });

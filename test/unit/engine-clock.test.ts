@@ -27,10 +27,10 @@ describe("the time awake", () => {
       vi.advanceTimersByTime(SECOND);
     }
   };
-  /** The system's clock goes on, and no timer of a program runs. */
+  /** The system's clock advances while no timer of a program runs. */
   const sleep = (ms: number): void => void (at += ms);
 
-  it("is what has passed, for whoever waits and whoever asks", () => {
+  it("is the elapsed time, for waiting and for reading alike", () => {
     const done = vi.fn<() => void>();
     clock.after(60 * SECOND, done);
     pass(59 * SECOND);
@@ -39,7 +39,7 @@ describe("the time awake", () => {
     expect(done).toHaveBeenCalledTimes(1);
   });
 
-  it("does not go on while the machine sleeps, where the system's clock does", () => {
+  it("stops while the machine sleeps and the system's clock advances", () => {
     const done = vi.fn<() => void>();
     clock.after(60 * SECOND, done);
     pass(30 * SECOND);
@@ -51,7 +51,7 @@ describe("the time awake", () => {
     expect(done).toHaveBeenCalledTimes(1);
   });
 
-  it("goes on where nobody waits, and nobody is called who has called it off", () => {
+  it("advances without a waiter, and fires no cancelled timer", () => {
     const done = vi.fn<() => void>();
     clock.after(SECOND, done)();
     sleep(HOUR);
@@ -61,8 +61,8 @@ describe("the time awake", () => {
   });
 });
 
-describe.each(JUMPS)("the clock is set by %i ms", (jump) => {
-  it("and no turn, request or idle process ends, but in its time", async () => {
+describe.each(JUMPS)("the system clock jumps by %i ms", (jump) => {
+  it("and no turn, request or idle process ends before its time", async () => {
     const world = twoNodes();
     const { a, b, clock } = world;
     const [running, asking] = [await a.open(), await a.asked()];
@@ -77,7 +77,7 @@ describe.each(JUMPS)("the clock is set by %i ms", (jump) => {
       expect((await engine.get("local", idle)).state.process.phase).toBe("live");
       const { requests } = (await engine.get("local", asking)).state;
       expect(requests).toHaveLength(1);
-      // What people are shown is put right.
+      // The displayed deadline is corrected.
       expect(requests[0]!.expiresAt - clock.now()).toBe(left - 60 * SECOND);
     }
     await b.engine.answer(LOCAL_CALLER, asking, { requestId: "r1", decision: "allow", by: "caller" });
@@ -90,7 +90,7 @@ describe.each(JUMPS)("the clock is set by %i ms", (jump) => {
     await world.close();
   });
 
-  it("and nothing is deleted for an age that it makes up", () => {
+  it("and nothing is deleted because of an age that only the jump made", () => {
     const clock = new ManualClock();
     const ages = new Ages(clock);
     expect(ages.areTrue()).toBe(true);

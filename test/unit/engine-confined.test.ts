@@ -39,11 +39,11 @@ const OPERATORS: readonly [string, Partial<SessionOptions>][] = [
   ],
 ];
 
-describe.each(OPERATORS)("the option %s, which is for the operator", (name, options) => {
+describe.each(OPERATORS)("the option %s, which is reserved for the operator", (name, options) => {
   const refused = { code: "PERMISSION_DENIED", message: expect.stringContaining(`${name}: `) as string };
   const given = { ...OPTIONS, ...options };
 
-  it("is refused on every road to a session, and none is made", async () => {
+  it("is refused on every path to a session, and no session is created", async () => {
     const prompt = { text: "x" };
     await expect(a.engine.open(ANN, { options: given, prompt })).rejects.toMatchObject(refused);
     await expect(a.engine.create(ANN, given)).rejects.toMatchObject(refused);
@@ -56,7 +56,7 @@ describe.each(OPERATORS)("the option %s, which is for the operator", (name, opti
     expect(a.runtime.processes).toEqual([]);
   });
 
-  it("is for a caller with the scope admin, and for whom the operator names", () => {
+  it("is allowed to a caller with the scope admin, and to principals that the operator names", () => {
     expect(() => checkGiven(OPEN_GATE, { ...ANN, scopes: ["admin"] }, given)).not.toThrow();
     const named = { ...OPEN_GATE, grantsOperatorOptions: (principal: string) => principal === "ann" };
     expect(() => checkGiven(named, ANN, given)).not.toThrow();
@@ -64,13 +64,13 @@ describe.each(OPERATORS)("the option %s, which is for the operator", (name, opti
   });
 });
 
-it("everything else is for everybody, settings that are narrowed and servers by name included", async () => {
+it("every other option is allowed to all callers, including narrowed settings and servers by name", async () => {
   const agents = { helper: { description: "d", prompt: "p", mcpServers: ["known"] } };
   const options = { ...OPTIONS, settingSources: [], strictMcpConfig: true, allowedTools: ["Bash"], agents };
   await expect(a.engine.create(ANN, options)).resolves.toMatchObject({ sessionId: expect.any(String) as string });
 });
 
-it("a session goes on with what an admin has started it with, whoever of its principal prompts it", async () => {
+it("a session keeps the options that an admin has started it with, whichever caller of its principal prompts it", async () => {
   const options = { ...OPTIONS, env: { A: "1" } };
   const { sessionId } = await a.engine.create({ ...ANN, scopes: SCOPES }, options);
   await a.engine.prompt("ann", sessionId, { text: "go on" });
@@ -78,8 +78,8 @@ it("a session goes on with what an admin has started it with, whoever of its pri
   expect(a.runtime.of(sessionId).calls).toEqual(["push go on"]);
 });
 
-describe("a session of somebody whom another server of the store does not know", () => {
-  it("is not run on there when its server has died, though it was to be", async () => {
+describe("a session of a principal that another server of the store does not know", () => {
+  it("is not resumed there after its server has died, even if it was to be", async () => {
     const id = await a.open("begin", undefined, { onLost: "resume" }, "ann");
     await a.seen(id, "process.started");
     b.runtime.unknown.add("ann");
@@ -91,7 +91,7 @@ describe("a session of somebody whom another server of the store does not know",
     expect(b.runtime.leftovers).toHaveLength(1);
   });
 
-  it("takes no prompt there, and starts nothing for what is asked of it", async () => {
+  it("takes no prompt there, and starts no process for a question", async () => {
     const id = await a.open("begin", undefined, {}, "ann");
     a.runtime.of(id).finish();
     await a.seen(id, "turn.ended");
@@ -106,12 +106,12 @@ describe("a session of somebody whom another server of the store does not know",
   });
 });
 
-it("a session of another is not to be had by its transcript, whatever is to become of it", async () => {
+it("a session of another principal is unreachable by its transcript, for every use", async () => {
   const id = await a.open();
   a.runtime.of(id).finish();
   await a.seen(id, "turn.ended");
   a.runtime.found.set(id, { cwd: "/repo" });
-  // Nor by the one that a /clear has given it.
+  // Nor by the transcript that /clear has created.
   const cleared = "22222222-2222-4222-8222-222222222222";
   a.runtime.found.set(cleared, { cwd: "/repo" });
   a.runtime.of(id).say({ type: "reported", transcriptId: cleared });
@@ -125,18 +125,18 @@ it("a session of another is not to be had by its transcript, whatever is to beco
   expect(a.runtime.processes).toHaveLength(1);
 });
 
-describe("what sessions may use", () => {
+describe("the permissions of sessions", () => {
   const ann = { scopes: ["read", "run"] as const };
   const config = (over: object) => Config.parse({ allowDirs: ["/srv"], trustDirs: ["/srv/ours"], ...over });
   const own = { allowDirs: ["/srv"], trustDirs: ["/srv/ours"], spawnWrapper: [] };
 
-  it("is all of the server for its operator, whose own trust counts unless he serves others", () => {
+  it("are those of the server for its operator, whose own trust counts unless the server listens on HTTP", () => {
     const local = { ...own, operatorOptions: true };
     expect(confinements(config({}))("local")).toEqual({ ...local, trustsRecord: true });
     expect(confinements(config({ http: "127.0.0.1:0" }))("local")).toEqual({ ...local, trustsRecord: false });
   });
 
-  it("is what stands under a name, and of the server where nothing does; trust is never Claude Code's own", () => {
+  it("are those under the principal's name, with those of the server as default; Claude Code's own trust never counts", () => {
     const terms = {
       allowDirs: ["/home/bob"],
       trustDirs: [],
@@ -150,7 +150,7 @@ describe("what sessions may use", () => {
     expect(confine("bob")).toEqual({ ...same, configDir, trustsRecord: false });
   });
 
-  it("is nothing for anybody else, but where an authorization server knows them", () => {
+  it("are undefined for an unknown principal, unless an authorization server is configured", () => {
     const others = ["eve", "constructor", "__proto__", "toString", ""];
     const confine = confinements(config({ principals: { ann } }));
     expect(others.map((each) => confine(each))).toEqual(others.map(() => undefined));

@@ -10,7 +10,7 @@ function start(between?: { a?: Between; b?: Between }): World {
 afterEach(() => world.close());
 
 describe("an owner that drains", () => {
-  it("records what ran as interrupted, stops it, and gives its session up", async () => {
+  it("records running turns as interrupted, stops them, and releases its session", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();
@@ -23,7 +23,7 @@ describe("an owner that drains", () => {
     });
   });
 
-  it("leaves its session to the other, which goes on at the next command", async () => {
+  it("leaves its session to the other server, which continues at the next command", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();
@@ -35,7 +35,7 @@ describe("an owner that drains", () => {
     expect((await b.engine.get("local", id)).owner).toMatchObject({ nodeId: "b" });
   });
 
-  it("takes no more commands, whosever the session is, and says so", async () => {
+  it("refuses further commands to any session with a message", async () => {
     const gate = new Gate();
     const { a, b } = start({ a: gatedAppend(gate) });
     const [own, other] = [await a.asked(), await b.asked()];
@@ -74,7 +74,7 @@ describe("an owner that drains", () => {
     expect(await b.engine.list({ principal: "local", limit: 9 })).toHaveLength(2);
   });
 
-  it("starts nothing for a prompt that reaches it meanwhile, which is refused or run by the next owner", async () => {
+  it("starts nothing for a prompt that arrives meanwhile: it is refused or run by the next owner", async () => {
     const gate = new Gate();
     let taken: () => void = () => undefined;
     const delivered = new Promise<void>((resolve) => (taken = resolve));
@@ -107,8 +107,8 @@ describe("an owner that drains", () => {
   });
 });
 
-describe("a session that another server goes on with", () => {
-  it("is refused when that one would use another configuration or another's money, and says which", async () => {
+describe("a session that another server continues", () => {
+  it("is refused if that server would use another configuration or another account, with a message that says which", async () => {
     const { a, b } = start();
     const id = await a.asked();
     await a.engine.drain();

@@ -4,7 +4,7 @@ import { initialState } from "../../src/domain/session.ts";
 import { OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
 import { T0 } from "../support/step/walk.ts";
 
-/** How often the runtime is asked about one start. */
+/** How often the runtime plans one start. */
 
 let world: World;
 let a: TestNode;
@@ -17,7 +17,7 @@ afterEach(() => world.close());
 const ELSEWHERE = "11111111-1111-4111-8111-111111111111";
 const prompt = { text: "go on" };
 
-/** A session of `a` in which nothing runs, and whose Claude Code is up. */
+/** An idle session of `a` whose Claude Code is up. */
 async function rested(): Promise<string> {
   const id = await a.open();
   a.runtime.of(id).finish();
@@ -45,7 +45,7 @@ it.each(ROADS)("%s is planned once by the server that takes it", async (_, go) =
   expect(a.runtime.plans + world.b.runtime.plans - before).toBe(1);
 });
 
-it("a session that a retry finds without its prompt is planned again, as it was made", async () => {
+it("a session that a retry finds without its prompt is planned again, as it was created", async () => {
   const first = await a.backend.rows.create({
     id: "s",
     principal: "local",

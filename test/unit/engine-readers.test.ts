@@ -3,7 +3,7 @@ import { LOCAL_CALLER } from "../../src/domain/principal.ts";
 import type { Engine } from "../../src/engine/api.ts";
 import { type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
 
-/** What a caller without the scope run may bring about. */
+/** The effects that a caller without the scope run may have. */
 
 let world: World;
 let [a, b] = [] as unknown as [TestNode, TestNode];
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-it("takes over nothing of a dead server to ask Claude Code something", async () => {
+it("does not take over a dead server's session to query Claude Code", async () => {
   const id = await a.asked();
   a.die();
   world.clock.advance(30_000);
@@ -27,7 +27,7 @@ it("takes over nothing of a dead server to ask Claude Code something", async () 
   expect(await a.story(id)).not.toContain("turn.ended");
 });
 
-it("starts no Claude Code in a session at rest", async () => {
+it("starts no Claude Code in an idle session", async () => {
   const id = await a.open();
   a.runtime.of(id).finish();
   await a.seen(id, "turn.ended");

@@ -25,7 +25,7 @@ function start(between?: { a?: Between; b?: Between }): World {
 }
 afterEach(() => world.close());
 
-/** A store that counts who claims a session. */
+/** A store that counts the claims of a session. */
 function countedClaims(): { between: Between; claims: string[] } {
   const claims: string[] = [];
   const between: Between = (backend) => ({
@@ -48,7 +48,7 @@ describe("a session whose owner died", () => {
     return { ...world, id };
   }
 
-  it("is taken over with the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
+  it("is taken over at the next command: its turn is lost, its questions are closed, a reply works at once", async () => {
     const { a, b, id } = await died();
     const before = (await b.backend.log.read(id, 1, 1000)).length;
     expect((await b.backend.rows.get(id))?.owner).toEqual({ nodeId: "a", alive: false });
@@ -66,7 +66,7 @@ describe("a session whose owner died", () => {
   it.each([
     ["gets", async ({ engine }: TestNode, id: string) => engine.get("local", id)],
     ["lists", async ({ engine }: TestNode) => (await engine.list({ principal: "local", limit: 1 }))[0]],
-  ])("is never shown as at work to anybody who %s it", async (_, look) => {
+  ])("never has a running status for a caller who %s it", async (_, look) => {
     const { b, id } = await died();
     const shown = (await look(b, id))!;
     expect([statusOf(shown.state), shown.state.requests, shown.state.process]).toEqual([
@@ -90,7 +90,7 @@ describe("a session whose owner died", () => {
     expect(b.runtime.of(id)).toMatchObject({ mark: `${id}:2`, calls: ["push go on"] });
   });
 
-  it("is recovered too when its owner gave it up without a word", async () => {
+  it("is also recovered if its owner released it without recording anything", async () => {
     const { a, b } = start();
     const { log, state } = walkTo("asking");
     const session = { id: "s", principal: "local", spec: OPTIONS, state: initialState(T0), at: T0 };
@@ -103,7 +103,7 @@ describe("a session whose owner died", () => {
     expect([statusOf(shown.state), shown.state.process]).toEqual(["error", { phase: "none" }]);
   });
 
-  it("is left to others by a server that is itself on its way out", async () => {
+  it("is left to others by a server that is itself draining", async () => {
     const { a, clock } = start();
     const gate = new Gate();
     const c = world.connect("c", gatedAppend(gate));
@@ -121,7 +121,7 @@ describe("a session whose owner died", () => {
     await drained;
   });
 
-  it("goes on with its turn when it was started so", async () => {
+  it("resumes its turn if it was started with that option", async () => {
     const { a, b, clock } = start();
     const id = await a.open("begin", undefined, { onLost: "resume" });
     await a.seen(id, "process.started");
@@ -132,18 +132,18 @@ describe("a session whose owner died", () => {
     expect(await b.story(id)).toContain("process.exited turn.ended turn.started");
   });
 
-  it("is taken over once by commands that come at once", async () => {
+  it("is taken over once by concurrent commands", async () => {
     const { between, claims } = countedClaims();
     const { b, id } = await died(between);
     const prompt = { text: "go on", idempotencyKey: "k" };
     await Promise.all([1, 2, 3].map(async () => b.engine.prompt("local", id, prompt)));
-    // One to end what the dead owner left, and one for the prompts, which find nothing at work.
+    // One to end the leftovers of the dead owner, and one for the prompts, which find no running turn.
     expect(claims.length).toBeLessThanOrEqual(2);
     expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
     expect(b.runtime.of(id).calls).toEqual(["push go on"]);
   });
 
-  it("is taken over once by readers that come at once, and all of them are shown what that has recorded", async () => {
+  it("is taken over once by concurrent readers, all of which see the recorded result", async () => {
     const { between, claims } = countedClaims();
     const { b, id } = await died(between);
     const listed = async () => b.engine.list({ principal: "local", limit: 1 });
@@ -154,7 +154,7 @@ describe("a session whose owner died", () => {
     expect((await b.story(id)).match(/turn\.ended/g)).toHaveLength(1);
   });
 
-  it("is left alone by a server that another one was quicker than", async () => {
+  it("is left alone by a server that lost the race for it", async () => {
     let stale: SessionRecord[] = [];
     let claims = 0;
     const { b, clock, id } = await died((backend) => ({
@@ -174,7 +174,7 @@ describe("a session whose owner died", () => {
     expect((await b.backend.rows.get(id))?.owner).toBeUndefined();
   });
 
-  it("is no longer written by the old owner, whose process is killed as soon as it says something", async () => {
+  it("is no longer written by the old owner, whose process is killed at its next output", async () => {
     const { a, b, id } = await died();
     await b.engine.interrupt("local", id, "ann");
     const before = await b.log(id);
@@ -183,7 +183,7 @@ describe("a session whose owner died", () => {
     expect(await b.log(id)).toEqual(before);
   });
 
-  it("is reached at its new owner by the old one, too", async () => {
+  it("is also reached at its new owner through the old one", async () => {
     const { a, b, id } = await died();
     await b.engine.prompt("local", id, { text: "go on" });
     a.runtime.of(id).say({ type: "notice", kind: "warning", message: "still here" });
@@ -192,14 +192,14 @@ describe("a session whose owner died", () => {
     expect(b.runtime.of(id).calls).toEqual(["push go on", "interrupt"]);
   });
 
-  it("is taken over by whoever looks after the store, without anybody asking for it", async () => {
+  it("is taken over by the server that cleans up the store, without a request for it", async () => {
     const { b, clock, id } = await died();
     await clock.pass(SWEEP_MS);
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
     expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
   });
 
-  it("wakes who waits for its end when it is taken over", async () => {
+  it("wakes callers that wait for its end when it is taken over", async () => {
     const { b, id } = await died();
     const request: WaitRequest = {
       sessions: [{ sessionId: id, cursor: 1 }],
@@ -212,7 +212,7 @@ describe("a session whose owner died", () => {
     expect(await woke).toEqual({ woke: id });
   });
 
-  it("has the status of a turn that was lost, and no cost of its own", async () => {
+  it("has the status of a lost turn, and no cost of its own", async () => {
     const { b, id } = await died();
     await b.engine.interrupt("local", id, "ann");
     expect(statusOf((await b.engine.get("local", id)).state)).toBe("error");

@@ -6,7 +6,7 @@ import { ManualClock } from "../support/step/clock.ts";
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 
-/** A store of so many sessions of a byte each, all of them at rest. */
+/** A store of `count` idle sessions of one byte each. */
 class Sessions {
   readonly #clock: ManualClock;
   readonly #updatedAt: number[];
@@ -42,14 +42,14 @@ function keep(sessions: Sessions, clock: ManualClock, retention: Partial<Retenti
 }
 
 describe("a round of cleaning up", () => {
-  it("deletes all sessions that are too old, however many steps that takes, and no others", async () => {
+  it("deletes all sessions that are too old, in any number of steps, and no others", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, [...Array(200).fill(31 * DAY_MS), ...Array(7).fill(29 * DAY_MS)]);
     keep(sessions, clock, {});
     await expect.poll(() => sessions.count).toBe(7);
   });
 
-  it("deletes the oldest for want of room, and stops as soon as there is some", async () => {
+  it("deletes the oldest sessions for lack of space, and stops as soon as there is some", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, Array(100).fill(MINUTE_MS));
     keep(sessions, clock, { maxBytes: 70 });
@@ -58,7 +58,7 @@ describe("a round of cleaning up", () => {
     expect(sessions.count).toBe(70);
   });
 
-  it("comes again, and deletes nothing for its age while the clock was set", async () => {
+  it("runs again, and deletes nothing by age while the clock was set", async () => {
     const clock = new ManualClock();
     const sessions = new Sessions(clock, Array(3).fill(30 * DAY_MS - 2 * MINUTE_MS));
     keep(sessions, clock, {});

@@ -35,7 +35,7 @@ describe("an owner whose store fails", () => {
     });
   };
 
-  it("stops what it cannot record, says so, and goes on with the session when the store works again", async () => {
+  it("stops turns that it cannot record, reports that, and continues the session when the store works again", async () => {
     const disk = { full: false, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });
     const id = await a.asked();
@@ -53,7 +53,7 @@ describe("an owner whose store fails", () => {
     expect(a.complaints).toEqual(["session actor"]);
   });
 
-  it("does not do later what it has refused for that reason", async () => {
+  it("does not carry out later a command that it has refused for that reason", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     const id = await a.open();
@@ -63,14 +63,14 @@ describe("an owner whose store fails", () => {
     await expect(a.engine.prompt("local", id, { text: "refused" })).rejects.toMatchObject({ code: "INTERNAL" });
     disk.full = false;
     clock.advance(RETRY_MS);
-    // Its process was killed for safety: with that in the log the trouble is over.
+    // Its process was killed for safety: once the log has that, the fault is over.
     await a.seen(id, "process.exited");
     await a.engine.prompt("local", id, { text: "again" });
     const prompts = (await a.log(id)).flatMap((event) => (event.type === "prompt.queued" ? [event.data.text] : []));
     expect(prompts).toEqual(["begin", "again"]);
   });
 
-  it("tries again after a pause, and not before", async () => {
+  it("retries after a pause, and not before", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     const id = await a.asked();
@@ -84,14 +84,14 @@ describe("an owner whose store fails", () => {
     await a.seen(id, "turn.ended");
   });
 
-  it("can leave all the same", async () => {
+  it("can still drain", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });
     await a.asked();
     disk.full = true;
     const drained = a.engine.drain().then(() => "left");
     const tried = disk.tries;
-    // Each try that fails lets the next one come: a node that went on trying would try for ever.
+    // Each failed attempt lets the next command through: otherwise a node would retry for ever.
     const trying = a.runtime.moments.until(() => disk.tries > tried + 20).then(() => "still trying");
     const onward = setInterval(() => {
       clock.advance(RETRY_MS);
@@ -101,7 +101,7 @@ describe("an owner whose store fails", () => {
     clearInterval(onward);
   });
 
-  it("still answers when the text of a prompt that waited cannot be read", async () => {
+  it("still answers if the text of a waiting prompt cannot be read", async () => {
     let reads = 0;
     let unreadable = false;
     const { a } = start({
@@ -130,7 +130,7 @@ describe("an owner whose store fails", () => {
     expect(await a.seen(id, "session.closed")).toMatchObject({ data: { reason: "cancelled" } });
   });
 
-  it("runs the first prompt of a session once when its start is tried again", async () => {
+  it("runs the first prompt of a session once if its start is retried", async () => {
     const disk = { full: true, tries: 0 };
     const { a, b, clock } = start({ a: filling(disk) });
     await expect(a.open("begin", "k")).rejects.toMatchObject({ code: "INTERNAL" });
@@ -142,7 +142,7 @@ describe("an owner whose store fails", () => {
     expect(a.runtime.processes.length + b.runtime.processes.length).toBe(1);
   });
 
-  it("keeps its sessions when one renewal of its lease failed", async () => {
+  it("keeps its sessions after one failed renewal of its lease", async () => {
     let [beats, failing] = [0, false];
     const { a, clock } = start({
       a: (backend) => ({
@@ -164,7 +164,7 @@ describe("an owner whose store fails", () => {
     expect((await a.engine.get("local", id)).owner).toEqual({ nodeId: "a", alive: true });
   });
 
-  it("opens a session although its very first sign of life failed", async () => {
+  it("opens a session although its very first heartbeat failed", async () => {
     let failing = true;
     const { a } = start({
       a: (backend) => ({

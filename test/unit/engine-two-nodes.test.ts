@@ -32,7 +32,7 @@ async function finished(): Promise<string> {
 describe.each(["a", "b"] as const)("a session that node a owns, through node %s", (name) => {
   const via = () => (name === "a" ? a : b).engine;
 
-  it("is prompted", async () => {
+  it("accepts a prompt", async () => {
     const id = await finished();
     const next = (await a.log(id)).length + 1;
     expect(await via().prompt("local", id, { text: "go on" })).toEqual({ cursor: next });
@@ -43,20 +43,20 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     ]);
   });
 
-  it("is refused a prompt while it is busy", async () => {
+  it("refuses a prompt while it is busy", async () => {
     const id = await a.open();
     const refused = via().prompt("local", id, { text: "me too" });
     await expect(refused).rejects.toMatchObject({ code: "SESSION_BUSY", sessionId: id });
   });
 
-  it("is answered", async () => {
+  it("accepts an answer", async () => {
     const id = await a.asked();
     const { cursor } = await via().answer(LOCAL_CALLER, id, allow("r1"));
     expect(await via().read("local", id, cursor, 1)).toMatchObject([{ data: { requestId: "r1", by: "caller" } }]);
     expect(a.runtime.of(id).calls).toContain("answer r1 allow");
   });
 
-  it("is told that a question was shown, and denies it a minute later", async () => {
+  it("records the delivery of a question, and denies it a minute later", async () => {
     const id = await a.asked();
     await via().delivered("local", id, [{ requestId: "r1", whole: true }]);
     expect((await via().get("local", id)).state.requests).toMatchObject([{ seenWhole: true }]);
@@ -76,7 +76,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
   });
 
-  it("is cancelled for good", async () => {
+  it("is cancelled permanently", async () => {
     const id = await a.asked();
     await via().cancel("local", id, { by: "ann", reason: "enough" });
     expect(statusOf((await via().get("local", id)).state)).toBe("cancelled");
@@ -86,7 +86,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect((await via().get("local", id)).state.closed).toMatchObject({ by: "ann" });
   });
 
-  it("is closed, and what ran is interrupted first", async () => {
+  it("is closed, and its running turn is interrupted first", async () => {
     const id = await a.open();
     await via().close("local", id, "ann");
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "interrupted" } });
@@ -94,7 +94,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(a.runtime.of(id).gone).toBe(true);
   });
 
-  it("is read and listed as it is", async () => {
+  it("is read and listed with its current state", async () => {
     const id = await a.asked();
     const record = await via().get("local", id);
     expect(record).toMatchObject({ id, principal: "local", spec: OPTIONS, owner: { nodeId: "a", alive: true } });
@@ -103,7 +103,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await via().list({ principal: "local", statuses: ["idle"], limit: 9 })).toEqual([]);
   });
 
-  it.each(["news", "event"] as const)("wakes who waits for %s when something is asked", async (until) => {
+  it.each(["news", "event"] as const)("wakes callers that wait for %s when a request opens", async (until) => {
     const id = await a.open();
     const { id: last } = await a.seen(id, "process.started");
     const woke = waiting(via(), id, until, last + 1);
@@ -112,7 +112,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await via().read("local", id, last + 1, 1)).toMatchObject([{ type: "permission.asked" }]);
   });
 
-  it("wakes who waits for the end only at the end", async () => {
+  it("wakes callers that wait for the end only at the end", async () => {
     const id = await a.open();
     const woke = waiting(via(), id, "end").then(async () => a.story(id));
     a.runtime.of(id).ask("r1");
@@ -122,7 +122,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect(await woke).toMatch(/permission\.answered message turn\.ended$/);
   });
 
-  it("does not keep anybody waiting while nothing runs in it", async () => {
+  it("returns at once from a wait while nothing runs in it", async () => {
     const id = await finished();
     const after = (await a.log(id)).length + 1;
     expect(await waiting(via(), id, "news", after)).toBe(id);
@@ -149,7 +149,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
     expect((await woke).match(/turn\.ended/g)).toHaveLength(3);
   });
 
-  it("is not there for anybody else, whatever he tries", async () => {
+  it("does not exist for another principal, whatever the call", async () => {
     const id = await a.asked();
     const before = JSON.stringify([await a.engine.get("local", id), await a.log(id)]);
     const wait: WaitRequest = {
@@ -177,7 +177,7 @@ describe.each(["a", "b"] as const)("a session that node a owns, through node %s"
 });
 
 describe("two nodes", () => {
-  it.each(["ab", "ba"])("give the first answer to Claude Code and name it to the second: %s", async (order) => {
+  it.each(["ab", "ba"])("give the first answer to Claude Code and report it to the second: %s", async (order) => {
     const id = await a.asked();
     const [first, second] = order === "ab" ? [a, b] : [b, a];
     const errors = await errorsOf([
@@ -192,7 +192,7 @@ describe("two nodes", () => {
     expect((await a.story(id)).match(/permission\.answered/g)).toHaveLength(1);
   });
 
-  it("open one session with one prompt when both are asked with the same key", async () => {
+  it("open one session with one prompt when both receive the same key", async () => {
     const [id, ...others] = await Promise.all([a.open("begin", "k"), b.open("begin", "k"), a.open("begin", "k")]);
     expect(others).toEqual([id, id]);
     await a.seen(id, "process.started");
@@ -209,7 +209,7 @@ describe("two nodes", () => {
     expect((await a.story(id)).match(/turn\.started/g)).toHaveLength(2);
   });
 
-  it("wait for several sessions at once and say which one woke", async () => {
+  it("wait for several sessions at once and report which one woke", async () => {
     const [one, two] = [await a.open(), await b.open()];
     const sessions = [one, two].map((sessionId) => ({ sessionId, cursor: 1 }));
     const woke = a.engine.wait("local", { sessions, until: "news", timeoutMs: 10_000, signal: never });
@@ -217,7 +217,7 @@ describe("two nodes", () => {
     expect(await woke).toEqual({ woke: two });
   });
 
-  it("wait on for one in which something runs, whatever others have ended before", async () => {
+  it("keep waiting for a running session after others have ended", async () => {
     const [quiet, busy] = [await finished(), await b.open()];
     const { state } = await a.engine.get("local", quiet);
     const sessions = [quiet, busy].map((sessionId) => ({ sessionId, cursor: 1 }));
@@ -226,7 +226,7 @@ describe("two nodes", () => {
     const woke = a.engine.wait("local", { sessions: seen, until, timeoutMs: 10_000, signal: never });
     b.runtime.of(busy).finish();
     expect(await woke).toEqual({ woke: busy });
-    // What ended at or after the cursor is news all the same; and with nothing running nobody waits.
+    // An end at or after the cursor is still news, and a wait returns at once if nothing runs.
     const third = await b.open();
     const again = [{ sessionId: third, cursor: 1 }, sessions[0]!];
     expect(await a.engine.wait("local", { sessions: again, until, timeoutMs: 10_000, signal: never })).toEqual({
@@ -236,7 +236,7 @@ describe("two nodes", () => {
     expect(ended).toEqual({ woke: busy });
   });
 
-  it("end a wait at its time, and at once when its caller has gone", async () => {
+  it("end a wait at its timeout, and at once when its caller has gone", async () => {
     const sessions = [{ sessionId: await a.open(), cursor: 1 }];
     const gone = new AbortController();
     const aborted = b.engine.wait("local", { sessions, until: "news", timeoutMs: 600_000, signal: gone.signal });
@@ -246,7 +246,7 @@ describe("two nodes", () => {
     expect(await b.engine.wait("local", request)).toEqual({ woke: undefined });
   });
 
-  it("close the process of an idle session when its time has come, and resume it for the next prompt", async () => {
+  it("close the process of an idle session at its time, and resume it for the next prompt", async () => {
     const id = await finished();
     await world.clock.pass(POLICY.idleProcessMs - SECOND);
     expect(a.runtime.of(id).gone).toBe(false);

@@ -48,8 +48,8 @@ async function fenced({ ask = [], deny = [], fence = {}, path = "/usr/bin", sess
   });
 }
 
-describe("the fence of a session", () => {
-  it("is strict in every switch, whatever its own sandbox leaves open", async () => {
+describe("the sandbox policy of a session", () => {
+  it("is strict in every switch, whatever the session's own sandbox leaves open", async () => {
     const { permissions, sandbox } = await fenced({});
     expect(sandbox).toMatchObject({
       enabled: true,
@@ -64,7 +64,7 @@ describe("the fence of a session", () => {
     expect(permissions.blockWritesOutsideWorkingDirectories).toBe(true);
   });
 
-  it("keeps what makes it stricter: closed files, hosts and variables", async () => {
+  it("keeps the session's stricter settings: closed files, hosts and variables", async () => {
     const own = {
       filesystem: { denyRead: ["/closed"], denyWrite: ["/kept"] },
       network: { deniedDomains: ["evil.example"] },
@@ -81,29 +81,29 @@ describe("the fence of a session", () => {
   });
 
   it.each<[string, Setup, boolean]>([
-    ["where nobody has asked for it", {}, false],
-    ["where the session has", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
+    ["if no one has requested it", {}, false],
+    ["if the session has", { session: { sandbox: { autoAllowBashIfSandboxed: true } } }, true],
     [
-      "not beside a rule that asks",
+      "not with a rule that asks",
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, ask: ["Bash(git *)"] },
       false,
     ],
     [
-      "not beside one that denies",
+      "not with a rule that denies",
       { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Bash(git push:*)"] },
       false,
     ],
     [
-      "not beside one of the session",
+      "not with a rule of the session",
       { session: { sandbox: { autoAllowBashIfSandboxed: true }, disallowedTools: ["Bash(rm *)"] } },
       false,
     ],
-    ["beside one for files", { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] }, true],
-  ])("lets commands run unasked: %s", async (_, setup, expected) => {
+    ["with a rule for files", { session: { sandbox: { autoAllowBashIfSandboxed: true } }, deny: ["Read(.env)"] }, true],
+  ])("lets commands run without approval: %s", async (_, setup, expected) => {
     expect((await fenced(setup)).sandbox.autoAllowBashIfSandboxed).toBe(expected);
   });
 
-  it("closes to the shell what rules close to file tools, the session's own too", async () => {
+  it("closes to the shell what rules close to file tools, including the session's own rules", async () => {
     const { permissions, sandbox } = await fenced({
       deny: ["Read(.env)", "Edit(//etc/**)", "Bash(git push:*)", "Edit"],
       session: { disallowedTools: ["Read(~/keys/**)", "Write"] },
@@ -112,7 +112,7 @@ describe("the fence of a session", () => {
     expect(sandbox.filesystem?.denyWrite).toContain(join(root, "project"));
   });
 
-  it("closes the logins of other principals, and keeps the code of the server as it is", async () => {
+  it("closes the logins of other principals, and protects the server's code", async () => {
     const { sandbox } = await fenced({ fence: { kept: ["/opt/server"], configFolders: ["/home/bob/.claude"] } });
     expect(sandbox.filesystem?.denyRead).toContain("/home/bob/.claude/.credentials.json");
     expect(sandbox.filesystem?.denyWrite).toEqual(
@@ -121,13 +121,13 @@ describe("the fence of a session", () => {
     expect(sandbox.filesystem?.denyRead).not.toContain("/opt/server");
   });
 
-  it("keeps from it what runs outside: programs in PATH, settings of trusted projects; by real path", async () => {
+  it("protects programs that run outside, in PATH and in settings of trusted projects, by real path", async () => {
     const { deny, environment, sandbox } = await fenced({
       path: `bin:${root}/link/bin::${root}/programs:./x:/usr/bin`,
       fence: { trusted: [join(root, "more"), join(root, "trusted", "sub")] },
       session: { additionalDirectories: ["../more", join(root, "trusted")] },
     });
-    // What lies in its folders may be a bwrap of the repository.
+    // Its folders may contain a bwrap of the repository.
     expect(environment["PATH"]).toBe(`${root}/programs:/usr/bin`);
     const kept = ["project/bin", "more/.claude", "more/.mcp.json", "trusted/sub/.claude", "trusted/.mcp.json"].map(
       (way) => join(root, way),
@@ -140,7 +140,7 @@ describe("the fence of a session", () => {
     );
   });
 
-  it("counts a trusted folder by its name, not what lies in it", async () => {
+  it("counts a trusted folder by its name, not by its content", async () => {
     const trusted = [join(root, "trusted")];
     const isNamed = async (cwd: string, trustDirs: string[]) => isNamedByAll(cwd, [{ trustDirs }]);
     expect(await isNamed(join(root, "trusted"), trusted)).toBe(true);
@@ -171,7 +171,7 @@ describe("the fence of a session", () => {
     expect(sandbox.enabled).toBe(true);
   });
 
-  it("drops folders that somebody approves later, and nothing else", () => {
+  it("drops folders that are approved later, and nothing else", () => {
     const rule = {
       type: "addRules" as const,
       behavior: "allow" as const,
@@ -227,7 +227,7 @@ describe("a sandbox that is looser than the required one", () => {
   });
 });
 
-describe("user settings that lead out of the sandbox", () => {
+describe("user settings that weaken the sandbox", () => {
   it.each<[string, string[]]>([
     ["{}", []],
     ["no JSON", []],
@@ -243,7 +243,7 @@ describe("user settings that lead out of the sandbox", () => {
     expect(waysOut(text)).toEqual(names);
   });
 
-  it("let no session start that would read them", async () => {
+  it("prevent the start of every session that would read them", async () => {
     const file = join(root, "config", "settings.json");
     writeFileSync(file, '{"sandbox":{"excludedCommands":["git *"]}}');
     await expect(fenced({})).rejects.toThrow("sandbox.excludedCommands");
@@ -252,15 +252,15 @@ describe("user settings that lead out of the sandbox", () => {
   });
 });
 
-describe("whether there is a sandbox", () => {
-  it("is told with what to install", async () => {
+describe("the check for a sandbox", () => {
+  it("reports what to install", async () => {
     expect(await sandboxProblem({ PATH: join(root, "programs") }, "linux")).toContain(
       "apt-get install bubblewrap socat",
     );
     expect(await sandboxProblem({}, "win32")).toContain("WSL 2");
   });
 
-  it("is what bwrap can do, not that it is there", async () => {
+  it("tests that bwrap works, not only that it exists", async () => {
     const folder = join(root, "programs");
     const program = (name: string, text: string) => {
       writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
@@ -280,7 +280,7 @@ describe("whether there is a sandbox", () => {
     expect(findProgram("socat", { PATH: `${ofRepository}:${ofRepository}/` })).toBeUndefined();
   });
 
-  it("hosts are those of rules for WebFetch", () => {
+  it("reads hosts from rules for WebFetch", () => {
     expect(hostsOf(rules(["WebFetch(domain:a.example)", "WebFetch", "Read"], "allow"))).toEqual(["a.example"]);
   });
 });

@@ -32,7 +32,7 @@ const engine = {
   "engine/engine.ts": `export const engine = 1;\n${LINES}`,
 };
 
-describe("what the house allows", () => {
+describe("the house check allows", () => {
   it("a small file with two importers, and one that is listed as a tool", () => {
     const files = {
       "mcp/a.ts": "export const a = 1;\n",
@@ -68,14 +68,14 @@ describe("what the house allows", () => {
     expect(check(files).out).toBe("src/domain/a.ts:2 imports ../engine/engine.ts: domain may import only domain\n");
   });
 
-  it("counts what it read", () => {
+  it("counts the files and imports that it read", () => {
     const files = { ...domain, "engine/a.ts": 'import { event } from "../domain/event.ts";\n' };
     expect(check(files).out).toBe("house: 2 files, 1 imports, no violation\n");
   });
 });
 
-describe("the house of the page", () => {
-  it("has types of the server, and nothing else of it", () => {
+describe("the house.json of the page", () => {
+  it("allows types of the server, and nothing else of it", () => {
     const page = (text: string) => check({ "net/a.ts": `${text}\n` }, "console/house.json").out;
     expect(page('import type { Me } from "../../../src/console/wire.ts";')).toBe(
       "house: 1 files, 1 imports, no violation\n",
@@ -85,7 +85,7 @@ describe("the house of the page", () => {
   });
 });
 
-describe("what the house forbids", () => {
+describe("the house check forbids", () => {
   it.each<[string, Record<string, string>, string]>([
     [
       "a folder's import of another, with its line",

@@ -19,7 +19,7 @@ const open = async (over: Partial<AuthSettings> = {}) => door.open({ oauthIssuer
 const METADATA = `${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp`;
 
 describe("the keys of the issuer", () => {
-  it("are fetched again for a key that is new, and not for each that is unknown", async () => {
+  it("are fetched again for a new key, but not for each unknown one", async () => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const server = await open();
@@ -34,7 +34,7 @@ describe("the keys of the issuer", () => {
     expect(issuer.asked.filter((path) => path === "/keys")).toHaveLength(2);
   });
 
-  it("go on being used while the issuer does not answer; what needs others has to wait", async () => {
+  it("stay in use while the issuer does not answer; tokens with other keys wait", async () => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const server = await open();
@@ -53,7 +53,7 @@ describe("the keys of the issuer", () => {
     ["metadata names keys in the open", () => metadata({ issuer: issuer.url, jwks_uri: "http://192.0.2.1/keys" })],
     ["keys are an error", () => issuer.answers.set("/keys", () => 503)],
     ["keys are none", () => issuer.answers.set("/keys", () => ({ error: "busy" }))],
-  ])("that cannot be had for the %s are a 503, and asked for again after a while", async (_, spoil) => {
+  ])("give a 503 if they cannot be fetched for the %s, and are fetched again after a while", async (_, spoil) => {
     let now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     const before = new Map(issuer.answers);
@@ -80,7 +80,7 @@ describe("the keys of the issuer", () => {
     expect(await send(server, token)).toMatchObject({ kind: "oauth" });
   });
 
-  it("are asked for once, however many tokens come, when the issuer does not answer", async () => {
+  it("are fetched once for any number of tokens if the issuer does not answer", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() });
     issuer.answers.set("/keys", () => 500);
     const server = await open();
@@ -91,7 +91,7 @@ describe("the keys of the issuer", () => {
     expect(door.logged).toHaveLength(1);
   });
 
-  it("that nobody serves any more are a 503 at the door, and ours come in all the same", async () => {
+  it("give a 503 if the issuer is down, while tokens of the server still work", async () => {
     const token = await issuer.sign();
     const server = await open();
     await issuer.close();
@@ -101,7 +101,7 @@ describe("the keys of the issuer", () => {
     issuer = await Issuer.start();
   });
 
-  it("need no metadata where the operator names their URL", async () => {
+  it("need no metadata if the operator gives their URL", async () => {
     const server = await open({ oauthJwks: issuer.jwks });
     expect(await send(server, await issuer.sign())).toMatchObject({ kind: "oauth" });
     expect(issuer.asked).toEqual(["/keys"]);
@@ -123,7 +123,7 @@ describe("the keys of the issuer", () => {
 });
 
 describe("a client that looks for the authorization server", () => {
-  it("is told where to, with and without a token", async () => {
+  it("is referred to it with and without a token", async () => {
     const server = await open({ publicUrl: () => `${PUBLIC_URL}/` });
     const hints = `resource_metadata="${METADATA}", scope="read run approve"`;
     expect(await knock(server)).toHaveProperty("challenge", `Bearer ${hints}`);
@@ -146,14 +146,14 @@ describe("a client that looks for the authorization server", () => {
     });
   });
 
-  it("cannot be sent elsewhere by what stands in a setting", async () => {
+  it("cannot be misdirected by the text of a setting", async () => {
     const server = await open({ publicUrl: () => 'https://a.example/"\r\nx-evil: 1' });
     const { challenge } = (await knock(server)) as { challenge: string };
     expect(challenge).toContain('resource_metadata="https://a.example/???x-evil: 1/.well-known');
   });
 });
 
-describe("settings of OAuth that cannot be used", () => {
+describe("invalid settings of OAuth", () => {
   it.each<[Partial<AuthSettings>, string]>([
     [{ oauthIssuer: "http://login.example" }, '--oauth-issuer is "http://login.example": must be an https URL'],
     [{ oauthIssuer: "login.example" }, '--oauth-issuer is "login.example": must be an https URL'],

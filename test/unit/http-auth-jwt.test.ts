@@ -21,12 +21,12 @@ const inSeconds = (seconds: number) => Math.floor(Date.now() / 1_000) + seconds;
 const base64url = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 describe("a JWT of the authorization server", () => {
-  it("lets its subject in until it expires, with the scopes that are ours", async () => {
+  it("admits its subject until it expires, with the known scopes", async () => {
     const server = await open();
     expect(issuer.asked).toEqual([]);
     const exp = inSeconds(120);
     const token = await issuer.sign({ exp, scope: "openid run read write", aud: ["other", AUDIENCE] });
-    // Clocks may be 30 s apart.
+    // Clocks may differ by 30 s.
     const expiresAt = (exp + 30) * 1_000;
     const ada = { caller: { principal: "ada", scopes: ["read", "run"] }, kind: "oauth", expiresAt };
     expect(await send(server, token)).toEqual(ada);
@@ -56,7 +56,7 @@ describe("a JWT of the authorization server", () => {
     expect(await send(await open(), await issuer.sign({}, { typ }))).toMatchObject({ kind: "oauth" });
   });
 
-  it("gives a named principal at most the scopes that the operator settled", async () => {
+  it("gives a named principal at most the scopes that the operator configured", async () => {
     const server = await open({ principals: { ada: { scopes: ["read", "approve"] } } });
     const everything = { scope: "read run approve admin" };
     expect(await send(server, await issuer.sign(everything))).toMatchObject({
@@ -64,14 +64,14 @@ describe("a JWT of the authorization server", () => {
     });
     const grace = await issuer.sign({ ...everything, sub: "grace" });
     expect(await send(server, grace)).toMatchObject({ caller: { scopes: ["read", "run", "approve", "admin"] } });
-    // Names that every object has are nobody's.
+    // Property names of every object name no principal.
     for (const sub of ["constructor", "__proto__", "toString"]) {
       const caller = { principal: sub, scopes: ["read", "run"] };
       expect(await send(server, await issuer.sign({ sub }))).toMatchObject({ caller });
     }
   });
 
-  it("is taken beside tokens of ours", async () => {
+  it("is accepted beside tokens of the server", async () => {
     const token = newToken();
     const sha256 = digestOf(token).toString("hex");
     const server = await open({ principals: { grace: { tokenSha256: sha256, scopes: ["read"] } } });
@@ -86,7 +86,7 @@ describe("a JWT of the authorization server", () => {
     expect(await send(server, await issuer.sign())).toMatchObject({ status: 401 });
   });
 
-  it("is not looked at without an authorization server", async () => {
+  it("is not examined without an authorization server", async () => {
     expect(await send(await door.open(), await issuer.sign())).toMatchObject({
       status: 401,
       body: { message: expect.stringMatching(/^This server does not know the token/) },
@@ -129,11 +129,11 @@ describe("a JWT that is refused", () => {
     expectNothingOf(token, answer);
   });
 
-  it("has expired less than 30 s ago, and is taken", async () => {
+  it("is accepted within 30 s after its expiry", async () => {
     expect(await send(await open(), await issuer.sign({ exp: inSeconds(-20) }))).toMatchObject({ kind: "oauth" });
   });
 
-  it("is of another type", async () => {
+  it("has another type", async () => {
     expect(await send(await open(), await issuer.sign({}, { typ: "logout+jwt" }))).toMatchObject({
       status: 401,
       body: { message: "This is no access token: its type (typ) must be at+jwt or JWT." },
@@ -161,7 +161,7 @@ describe("a JWT that is refused", () => {
     expect(issuer.asked).not.toContain("/evil");
   });
 
-  it("is signed with nothing", async () => {
+  it("has no signature", async () => {
     const [, payload = "", signature = ""] = (await issuer.sign()).split(".");
     const server = await open();
     for (const alg of ["none", "None", "NONE", ""]) {
@@ -196,7 +196,7 @@ describe("a JWT that is refused", () => {
   });
 
   it.each(["a.b.c", "a.b.", `${base64url({ alg: "ES256" })}.e30.e30`, `${base64url([])}.e30.e30`])(
-    "is none: %s",
+    "is not a JWT: %s",
     async (token) => {
       expect(await send(await open(), token)).toMatchObject({ status: 401, body: { error: "invalid_token" } });
     },

@@ -29,7 +29,7 @@ async function put(text: string, mode = 0o600): Promise<string> {
 }
 
 describe("the operator's token", () => {
-  it("is made at the first start, lets him do everything, and is the same at the next start", async () => {
+  it("is created at the first start, allows everything, and is the same at the next start", async () => {
     const first = await door.open();
     expect(first.made).toEqual({ file: door.tokenFile, token: expect.stringMatching(/^ccm_[\w-]{43}$/) });
     expect(await readFile(door.tokenFile, "utf8")).toBe(`${first.made!.token}\n`);
@@ -40,13 +40,13 @@ describe("the operator's token", () => {
     expect(door.logged).toEqual([]);
   });
 
-  it.skipIf(onWindows)("is for its owner's eyes only", async () => {
+  it.skipIf(onWindows)("is readable only by its owner", async () => {
     await door.open();
     expect((await stat(door.tokenFile)).mode & 0o777).toBe(0o600);
     expect((await stat(dirname(door.tokenFile))).mode & 0o777).toBe(0o700);
   });
 
-  it("is made once by servers that start at the same time", async () => {
+  it("is created once by servers that start at the same time", async () => {
     const servers = await Promise.all(Array.from({ length: 20 }, async () => door.open()));
     const made = servers.flatMap((server) => server.made ?? []);
     expect(made).toHaveLength(1);
@@ -55,10 +55,10 @@ describe("the operator's token", () => {
     expect(await readdir(dirname(door.tokenFile))).toEqual(["http-token"]);
   });
 
-  it("is made once by processes that start at the same time", async () => {
+  it("is created once by processes that start at the same time", async () => {
     const script =
       "const { makeToken } = await import(process.argv[1]); console.log(await makeToken(process.argv[2]));";
-    // Node 20 reads no TypeScript.
+    // Node 20 cannot run TypeScript.
     const bundle = join(door.folder, "token-file.mjs");
     await build({
       input: "src/http/auth/token-file.ts",
@@ -74,21 +74,21 @@ describe("the operator's token", () => {
     expect(await readFile(door.tokenFile, "utf8")).toBe(`${made[0]!}\n`);
   });
 
-  it("never replaces what is there", async () => {
+  it("never replaces an existing file", async () => {
     await mkdir(dirname(door.tokenFile));
     await writeFile(door.tokenFile, "", { mode: 0o600 });
     expect(await makeToken(door.tokenFile)).toBeUndefined();
     expect(await readFile(door.tokenFile, "utf8")).toBe("");
   });
 
-  it("says so when it cannot be stored", async () => {
+  it("reports that it cannot be stored", async () => {
     await writeFile(join(door.folder, "state"), "a file where the folder should be");
     expect(await door.refusal({})).toMatch(
       /^The token of this server cannot be stored in .*http-token: .*(EEXIST|ENOTDIR).* with --token-file\.$/,
     );
   });
 
-  it("may be anybody's who keeps to the rules", async () => {
+  it("may be chosen by the operator within the rules", async () => {
     const token = "0123456789abcdef0123456789abcdef";
     const server = await door.open({ tokenFile: await put(`\n${token}\r\n`) });
     expect(server.made).toBeUndefined();
@@ -100,13 +100,13 @@ describe("the operator's token", () => {
     ["short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
     ["two", `${newToken()}\n${newToken()}`, /^.*given must hold one token, of letters, digits and/],
     ["large", "a".repeat(9_000), /^.*given is no file that holds a token\.$/],
-  ])("is refused when its file is %s", async (_, text, message) => {
+  ])("is refused if its file is %s", async (_, text, message) => {
     const refusal = await door.refusal({ tokenFile: await put(text) });
     expect(refusal).toMatch(message);
     expect(refusal).not.toContain("s3cret");
   });
 
-  it("is refused when its file is missing or a folder; none is made there", async () => {
+  it("is refused if its file is missing or a folder; none is created there", async () => {
     const tokenFile = join(door.folder, "misspelt");
     expect(await door.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
     expect(await door.refusal({ tokenFile: door.folder })).toMatch(/is no file that holds a token\.$/);
@@ -114,7 +114,7 @@ describe("the operator's token", () => {
   });
 
   it.skipIf(onWindows).each([0o640, 0o604, 0o620, 0o602, 0o644, 0o777])(
-    "is refused when its file has mode %o",
+    "is refused if its file has mode %o",
     async (mode) => {
       const tokenFile = await put(newToken(), mode);
       const message = /^The token file .*given is open to other users: chmod 600 it, and change the token\.$/;
@@ -127,7 +127,7 @@ describe("the operator's token", () => {
 });
 
 describe("a token file that a session can have written", () => {
-  it("is refused inside a folder that sessions are kept in, by each of its names", async () => {
+  it("is refused inside a folder that sessions may use, by each of its names", async () => {
     const tokenFile = await put(newToken());
     const link = join(dirname(door.folder), `link-${basename(door.folder)}`);
     await symlink(door.folder, link);
@@ -140,12 +140,12 @@ describe("a token file that a session can have written", () => {
       expect(refusal).toMatch(/^--token-file: .*given lies in .*, where sessions can have written it\./);
     }
     await rm(link);
-    // The state folder is closed to sessions wherever it lies.
+    // The state folder is closed to sessions wherever it is.
     expect((await door.open({ workFolders: [door.folder] })).made).toMatchObject({ file: door.tokenFile });
   });
 
   const isRoot = process.getuid?.() === 0;
-  it.runIf(isRoot)("is refused when it belongs to another user of the system", async () => {
+  it.runIf(isRoot)("is refused if it belongs to another user of the system", async () => {
     const tokenFile = await put(newToken());
     await chown(tokenFile, 4_242, 4_242);
     expect(await door.refusal({ tokenFile })).toMatch(/given belongs to another user of the system/);
@@ -157,7 +157,7 @@ describe("a token file that changes", () => {
   const later = (ms: number) => vi.setSystemTime((now += ms));
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now }));
 
-  it("withdraws its token within a second; the new one, which a session can have written, counts from the next start on", async () => {
+  it("revokes its token within a second; the new one, which a session can have written, is valid after the next start", async () => {
     const [before, after] = [newToken(), newToken()];
     const tokenFile = await put(before);
     const server = await door.open({ tokenFile });
@@ -172,7 +172,7 @@ describe("a token file that changes", () => {
     expect(await send(next, before)).toMatchObject({ status: 401 });
   });
 
-  it("is looked at when the clock was set back", async () => {
+  it("is checked again after the clock was set back", async () => {
     const [before, after] = [newToken(), newToken()];
     const server = await door.open({ tokenFile: await put(before) });
     await put(after);
@@ -184,7 +184,7 @@ describe("a token file that changes", () => {
     ["goes away", async (file) => rm(file)],
     ["is emptied", async () => void (await put(""))],
     ...(onWindows ? [] : [opened()]),
-  ])("lets nobody in when it %s, until it holds the same token again", async (_, spoil) => {
+  ])("admits no one if it %s, until it holds the same token again", async (_, spoil) => {
     const [before, other, named] = [newToken(), newToken(), newToken()];
     const tokenFile = await put(before);
     const principals = { ada: { tokenSha256: sha256(named), scopes: ["read"] as const } };

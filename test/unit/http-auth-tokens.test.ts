@@ -21,7 +21,7 @@ describe("named principals", () => {
     "no-token": { scopes: ["admin"] as const },
   };
 
-  it("come in with any of their tokens, with their scopes", async () => {
+  it("are admitted by any of their tokens, with their scopes", async () => {
     const server = await door.open({ principals });
     for (const token of [first, second]) {
       expect(await send(server, token)).toEqual({
@@ -32,18 +32,18 @@ describe("named principals", () => {
     expect(await send(server, other)).toEqual({ caller: { principal: "grace", scopes: ["read"] }, kind: "token" });
   });
 
-  it("cannot have a token in common", async () => {
+  it("cannot share a token", async () => {
     const same = { ...principals, eve: { tokenSha256: sha256(other), scopes: ["admin"] as const } };
     expect(await door.refusal({ principals: same })).toBe(
       "The principals grace and eve have the same token: each needs one of its own.",
     );
   });
 
-  it("are not known by the digest of their token", async () => {
+  it("are not admitted by the digest of their token", async () => {
     expect(await send(await door.open({ principals }), sha256(other))).toMatchObject({ status: 401 });
   });
 
-  it.each([0, 1, 2, undefined])("are told apart by comparing every digest, whichever it is (%j)", (which) => {
+  it.each([0, 1, 2, undefined])("are found by comparing every digest, whichever matches (%j)", (which) => {
     const tokens = [newToken(), newToken(), newToken()];
     const known = tokens.map((token, holder) => ({ digest: digestOf(token), holder }));
     const compared: unknown[] = [];
@@ -56,8 +56,8 @@ describe("named principals", () => {
   });
 });
 
-describe("a request without a good token", () => {
-  it("is told that it needs one, with no error code when it sent none", async () => {
+describe("a request without a valid token", () => {
+  it("gets a 401, without an error code if it sent none", async () => {
     const server = await door.open();
     const missing = {
       status: 401,
@@ -73,13 +73,13 @@ describe("a request without a good token", () => {
     expect(await knock(server, ["x-token", server.made!.token])).toEqual(missing);
   });
 
-  it("is not let in by what stands in its URL", async () => {
+  it("is not admitted by anything in its URL", async () => {
     const server = await door.open();
     const url = `${PUBLIC_URL}/mcp?access_token=${server.made!.token}`;
     expect(await server.authenticate(new Request(url))).toHaveProperty("status", 401);
   });
 
-  it("hears that a token is unknown, and nothing of the token", async () => {
+  it("learns that a token is unknown, and nothing of the token", async () => {
     const server = await door.open();
     const wrong = newToken();
     const answer = await send(server, wrong);
@@ -89,7 +89,7 @@ describe("a request without a good token", () => {
       expect.stringMatching(/^Bearer error="invalid_token", error_description="This server does not know the token\./),
     );
     expect(JSON.stringify(answer)).not.toContain(wrong);
-    // Nearly right is wrong.
+    // Almost valid values.
     for (const near of [server.made!.token.slice(0, -1), `${server.made!.token}=`, server.made!.token.toUpperCase()]) {
       expect(await send(server, near)).toMatchObject({ status: 401 });
     }
@@ -110,7 +110,7 @@ describe("a request without a good token", () => {
     expect(JSON.stringify(answer)).not.toContain(token);
   });
 
-  it("is let in whatever the case of the scheme", async () => {
+  it("is admitted whatever the case of the scheme", async () => {
     const server = await door.open();
     expect(await knock(server, auth(`bEARER   ${server.made!.token}`))).toEqual(OPERATOR);
   });
@@ -122,7 +122,7 @@ describe("a request without a good token", () => {
 
 describe("--no-auth", () => {
   it.each(["127.0.0.1", "127.8.9.1", "localhost", "LocalHost", "::1", "[::1]"])(
-    "on %s lets everybody be the operator, and makes no token",
+    "on %s makes every client the operator, and creates no token",
     async (host) => {
       const server = await door.open({ auth: false, host });
       const operator = { caller: OPERATOR_CALLER, kind: "open" };
@@ -142,7 +142,7 @@ describe("--no-auth", () => {
   );
 });
 
-it("a scope that a token does not have is a 403 which names it", async () => {
+it("a missing scope gives a 403 that names it", async () => {
   const server = await door.open();
   expect(await refused(server.insufficientScope("approve"))).toEqual({
     status: 403,
@@ -157,7 +157,7 @@ it("a scope that a token does not have is a 403 which names it", async () => {
   expect(server.protectedResourceMetadata()).toBeUndefined();
 });
 
-describe("what is said when a token was made", () => {
+describe("the output for a new token", () => {
   const made = { file: "/state/http-token", token: "ccm_secret" };
   const url = `${PUBLIC_URL}/mcp`;
 
@@ -172,7 +172,7 @@ describe("what is said when a token was made", () => {
     });
   });
 
-  it("keeps the token to itself where the text is kept", () => {
+  it("omits the token if the output is stored", () => {
     const text = firstStartText(made, { url, showToken: false });
     expect(text).not.toContain("ccm_secret");
     expect(text).toContain("Put what is in there in place of <token>");

@@ -10,7 +10,7 @@ const told = async (response: Response) => ({ status: response.status, body: awa
 const unready = (reason: string) => ({ status: 503, body: { status: "unready", reason } });
 
 describe("health", () => {
-  it("is alive whatever else is wrong", async () => {
+  it("is alive whatever else has failed", async () => {
     const live = health({ busyWith: () => "draining" }).live();
     expect(live.headers.get("cache-control")).toBe("no-store");
     expect(await told(live)).toEqual({
@@ -19,12 +19,12 @@ describe("health", () => {
     });
   });
 
-  it("is ready when it takes work and the store can be read", async () => {
+  it("is ready if it accepts work and can read the store", async () => {
     expect(await told(await health().ready())).toEqual({ status: 200, body: { status: "ready" } });
   });
 
   it.each(["starting", "draining"] as const)(
-    "is not ready while it is %s, and does not ask the store",
+    "is not ready while it is %s, and does not query the store",
     async (reason) => {
       const readStore = vi.fn<HealthOptions["readStore"]>();
       expect(await told(await health({ busyWith: () => reason, readStore }).ready())).toEqual(unready(reason));
@@ -32,18 +32,18 @@ describe("health", () => {
     },
   );
 
-  it("is not ready when the draining begins while the store is read", async () => {
+  it("is not ready if draining begins while the store is read", async () => {
     let busy: "draining" | undefined;
     const readStore = async () => Promise.resolve().then(() => (busy = "draining"));
     expect(await told(await health({ busyWith: () => busy, readStore }).ready())).toEqual(unready("draining"));
   });
 
-  it("is not ready when the store cannot be read, and does not say why", async () => {
+  it("is not ready if the store cannot be read, and does not reveal why", async () => {
     const readStore = async () => Promise.reject(new Error("/home/ann/store.db is locked"));
     expect(await told(await health({ readStore }).ready())).toEqual(unready("store"));
   });
 
-  it("is not ready when the store does not answer", async () => {
+  it("is not ready if the store does not answer", async () => {
     vi.useFakeTimers();
     const answer = health({ readStore: async () => new Promise(() => undefined) }).ready();
     await vi.advanceTimersByTimeAsync(2_000);

@@ -16,7 +16,7 @@ interface Family {
 
 const SAMPLE = /^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$/;
 
-/** The text as Prometheus reads it: samples by name and labels, each under the HELP and TYPE of its family. */
+/** Parses the text like Prometheus: samples by name and labels, each under the HELP and TYPE of its family. */
 function parsed(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
   for (const line of text.split("\n").filter((each) => each !== "")) {
@@ -41,7 +41,7 @@ const warnings: string[] = [];
 const log = { warn: (message: string): void => void warnings.push(message) };
 const metricsOf = (watched?: Watched): Metrics => createMetrics({ version: "1.2.3", watched: () => watched, log });
 
-/** The samples of ours, without their prefix; buckets left out. */
+/** The server's own samples without their prefix, and without buckets. */
 async function samples(metrics: Metrics): Promise<Record<string, number>> {
   const all = [...parsed(await metrics.text()).values()].flatMap((family) => [...family.samples]);
   const own = all.filter(([name]) => name.startsWith("claude_code_mcp_") && !name.includes("_bucket{"));
@@ -99,7 +99,7 @@ async function node(): Promise<SessionBackend> {
 }
 
 describe("counters", () => {
-  it("count what was written, once it was", async () => {
+  it("count events after they are written", async () => {
     const backend = await node();
     const metrics = metricsOf();
     const store = observed(backend, (...args) => metrics.onAppended(...args));
@@ -147,7 +147,7 @@ describe("counters", () => {
     expect(warnings).toEqual([]);
   });
 
-  it("count requests by route, method and class of status, and what is open and refused", async () => {
+  it("count requests by route, method and status class, and those that are open and refused", async () => {
     const metrics = metricsOf();
     metrics.began("/mcp", "POST")(204);
     metrics.began("/requests/of-a-session/request", "POST")(404);
@@ -173,7 +173,7 @@ describe("counters", () => {
   });
 });
 
-/** What is told of a session's process. */
+/** The resource metrics of a session's process. */
 async function use(known: { pid: number; startedAt?: string }): Promise<{ memory: number; cpu: number }> {
   const store = await node();
   const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
@@ -184,7 +184,7 @@ async function use(known: { pid: number; startedAt?: string }): Promise<{ memory
 }
 
 describe("gauges", () => {
-  it("tell what is in the store and what runs", async () => {
+  it("report the sessions in the store and the running processes", async () => {
     const store = await node();
     const metrics = metricsOf({ store, spares: { parked: 2 } });
     await store.rows.create(session({ state: failed }));
@@ -215,17 +215,17 @@ describe("gauges", () => {
     });
   });
 
-  it.runIf(process.platform === "linux")("tell what the processes take of the machine", async () => {
+  it.runIf(process.platform === "linux")("report the resources of the processes", async () => {
     const [own, other] = [await use({ pid: process.pid }), await use({ pid: process.pid, startedAt: "1" })];
     const { rss } = process.memoryUsage();
     expect(own.memory / rss).toBeGreaterThan(0.5);
     expect(own.memory / rss).toBeLessThan(2);
     expect(own.cpu).toBeGreaterThan(0);
-    // Another process has the pid by now.
+    // Another process has the pid now.
     expect(other).toEqual({ memory: 0, cpu: 0 });
   });
 
-  it("ask the store once, however many ask", async () => {
+  it("query the store once for concurrent requests", async () => {
     const store = await node();
     let looks = 0;
     const count = async () => ((looks += 1), store.maintenance.count());
@@ -236,7 +236,7 @@ describe("gauges", () => {
     expect(looks).toBe(1);
   });
 
-  it("are missing when the store cannot be read, and before there is one; counters are told all the same", async () => {
+  it("are omitted if the store cannot be read or does not exist yet; counters are still reported", async () => {
     const store = await node();
     const broken = metricsOf({ store, spares: { parked: 1 } });
     await store.close();
@@ -252,8 +252,8 @@ describe("gauges", () => {
   });
 });
 
-describe("the text", () => {
-  it("follows the conventions of Prometheus, and says of nobody who or where he is", async () => {
+describe("the text of the metrics", () => {
+  it("follows the conventions of Prometheus, and contains no principal and no folder", async () => {
     const backend = await node();
     const metrics = metricsOf({ store: backend, spares: { parked: 0 } });
     const store = observed(backend, (...args) => metrics.onAppended(...args));

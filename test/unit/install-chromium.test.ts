@@ -14,7 +14,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
-/** scripts/install-chromium.mjs on machines of many kinds: each is a folder that is all of the PATH. */
+/** scripts/install-chromium.mjs on different machines: each is a folder that is the whole PATH. */
 
 let root: string;
 let bin: string;
@@ -45,7 +45,7 @@ function find(env: Record<string, string> = {}) {
   return { status: run.status, stdout: run.stdout.trim(), stderr: run.stderr };
 }
 
-/** apt-get that notes what it is asked for, and installs a Chromium where it is told to. */
+/** An apt-get that records its arguments, and installs a Chromium if it is told to. */
 const apt = (installs: boolean) =>
   has(
     "apt-get",
@@ -53,8 +53,8 @@ const apt = (installs: boolean) =>
   );
 const asked = () => readFileSync(join(root, "asked"), "utf8").trim().split("\n");
 
-describe("where there is a browser", () => {
-  it("the one is taken that CHROMIUM_PATH names, or else the first in the PATH", () => {
+describe("with an installed browser", () => {
+  it("CHROMIUM_PATH is used, or else the first one in the PATH", () => {
     const chrome = has("google-chrome", "");
     expect(find()).toEqual({ status: 0, stdout: chrome, stderr: "" });
     const chromium = has("chromium", "");
@@ -67,7 +67,7 @@ describe("where there is a browser", () => {
     expect(existsSync(join(root, "asked"))).toBe(false);
   });
 
-  it("a CHROMIUM_PATH that cannot be run is no reason to take another", () => {
+  it("a CHROMIUM_PATH that cannot be run is an error", () => {
     has("chromium", "");
     const { status, stderr, stdout } = find({ CHROMIUM_PATH: join(root, "none") });
     expect([status, stdout]).toEqual([1, ""]);
@@ -75,11 +75,11 @@ describe("where there is a browser", () => {
   });
 });
 
-describe("where there is none", () => {
-  /** sudo lets everything pass, so that it is the same for whoever runs these tests. */
+describe("without a browser", () => {
+  /** This sudo permits everything, so that the test is independent of the user. */
   const passing = () => has("sudo", '[ "$1" = -n ] && shift; [ "$1" = true ] && exit 0; exec "$@"');
 
-  it("apt-get installs one, which is told of", () => {
+  it("apt-get installs one, with a message", () => {
     passing();
     apt(true);
     const { status, stderr, stdout } = find();
@@ -101,7 +101,7 @@ describe("where there is none", () => {
       "no network",
     ],
     ["a package of that name", () => [passing(), apt(false)], "it is not in the PATH"],
-  ])("and no %s, what to do is said", (_, machine, why) => {
+  ])("and without %s, a message says what to do", (_, machine, why) => {
     machine();
     const { status, stderr, stdout } = find();
     expect([status, stdout]).toEqual([1, ""]);

@@ -13,7 +13,7 @@ function countsOf(value: unknown): { members: number; depth: number } {
 }
 
 describe("the size of a JSON text", () => {
-  it("is what its value holds, however it is written and in whatever pieces it comes", () => {
+  it("is the size of its value, in any notation and in pieces of any size", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 1, max: 9 }), fc.boolean(), (value, piece, wide) => {
         const text = Buffer.from(JSON.stringify(value, undefined, wide ? 2 : 0));
@@ -40,7 +40,7 @@ describe("the size of a JSON text", () => {
 });
 
 describe("the limit of a line", () => {
-  /** What comes through, and why it ended early. */
+  /** The output, and why it ended early. */
   async function pass(chunks: Iterable<string>): Promise<{ bytes: number; why: string | undefined }> {
     let why: string | undefined;
     let bytes = 0;
@@ -56,7 +56,7 @@ describe("the limit of a line", () => {
   const many = (text: string, times: number): string[] => Array.from({ length: times }, () => text);
   const megabyte = "x".repeat(1_048_576);
 
-  it("passes lines below it, as many as there are, and what comes after the last line break", async () => {
+  it("passes lines below it, in any number, and the rest after the last line break", async () => {
     const lines = [...many(megabyte, 40), "\n", ...many(megabyte, 40), "\r\n", "[1,2]".repeat(10), "\n", "rest"];
     expect(await pass(lines)).toEqual({ bytes: lines.join("").length, why: undefined });
   });
@@ -69,7 +69,7 @@ describe("the limit of a line", () => {
     ["bytes without a line break", many(megabyte, 70), "more than 67108864 bytes"],
     ["values in one line", many("0,".repeat(100_000), 6), "more than 500000 values"],
     ["depth in one line", many("[".repeat(100), 20), "more than 1000 deep"],
-  ])("ends at too many %s, and says so once", async (_, chunks, why) => {
+  ])("ends at excessive %s, with one message", async (_, chunks, why) => {
     const passed = await pass([...chunks, "\n", "more\n"]);
     expect(passed.why).toContain(why);
     expect(passed.bytes).toBeLessThan(chunks.join("").length);
