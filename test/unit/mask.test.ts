@@ -33,7 +33,7 @@ describe("masking", () => {
     expect(masker.text(text)).toBe(expected);
   });
 
-  it("goes into fields at any depth, into errors too, and changes nothing in place", () => {
+  it("applies to fields at any depth, including errors, without changing them in place", () => {
     const error = new Error("abc.def+12345", { cause: { token: "abc.def+12345" } });
     const date = new Date(0);
     const fields: Record<string, unknown> = { list: [{ a: "x abc.def+12345" }], error, date, number: 1, none: null };
@@ -55,11 +55,11 @@ describe("masking", () => {
   });
 });
 
-describe("where a secret is cut, or not yet whole", () => {
+describe("masking of incomplete texts", () => {
   const secret = "hunter2-hunter2-hunter2";
   const masker = createMasker({ MY_TOKEN: secret });
 
-  it("masks the name of a field, and loses no value", () => {
+  it("masks the name of a field, and keeps every value", () => {
     const masked = masker.fields({
       [secret]: 1,
       deep: [{ [`${secret}!`]: 2, [secret]: 3 }],
@@ -68,11 +68,11 @@ describe("where a secret is cut, or not yet whole", () => {
     expect(masked).toEqual({ "[masked]": 1, deep: [{ "[masked]!": 2, "[masked]": 3 }], "[masked] 2": 4 });
   });
 
-  it.each([1, 3, 7, 1_000])("no part of it is told of a text that comes in pieces of %i", (size) => {
+  it.each([1, 3, 7, 1_000])("hides a secret whole in a text that arrives in pieces of %i", (size) => {
     const said: string[] = [];
     const partial = new PartialText((text) => said.push(text), masker);
     const whole = `It is ${secret} and ghp_0123456789abcdefghijklmnop. ${"word ".repeat(4_000)}${secret} is it.`;
-    // Between the secrets there is nothing to be cut in two.
+    // There is nothing to split between the secrets.
     const isNear = (at: number) => at < 200 || at >= whole.length - 1_000;
     for (let at = 0; at < whole.length;) {
       const delta = { type: "text_delta", text: whole.slice(at, at + (isNear(at) ? size : 500)) };
@@ -91,7 +91,7 @@ describe("where a secret is cut, or not yet whole", () => {
     ["a word", "ghp_0123456789abcdefghij", "klmnopqrst0123456789 end"],
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIE\n", "c2VjcmV0\nb2Yga2V5\n-----END PRIVATE KEY----- end"],
     ["a word without end", "ghp_".padEnd(70_000, "x"), "ghijklmnopqrstuvwxyz end"],
-  ])("no part of %s is told that arrives around the cut of a long text", (_, first, second) => {
+  ])("hides %s whole at the cut of a long text", (_, first, second) => {
     const said: string[] = [];
     const partial = new PartialText((text) => said.push(text), masker);
     for (const text of ["word ".repeat(4_000) + first, second.slice(0, 9), second.slice(9), " ."]) {
@@ -102,7 +102,7 @@ describe("where a secret is cut, or not yet whole", () => {
     for (const text of said) expect(text).not.toMatch(/ghp_|klm|MIIE|c2V|b2Y/);
   });
 
-  it("of the last words of a process no line is told in part", () => {
+  it("omits incomplete lines from the last output of a process", () => {
     const lines = new LastLines(50);
     for (const piece of ["first\n", "x".repeat(45), secret, secret, "\nlast"]) lines.take(piece);
     expect(lines.text).toBe("last");

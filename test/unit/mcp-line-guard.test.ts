@@ -7,7 +7,7 @@ interface Passed {
   long: LongLine[];
 }
 
-/** What comes out when this text goes in, in pieces of these sizes. */
+/** The output for this text in pieces of these sizes. */
 async function pass(text: string, most: number, sizes: readonly number[] = [65_536]): Promise<Passed> {
   const long: LongLine[] = [];
   const lines: string[] = [];
@@ -25,7 +25,7 @@ async function pass(text: string, most: number, sizes: readonly number[] = [65_5
 }
 
 describe("the line guard", () => {
-  it("passes every line that is short enough in one piece, however it comes, and tells of the others", async () => {
+  it("passes every line within the limit in one piece, and reports the others", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(

@@ -5,7 +5,7 @@ import { Wire } from "../support/mcp-wire.ts";
 const info = { name: "test", version: "1.0.0" };
 const LOG_LEVEL = "io.modelcontextprotocol/logLevel";
 
-/** The logs that came before the answer of a call that waits, while something is said in its session. */
+/** The logs before the answer of a waiting call, while its session reports progress. */
 async function logsOf(client: Client, wire: Wire, isTold: boolean, meta?: Record<string, unknown>): Promise<unknown[]> {
   const heard: unknown[] = [];
   client.setNotificationHandler("notifications/message", ({ params }) => void heard.push({ ...params }));
@@ -14,7 +14,7 @@ async function logsOf(client: Client, wire: Wire, isTold: boolean, meta?: Record
   session.says("I look around");
   const poll = { action: "poll", sessionId: "s1", waitMs: 20_000 };
   const answer = client.callTool({ name: "claude_code_check", arguments: poll, ...(meta && { _meta: meta }) });
-  // Whoever is told waits for what is next as well.
+  // A client that receives logs causes a second wait, for the next event.
   await expect.poll(() => wire.engine.waits.length).toBe(isTold ? 2 : 1);
   session.ends("Done.");
   await answer;
@@ -38,7 +38,7 @@ describe("log notifications of a call that waits", () => {
     await client.close();
   });
 
-  it("2025 era: none for a client that never asked", async () => {
+  it("2025 era: a client receives none before it sets a level", async () => {
     const wire = new Wire();
     const client = new Client(info);
     await client.connect(wire);

@@ -33,7 +33,7 @@ describe.each([
     return error.message;
   }
 
-  it("are listed with their arguments, and nothing is started for it", async () => {
+  it("are listed with their arguments, without starting the engine", async () => {
     const { prompts } = await client.listPrompts();
     const asked = prompts.map(({ arguments: args = [], name }) => [
       name,
@@ -49,7 +49,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("delegate says how to hand the task over, with what was given and no more", async () => {
+  it("delegate describes how to hand over the task, with the given arguments only", async () => {
     const text = await textOf("delegate", {
       task: "Fix <it>",
       cwd: "/home/ann/p",
@@ -63,7 +63,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("review is of a session or of a folder", async () => {
+  it("review is for a session or for a folder", async () => {
     const session = wire.engine.add();
     session.run();
     expect(await textOf("review", { sessionId: "s1" })).toMatch(
@@ -77,7 +77,7 @@ describe.each([
     expect(await refusalOf("review", { sessionId: "s2" })).toContain("SESSION_NOT_FOUND");
   });
 
-  it("resume tells where the session stands", async () => {
+  it("resume reports the state of the session", async () => {
     const session = wire.engine.add();
     expect(await textOf("resume", { sessionId: "s1" })).toContain("Nothing has been asked of it yet.");
     session.run();
@@ -98,7 +98,7 @@ describe.each([
     ["delegate", {}, "Error [INVALID_ARGUMENT]: task: is required"],
     ["delegate", { task: "x", modle: "haiku" }, "modle: unknown option. Did you mean model?"],
     ["delgate", { task: "x" }, 'there is no prompt "delgate". There are: delegate, review, resume.'],
-  ])("say what is wrong: %s with %j", async (name, args, says) => {
+  ])("are refused with a message: %s with %j", async (name, args, says) => {
     expect(await refusalOf(name, args)).toContain(says);
   });
 });
@@ -128,7 +128,7 @@ describe("completion", () => {
     return session;
   }
 
-  it("finds sessions by how the id begins and by words of the title, the newest first", async () => {
+  it("finds sessions by a prefix of the id and by words of the title, the newest first", async () => {
     add("abc-1", "Mend the parser");
     add("abd-2", "Write docs for the parser");
     add("x-3");
@@ -143,13 +143,13 @@ describe("completion", () => {
     expect(wire.engine.queries.every(({ principal }) => principal === "local")).toBe(true);
   });
 
-  it("gives a hundred at most, and says how many there are", async () => {
+  it("returns at most a hundred values, and the total", async () => {
     for (let each = 0; each < 120; each += 1) add(`s-${String(each)}`);
     const { values, ...rest } = await complete(resume, "sessionId", "s-");
     expect([values.length, rest]).toEqual([100, { total: 120, hasMore: true }]);
   });
 
-  it("names models, agents and skills that were reported, and none besides", async () => {
+  it("returns reported models, agents and skills, and no others", async () => {
     const reports = (session: FakeSession, agents: string[]) => {
       const message = { type: "system", subtype: "init", model: "m", agents, skills: ["tidy"] };
       session.emit({ type: "message", data: { message } });
@@ -166,7 +166,7 @@ describe("completion", () => {
     expect((await complete(delegate, "task", "x")).values).toEqual([]);
   });
 
-  it("names folders of sessions, and those below what is typed", async () => {
+  it("returns folders of sessions, and those below the typed path", async () => {
     add("one", undefined, "/home/ann/one");
     add("two", undefined, "/home/ann/two");
     add("three", undefined, "/home/ann/one");
@@ -184,7 +184,7 @@ describe("completion", () => {
     [{ type: "ref/prompt", name: "nothing" } as const, "x", "there is no argument x of the prompt nothing"],
     [template("session://{id}"), "limit", "there is no variable limit of the resource session://{id}"],
     [template("weather://{city}"), "city", "there is no variable city of the resource weather://{city}"],
-  ])("of what is not there is refused: %j %s", async (ref, name, says) => {
+  ])("is refused for an unknown argument: %j %s", async (ref, name, says) => {
     await expect(complete(ref, name, "")).rejects.toMatchObject({
       code: -32_602,
       message: expect.stringContaining(says) as string,
@@ -192,7 +192,7 @@ describe("completion", () => {
   });
 });
 
-it("without the tools that they speak of there are no prompts", async () => {
+it("prompts are hidden without the tools that they use", async () => {
   const wire = new Wire({ toolNames: namesOf(["query"], { enabled: true }) });
   const client = new Client(info);
   await client.connect(wire);

@@ -33,7 +33,7 @@ describe.each([
     return { code, message, data };
   }
 
-  it("are listed with what they are, and pages are read without starting the engine", async () => {
+  it("are listed with their descriptions, and reference pages are read without starting the engine", async () => {
     const { resources } = await client.listResources();
     const uris = resources.map(({ uri }) => uri);
     expect(uris).toEqual(["quickstart", "permissions", "errors", "options"].map((name) => `claude-code://${name}`));
@@ -42,7 +42,7 @@ describe.each([
       expect(mimeType).toBe("text/markdown");
       const text = await textOf(uri);
       expect(text).toMatch(/^# /);
-      // The options are told with the fields of every object among them.
+      // The reference of the options includes the fields of every nested object.
       expect(text.length).toBeLessThan(uri.endsWith("options") ? 13_000 : 8_000);
     }
     const { resourceTemplates } = await client.listResourceTemplates();
@@ -53,7 +53,7 @@ describe.each([
     expect(wire.depsMade).toBe(0);
   });
 
-  it("name every error code and every option, and the limit of this server", async () => {
+  it("list every error code and every option, and the limit of this server", async () => {
     const codes = await textOf("claude-code://errors");
     for (const code of ErrorCode.options) expect(codes).toMatch(new RegExp(`^- ${code}: .+\\. .+\\.$`, "m"));
     const options = await textOf("claude-code://options");
@@ -63,7 +63,7 @@ describe.each([
     expect(options).toContain("| `maxTurns` | integer, 1 to 100000 | no limit | Model round trips");
   });
 
-  it("tell of a session what claude_code_session tells", async () => {
+  it("show of a session what claude_code_session shows", async () => {
     const session = wire.engine.add("s1", { cwd: "/secret", model: "opus" });
     session.run();
     const got = await client.callTool({ name: "claude_code_session", arguments: { action: "get", sessionId: "s1" } });
@@ -72,7 +72,7 @@ describe.each([
     expect(await textOf("session://s1")).not.toContain("secret");
   });
 
-  it("tell events in pages", async () => {
+  it("show events in pages", async () => {
     const session = wire.engine.add();
     session.run();
     for (const word of ["one", "two", "three"]) session.says(word);
@@ -90,7 +90,7 @@ describe.each([
       expect(page).toMatchObject({ events: [{ id: 3 }], nextCursor: 4, truncatedFields: ["events"] });
     }
     expect(JSON.parse(await textOf("session://s1/events?cursor=7"))).toMatchObject({ events: [], nextCursor: 7 });
-    // Who only reads has not been asked.
+    // Reading does not count as the delivery of a request.
     expect(wire.engine.delivers).toEqual([]);
   });
 
@@ -118,7 +118,7 @@ describe.each([
     "claude-code://everything",
     "file:///etc/passwd",
     "no uri",
-  ])("say of %s that there is none", async (uri) => {
+  ])("report %s as not found", async (uri) => {
     wire.engine.add();
     const { code, message, data } = await refusalOf(uri);
     expect(code).toBe(-32_602);
@@ -141,7 +141,7 @@ describe.each([
     expect(message).toMatch(says);
   });
 
-  it("tell a fault of ours by an id", async () => {
+  it("report an internal error by an id", async () => {
     wire.engine.get = () => Promise.reject(new Error("password=hunter2"));
     const { code, message } = await refusalOf("session://s1");
     expect(code).toBe(-32_603);

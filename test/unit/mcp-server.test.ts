@@ -18,7 +18,7 @@ interface Reply {
 
 const info = { name: "test", version: "1.0.0" };
 
-/** Every kind of client that there is: the old SDK, and the new one in both protocol eras. */
+/** Every kind of client: the old SDK, and the new one in both protocol eras. */
 const clients: [string, string, (wire: Wire, as?: typeof info) => Promise<Client | OldClient>][] = [
   [
     "the v1 SDK",
@@ -67,7 +67,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     return (await reply) as unknown as Reply;
   }
 
-  it("introduces itself and makes nothing before it is needed", async () => {
+  it("introduces itself and starts the engine only when it is needed", async () => {
     const { wire, client } = await connect();
     expect(client.getServerVersion()).toEqual({
       name: "claude-agents-mcp",
@@ -102,7 +102,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await client.close();
   });
 
-  it("offers Claude Code, which bears them, waits of half an hour, unless the operator has set how long", async () => {
+  it("offers Claude Code, which supports them, waits of half an hour, unless the operator has set the maximum", async () => {
     const waitMs = async (name: string, limits: { maxWaitMs?: number }) => {
       const wire = new Wire({ limits });
       const client = await connectTo(wire, { ...info, name });
@@ -162,7 +162,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("says what is wrong with arguments, complete in the text", async () => {
+  it("reports invalid arguments completely in the text", async () => {
     const connected = await connect();
     const reply = await answered(connected, "claude_code", { prompt: "x", advanced: { thinkng: {} } });
     expect(reply.isError).toBe(true);
@@ -175,7 +175,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("hands on every odd character, and refuses half ones", async () => {
+  it("passes on every unusual character, and refuses lone surrogates", async () => {
     const connected = await connect();
     const prompt = "a\0b\u2028 👩‍👩‍👧 \u0001\ufeff\\n";
     await answered(connected, "claude_code", { prompt });
@@ -185,7 +185,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("takes a megabyte of the worst characters", async () => {
+  it("accepts a megabyte of the worst characters", async () => {
     const connected = await connect();
     const prompt = "\u0001".repeat(1_048_576);
     const reply = await answered(connected, "claude_code", { prompt });
@@ -194,7 +194,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("tells a waiting client what goes on, and none of it is lost", async () => {
+  it("reports progress to a waiting client, and loses none of it", async () => {
     const connected = await connect();
     const { engine } = connected.wire;
     const session = engine.add();
@@ -218,7 +218,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("lets a call be cancelled without touching the turn", async () => {
+  it("lets a call be cancelled without affecting the turn", async () => {
     const connected = await connect();
     connected.wire.engine.add().run();
     const controller = new AbortController();
@@ -237,7 +237,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await connected.client.close();
   });
 
-  it("says so when it cannot start what runs sessions, and tries again", async () => {
+  it("reports that the engine cannot start, and retries", async () => {
     let attempts = 0;
     const wire: Wire = new Wire({
       deps: () => {

@@ -63,7 +63,7 @@ describe("the end of a connection", () => {
         return wire;
       },
     ],
-  ])("%s is told once, when the client is gone and not before", async (_, open) => {
+  ])("%s is reported once, after the client has disconnected and not before", async (_, open) => {
     const wire = await open();
     await settled();
     expect(wire.closes).toBe(0);
@@ -73,26 +73,26 @@ describe("the end of a connection", () => {
     expect(wire.closes).toBe(1);
   });
 
-  it("is told when nobody reads any more", async () => {
+  it("is reported when stdout has no reader left", async () => {
     const wire = await opened();
     wire.stdout.destroy(new Error("EPIPE"));
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("is told when stdin breaks", async () => {
+  it("is reported when stdin breaks", async () => {
     const wire = await opened();
     wire.stdin.destroy(new Error("EIO"));
     await expect.poll(() => wire.closes).toBe(1);
   });
 
-  it("is not told to the one who asked for it", async () => {
+  it("is not reported to the caller that closed it", async () => {
     const wire = await opened();
     await wire.server.close();
     await settled();
     expect(wire.closes).toBe(0);
   });
 
-  it("ends the waits of calls, and leaves the turns", async () => {
+  it("ends the waits of calls, and not the turns", async () => {
     const wire = await opened();
     wire.engine.add().run();
     await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
@@ -104,7 +104,7 @@ describe("the end of a connection", () => {
 });
 
 describe("on the wire", () => {
-  it("a message that is too long is answered, and the next one too", async () => {
+  it("a message over the limit gets an error, and the next one an answer", async () => {
     const wire = await opened();
     const prompt = "x".repeat(34_000_000);
     await wire.send(call(6, "claude_code", { prompt }));
@@ -121,7 +121,7 @@ describe("on the wire", () => {
     wire.stdin.end();
   });
 
-  it("what is no message is passed over", async () => {
+  it("an invalid message is skipped", async () => {
     const wire = await opened();
     wire.stdin.write('not json\n\n{"half":\n[]\n{"jsonrpc":"2.0"}\n\u0000\n');
     await wire.send(list(7));
@@ -130,7 +130,7 @@ describe("on the wire", () => {
     wire.stdin.end();
   });
 
-  it("there is one JSON object a line and nothing else", async () => {
+  it("there is one JSON object per line and nothing else", async () => {
     const wire = await opened();
     await wire.send(call(5, "claude_code", { prompt: "two\nlines\u2028" }));
     await answerTo(wire, 5);
@@ -138,7 +138,7 @@ describe("on the wire", () => {
     wire.stdin.end();
   });
 
-  it("calls that come together are answered each on its own", async () => {
+  it("concurrent calls are answered separately", async () => {
     const wire = await opened();
     wire.engine.add().run();
     await wire.send(call(5, "claude_code_check", { action: "poll", sessionId: "s1", waitMs: 30_000 }));
@@ -155,7 +155,7 @@ describe("on the wire", () => {
   it.each([
     ["a tool that is not there", { name: "claude", arguments: {} }],
     ["arguments that are no object", { name: "claude_code", arguments: "hi" }],
-  ])("%s is an error, and the connection goes on", async (_, params) => {
+  ])("%s is an error, and the connection continues", async (_, params) => {
     const wire = await opened();
     await wire.send({ jsonrpc: "2.0", id: 5, method: "tools/call", params });
     expect(await answerTo(wire, 5)).toHaveProperty("error");
@@ -165,7 +165,7 @@ describe("on the wire", () => {
   });
 });
 
-describe("what a client can take", () => {
+describe("the capabilities of a client", () => {
   const call2026 = (id: number, meta: object) => ({
     jsonrpc: "2.0",
     id,
@@ -179,7 +179,7 @@ describe("what a client can take", () => {
     ["forms", { elicitation: { form: {}, url: {} } }, { elicitation: true, tasks: false }],
     ["only links", { elicitation: { url: {} } }, { elicitation: false, tasks: false }],
     ["tasks", { extensions: { "io.modelcontextprotocol/tasks": {} } }, { elicitation: false, tasks: true }],
-  ])("reaches the tool: %s", async (_, capabilities, client) => {
+  ])("reach the tool: %s", async (_, capabilities, client) => {
     const seen: object[] = [];
     const [first] = [...new Set((await import("../support/tools/run.ts")).tools.values())];
     const probe = {
@@ -204,7 +204,7 @@ describe("what a client can take", () => {
     await answerTo(recent, 4);
     const [during, between] = (["during", "between"] as const).map((way) => client.elicitation && way);
     expect(seen).toEqual([
-      // The extension is of the later era.
+      // The extension belongs to the later era.
       { ...client, tasks: false, elicitation: during, log: true, news: false },
       { ...client, elicitation: between, log: false, news: false },
       { ...client, elicitation: between, log: true, news: true },

@@ -50,7 +50,7 @@ async function recent(): Promise<Follower> {
   return { wire, updates, follow, leave: async () => end(), close: async () => client.close() };
 }
 
-/** How many hear of a session just now. */
+/** Number of current subscribers of a session. */
 function waits({ engine }: Wire): number {
   return engine.waits.filter(({ signal }) => !signal.aborted).length;
 }
@@ -59,7 +59,7 @@ describe.each([
   ["2025", old],
   ["2026", recent],
 ])("following a session, %s era", (_, connect) => {
-  it("tells of changes, at most one a quarter of a second, the last of them included", async () => {
+  it("reports changes, at most one per quarter of a second, including the last one", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
@@ -68,7 +68,7 @@ describe.each([
     for (let each = 0; each < 50; each += 1) session.says(String(each));
     await expect.poll(() => updates.length).toBeGreaterThan(0);
     session.says("the last");
-    // What was said behind the first telling is told behind the lull.
+    // A change after the first notification is reported after the interval.
     await expect.poll(() => updates.length).toBe(4);
     expect(performance.now() - begin).toBeGreaterThan(240);
     expect(updates.filter((uri) => uri === EVENTS)).toHaveLength(2);
@@ -84,7 +84,7 @@ describe.each([
     await expect.poll(() => waits(wire)).toBe(1);
     await leave();
     await expect.poll(() => waits(wire)).toBe(0);
-    session.says("nobody hears");
+    session.says("unheard");
     await follow(EVENTS);
     await expect.poll(() => waits(wire)).toBe(1);
     expect(updates).toEqual([]);
@@ -92,7 +92,7 @@ describe.each([
     await expect.poll(() => waits(wire)).toBe(0);
   });
 
-  it("tells once more of a session that is deleted, and follows it no longer", async () => {
+  it("reports the deletion of a session, and ends", async () => {
     const { close, follow, updates, wire } = await connect();
     const session = wire.engine.add();
     session.run();
@@ -106,8 +106,8 @@ describe.each([
   });
 });
 
-describe("what can be followed", () => {
-  it("is what is there, by the words of an error in the 2025 era", async () => {
+describe("a subscription", () => {
+  it("is refused for an unknown resource, with an error in the 2025 era", async () => {
     const { close, follow, wire } = await old();
     wire.engine.add();
     await expect(follow("session://nobody")).rejects.toMatchObject({
@@ -120,7 +120,7 @@ describe("what can be followed", () => {
     await close();
   });
 
-  it("is what is there, by what is granted in the 2026 era", async () => {
+  it("is omitted for an unknown resource, in the answer of the 2026 era", async () => {
     const { close, follow, wire } = await recent();
     wire.engine.add();
     await follow("session://nobody", "session://s1", "weather://today");
@@ -131,7 +131,7 @@ describe("what can be followed", () => {
     await close();
   });
 
-  it("is bounded for a connection", async () => {
+  it("counts towards the limit of its connection", async () => {
     const { close, follow, leave, wire } = await old();
     wire.engine.add();
     const uris = Array.from({ length: 100 }, (_, index) => `session://s1/events?cursor=${String(index + 1)}`);

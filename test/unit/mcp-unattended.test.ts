@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Unattended, type FormClient } from "../../src/mcp/states.ts";
 
-/** Which clients are shown no form, and for how long. */
+/** Clients that are shown no form, and for how long. */
 
 const CODEX: FormClient = { principal: "ann", sessionId: undefined, name: "codex", version: "1" };
 const MINUTE = 60_000;
@@ -14,7 +14,7 @@ function noted() {
   return { lines, unattended, later: (ms: number) => (at += ms) };
 }
 
-it("a client that declines forms at once is shown none for ten minutes from then on", () => {
+it("a client that declines forms at once is shown none for the next ten minutes", () => {
   const { later, unattended } = noted();
   later(10 * MINUTE - 1);
   expect(unattended.has(CODEX)).toBe(true);
@@ -30,13 +30,13 @@ it.each<[string, Partial<FormClient>]>([
   ["protocol session", { sessionId: "s" }],
   ["name", { name: "other" }],
   ["version", { version: "2" }],
-])("a client of another %s is another client", (_, other) => {
+])("a client of another %s is a separate client", (_, other) => {
   const { unattended } = noted();
   expect(unattended.has({ ...CODEX })).toBe(true);
   expect(unattended.has({ ...CODEX, ...other })).toBe(false);
 });
 
-it("of more than a thousand the one noted first is forgotten", () => {
+it("beyond a thousand clients the oldest entry is dropped", () => {
   const { unattended } = noted();
   for (let each = 1; each < 1_000; each++) unattended.add({ ...CODEX, version: `1.${String(each)}` });
   unattended.add(CODEX);
@@ -44,7 +44,7 @@ it("of more than a thousand the one noted first is forgotten", () => {
   expect([unattended.has(CODEX), unattended.has({ ...CODEX, version: "1.1" })]).toEqual([true, false]);
 });
 
-it("the log has a line of it, without the protocol session's id", () => {
+it("the log has a line about it, without the protocol session's id", () => {
   const { lines, unattended } = noted();
   unattended.add({ principal: "bob", sessionId: "secret", name: "x".repeat(1_000), version: undefined });
   expect(lines).toEqual([

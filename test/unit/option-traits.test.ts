@@ -14,7 +14,9 @@ import { OPEN_GATE } from "../support/open-gate.ts";
 import { FakeEngine } from "../support/tools/fake-engine.ts";
 import { type Listed, run, runOpen } from "../support/tools/run.ts";
 
-/** The gate, the bounds, the sandbox, the view and the key of a spare follow the table, for each option and for an unknown one. */
+/**
+ * The gate, the bounds, the sandbox, the view and the key of a spare follow the table, for each option and for an unknown one.
+ */
 
 const NEW = "notYetKnown";
 const NAMES: readonly string[] = [...SessionOptions.keyof().options, NEW];
@@ -22,7 +24,10 @@ const VALUES: Readonly<Record<string, unknown>> = { ...EVERY_OPTION, [NEW]: "som
 
 const ALWAYS_ALLOWED = { name: "t", permission_policy: "always_allow" };
 
-/** A value that lets something run unasked; an option that the bounds judge by its value does not compile until it stands here. */
+/**
+ * A value that lets something run without approval; an option that the bounds judge by its value does not compile until it is
+ * listed here.
+ */
 const APPROVING = {
   permissionMode: "acceptEdits",
   allowedTools: ["Bash"],
@@ -40,7 +45,7 @@ const WHERE_SHOWN = {
   never: { public: false, sensitive: "not", named: false },
 };
 
-/** As a session would have it; no type knows a new one. */
+/** As a session would have it; no type has a new option. */
 function only(name: string): Partial<SessionOptions> {
   return { [name]: VALUES[name] };
 }
@@ -49,7 +54,7 @@ it("the table has a row for each option, and no other", () => {
   expect(Object.keys(TRAITS).toSorted()).toEqual(SessionOptions.keyof().options.toSorted());
 });
 
-it("an option without a row is closed in every respect", () => {
+it("an option without a row has every restriction", () => {
   const closed = {
     usedBy: "claude",
     access: { operatorOnly: expect.any(String) as string },
@@ -73,13 +78,13 @@ describe.each(NAMES)("the option %s", (name) => {
     expect(give(["admin"])).toBe("");
   });
 
-  it("is taken with --sandbox required, or refused", () => {
+  it("is accepted with --sandbox required, or refused", () => {
     const because = typeof sandbox === "object" && `${name}: is not taken by this server, since ${sandbox.refused}.`;
     const expected = beginning(sandbox === "allowed" ? "" : because || `${name}.`);
     expect(refusalOf(() => checkFenced(only(name)))).toMatch(expected);
   });
 
-  it("stays as it is for a caller who may approve nothing, unless it approves something", () => {
+  it("is unchanged for a caller who may approve nothing, unless it approves something", () => {
     const approving: Readonly<Record<string, unknown>> = APPROVING;
     const given = approves === "by value" ? { [name]: approving[name] } : only(name);
     const withheld = [expect.stringContaining(name) as string];
@@ -106,9 +111,9 @@ describe.each(NAMES)("the option %s", (name) => {
     }).toEqual(WHERE_SHOWN[shown]);
   });
 
-  it("is part of a spare's key, set by the claim, or keeps the session from having a spare", async () => {
+  it("is part of a spare's key, set by the claim, or excludes the session from spares", async () => {
     const base = toSdkOptions({ cwd: "/repo" });
-    // What is for Claude Code keeps its name in the options of the SDK.
+    // Options of Claude Code keep their names in the options of the SDK.
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
     const whose = { principal: "ann", wrapper: [] };
@@ -126,7 +131,7 @@ describe.each(NAMES)("the option %s", (name) => {
   });
 });
 
-/** What it is refused with; "" where it is not. */
+/** The reason for the refusal; "" if it is accepted. */
 function refusalOf(act: () => void): string {
   try {
     act();
@@ -136,7 +141,7 @@ function refusalOf(act: () => void): string {
   }
 }
 
-/** "" is the whole of it. */
+/** "" selects the whole option. */
 function beginning(text: string): RegExp {
   return text === "" ? /^$/ : new RegExp(`^${text.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)}`);
 }

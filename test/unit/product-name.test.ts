@@ -6,7 +6,7 @@ import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
 import { helpText } from "../../src/cli/help.ts";
 import { firstStartText } from "../../src/http/auth/first-start.ts";
 
-/** People run what they are told to run: it is this package, and never the one that has its former name on npm. */
+/** Every command in the texts runs this package, and never the npm package with its former name. */
 
 const Manifest = z.object({ name: z.string(), bin: z.record(z.string(), z.string()) });
 const Lock = z.object({ name: z.string(), packages: z.object({ "": Manifest }) });
@@ -24,15 +24,15 @@ const texts = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--
     try {
       return [{ path, text: readFileSync(path, "utf8") }];
     } catch {
-      // Deleted, and not yet committed so.
+      // Deleted, but not committed yet.
       return [];
     }
   });
 
-/** What people read and paste. */
+/** Texts that people read and paste from. */
 const told = [
   ...texts.filter(({ path }) => /^(?:README|CONTRIBUTING|SECURITY|AGENTS)\.md$|^docs\/|^examples\//.test(path)),
-  // But for the table of programs that a shell may name.
+  // Except for the table of programs that a shell may name.
   ...texts.filter(({ path }) => /^console\/src\/|^src\/(?!security\/shell\/)/.test(path)),
   ...[undefined, "serve", "demo", "console", "token", "sessions", "version"].map((command) => ({
     path: `--help ${command ?? ""}`,
@@ -44,20 +44,20 @@ const told = [
   },
 ];
 
-/** Where the former name stands, and why it may. */
+/** Allowed occurrences of the former name, with reasons. */
 const FORMER: readonly { readonly file: RegExp; readonly line: RegExp; readonly why: string }[] = [
-  { file: /./, line: /@(?:steipete|leo000001)(?:\/|", ")claude-/, why: "somebody else's package" },
+  { file: /./, line: /@(?:steipete|leo000001)(?:\/|", ")claude-/, why: "a package of other authors" },
   { file: /^(?:CHANGELOG\.md|docs\/reliability\.md)$/, line: /\bformerly\b/, why: "says what the name was" },
   { file: /^src\/domain\/names\.ts$/, line: /\bFORMER_PRODUCT = /, why: "by it folders are moved and entries denied" },
 ];
 
-/** Of others: what people are told to run beside it, and what it is compared with. */
+/** Other programs that texts tell people to run, or that are compared with this one. */
 const OTHERS = new Set(["claude-agent-mcp", "mcp-remote", "vite", "vitest"]);
 
-/** `npx NAME`, `["npx", "-y", "NAME"]` over several lines too, `npm install -g NAME`. */
+/** `npx NAME`, `["npx", "-y", "NAME"]` even over several lines, `npm install -g NAME`. */
 const RUN = /(?:\bnpx (?:-y |--yes )?|"-y",\s*"|npm (?:install|i) (?:-g|--global) )(@?[a-z][\w./-]*)/g;
 
-/** What looks like our program. */
+/** Names that resemble the program's. */
 const PROGRAM = /(?<![\w/@.-])claude-[a-z]+-mcp(?![\w-])/g;
 
 describe("the name of the product", () => {
@@ -69,7 +69,7 @@ describe("the name of the product", () => {
     expect(FORMER_PRODUCT).not.toBe(name);
   });
 
-  it("is what every text tells people to run", () => {
+  it("is in every command that texts tell people to run", () => {
     const others = told.flatMap(({ path, text }) =>
       [...text.matchAll(RUN)]
         .map(([, run = ""]) => run)
@@ -82,7 +82,7 @@ describe("the name of the product", () => {
     );
   });
 
-  it("is that of every command line of its program", () => {
+  it("is in every command line of its program", () => {
     const misnamed = told.flatMap(({ path, text }) =>
       text
         .split("\n")
@@ -95,7 +95,7 @@ describe("the name of the product", () => {
     expect(helpText(undefined)).toContain(`Usage: ${name} `);
   });
 
-  it("has taken the place of the former one everywhere else", () => {
+  it("has replaced the former one everywhere else", () => {
     const left = texts.flatMap(({ path, text }) =>
       text
         .split("\n")
@@ -112,7 +112,7 @@ describe("the name of the product", () => {
 describe("README, until the package is published", () => {
   const readme = readFileSync("README.md", "utf8");
 
-  it("begins with the clone, and says of npx that it works once published", () => {
+  it("begins with the clone, and says that npx works after publication", () => {
     const [clone, npx] = [readme.indexOf("dist/cli/main.js"), readme.indexOf("npx -y")];
     expect([clone > 0, clone < npx]).toEqual([true, true]);
     const paragraph = readme.slice(readme.lastIndexOf("\n\n", npx), readme.indexOf("\n\n", npx));
@@ -120,10 +120,13 @@ describe("README, until the package is published", () => {
     expect(readme.match(/npx -y/g)).toHaveLength(1);
   });
 
-  it.each(["docs/clients.md", "docs/http.md"])("and so does %s, before it tells people to run the package", (path) => {
-    const text = readFileSync(path, "utf8");
-    const said = text.search(/once published/i);
-    const [first] = [...text.matchAll(RUN)].filter(([, run]) => run === name);
-    expect([said > 0, said < (first?.index ?? 0)]).toEqual([true, true]);
-  });
+  it.each(["docs/clients.md", "docs/http.md"])(
+    "has its notice repeated in %s, before the first npx command",
+    (path) => {
+      const text = readFileSync(path, "utf8");
+      const said = text.search(/once published/i);
+      const [first] = [...text.matchAll(RUN)].filter(([, run]) => run === name);
+      expect([said > 0, said < (first?.index ?? 0)]).toEqual([true, true]);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { Readiness } from "../../src/app/readiness.ts";
 
-/** A start that ends when the test says so. */
+/** A start that the test completes or fails. */
 function starting() {
   let [resolve, reject]: [(started: string) => void, (error: Error) => void] = [
     vi.fn<() => void>(),
@@ -13,7 +13,7 @@ function starting() {
 }
 
 describe("readiness", () => {
-  it("is one start for all who wait, made as the first of them says", async () => {
+  it("is one shared start, triggered by the first caller", async () => {
     const { readiness, resolve, start } = starting();
     const waiting = [readiness.ready("over HTTP"), readiness.ready()];
     resolve("engine");
@@ -21,7 +21,7 @@ describe("readiness", () => {
     expect(start.mock.calls).toEqual([["over HTTP"]]);
   });
 
-  it("refuses who asks before, and starts nothing for them", async () => {
+  it("refuses a caller without the right to start, and starts nothing", async () => {
     const { readiness, resolve, start } = starting();
     const refusal = expect.objectContaining({ code: "INTERNAL", message: "The server starts. Try again in a moment." });
     expect(() => readiness.get()).toThrow(refusal);
@@ -34,7 +34,7 @@ describe("readiness", () => {
     expect([readiness.get(), readiness.now]).toEqual(["engine", "engine"]);
   });
 
-  it("tells everybody who waits of a start that failed, and tries again with the next", async () => {
+  it("reports a failed start to all waiting callers, and retries for the next one", async () => {
     const start = vi.fn<() => Promise<string>>(async () => Promise.resolve("engine"));
     start.mockRejectedValueOnce(new Error("no folder"));
     const readiness = new Readiness(start);
@@ -45,7 +45,7 @@ describe("readiness", () => {
     expect(start).toHaveBeenCalledTimes(2);
   });
 
-  it("ends with what has started, also where that is still under way", async () => {
+  it("closes the started engine, even if its start is still running", async () => {
     const { readiness, resolve } = starting();
     const ready = readiness.ready();
     const ended = readiness.end();
@@ -54,7 +54,7 @@ describe("readiness", () => {
     expect(await readiness.ready()).toBe("engine");
   });
 
-  it("ends with nothing where the start fails", async () => {
+  it("closes nothing if the start fails", async () => {
     const { readiness, reject } = starting();
     const ready = readiness.ready();
     const ended = readiness.end();
@@ -63,7 +63,7 @@ describe("readiness", () => {
     expect(await ended).toBeUndefined();
   });
 
-  it("starts nothing once it has ended", async () => {
+  it("starts nothing after it has closed", async () => {
     const { readiness, start } = starting();
     expect(await readiness.end()).toBeUndefined();
     await expect(readiness.ready()).rejects.toThrow("shutting down");

@@ -28,7 +28,7 @@ function verdict(text: string, behavior: RuleBehavior, asked: PermissionRequest)
   return judge(asked, rules({ [behavior]: [text] }), CWD)?.behavior;
 }
 
-/** Whether one rule speaks of a request, as a rule that allows and as one that denies. */
+/** Whether one rule matches a request, both as an allow rule and as a deny rule. */
 const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny: boolean }][] = [
   ["the tool", "Bash", bash("rm -rf / && x"), { allow: true, deny: true }],
   ["a star", "Bash(*)", bash("a; b"), { allow: true, deny: true }],
@@ -164,7 +164,7 @@ const CASES: readonly [string, string, PermissionRequest, { allow: boolean; deny
   ["a question", "AskUserQuestion", ask("AskUserQuestion", { kind: "question" }), { allow: false, deny: true }],
 ];
 
-describe("a rule speaks of a request, or not", () => {
+describe("a rule matches a request or not", () => {
   it.each(CASES)("%s: %s", (_, text, asked, expected) => {
     const allow = verdict(text, "allow", asked) === "allow";
     expect({ allow, deny: verdict(text, "deny", asked) === "deny" }).toEqual(expected);
@@ -178,16 +178,16 @@ describe("several rules", () => {
     ["git push x", { behavior: "deny", rule: "Bash(git push:*)" }],
     ["git status", { behavior: "ask", rule: "Bash(git:*)" }],
     ["ls", { behavior: "allow", rule: "Bash" }],
-  ])("deny beats ask, ask beats allow: %s", (command, expected) => {
+  ])("apply deny before ask, and ask before allow: %s", (command, expected) => {
     expect(judge(bash(command), rules(each), CWD)).toEqual(expected);
   });
 
-  it("say nothing of what none of them names", () => {
+  it("decide nothing about a request that none of them matches", () => {
     expect(judge(file("Read", "/x"), rules(each), CWD)).toBeUndefined();
   });
 });
 
-describe("a rule that cannot be meant", () => {
+describe("an invalid rule", () => {
   it.each([
     ["", "deny", "Write Tool or Tool\\(content\\)"],
     ["Bash(x", "deny", "Write Tool or Tool\\(content\\)"],
@@ -207,7 +207,7 @@ describe("a rule that cannot be meant", () => {
     ["TodoWrite(x)", "deny", "Write TodoWrite alone"],
     ["webfetch", "deny", "the tool is WebFetch. Write it so"],
     ["bash(rm:*)", "deny", "the tool is Bash. Write it so"],
-  ] as const)("%s", (text, behavior, problem) => {
+  ] as const)("is refused: %s", (text, behavior, problem) => {
     expect(parseRule(text, behavior)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
 

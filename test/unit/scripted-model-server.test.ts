@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(async () => model.close());
 
-/** What the model says to a request of these fields. */
+/** The model's answer to a request with these fields. */
 async function says(fields: object, headers: Record<string, string> = {}): Promise<string> {
   const body = JSON.stringify({ model: "claude-x", max_tokens: 1000, messages: [], ...fields });
   const response = await fetch(`${model.url}/v1/messages?beta=true`, { method: "POST", headers, body });
@@ -25,7 +25,7 @@ async function says(fields: object, headers: Record<string, string> = {}): Promi
 }
 
 describe("the server", () => {
-  it("records who asked what", async () => {
+  it("records the caller and the content of each request", async () => {
     const waiting = model.waitForRequest(({ agentId }) => agentId === "agent");
     const system = [{ type: "text", text: "You are" }];
     const metadata = { user_id: JSON.stringify({ device_id: "d", session_id: "from-metadata" }) };
@@ -57,7 +57,7 @@ describe("the server", () => {
     await Promise.all([expect(never).rejects.toThrow("closed"), model.close()]);
   });
 
-  it("answers side requests without a step of the script", async () => {
+  it("answers side requests without using a step of the script", async () => {
     const messages = [{ role: "user", content: scriptTag([{ text: "one" }]) }];
     expect(await says({ messages, max_tokens: 1 })).toBe("Hello");
     const title = await says({ messages, output_config: { format: { type: "json_schema" } } });
@@ -65,7 +65,7 @@ describe("the server", () => {
     expect(model.requests.map(({ served }) => served)).toEqual([{ none: "model probe" }, { none: "side question" }]);
   });
 
-  it("serves the other endpoints, and errors of the API's shape for all else", async () => {
+  it("serves the other endpoints, and errors in the API's format for any other path", async () => {
     const count = await fetch(`${model.url}/v1/messages/count_tokens`, { method: "POST", body: "x".repeat(40) });
     expect(await count.json()).toEqual({ input_tokens: 10 });
     expect(await (await fetch(`${model.url}/v1/models`)).json()).toMatchObject({ data: [{ type: "model" }, {}, {}] });
@@ -83,7 +83,7 @@ describe("the server", () => {
     }
   });
 
-  it("frees its port at close, and closes twice", async () => {
+  it("frees its port on close, and can be closed twice", async () => {
     const port = Number(new URL(model.url).port);
     await expect(startScriptedModel({ port })).rejects.toThrow("EADDRINUSE");
     await model.close();
@@ -107,7 +107,7 @@ describe("a script file", () => {
   });
 });
 
-it("every JSON example of the manual is a script", async () => {
+it("every JSON example of the manual is a valid script", async () => {
   const manual = await readFile(new URL("../../docs/scripted-model.md", import.meta.url), "utf8");
   const examples = [...manual.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) => json ?? "");
   expect(examples.length).toBeGreaterThan(10);

@@ -12,10 +12,10 @@ afterAll(() => {
   rmSync(cwd, { recursive: true, force: true });
 });
 
-it.skipIf(process.platform === "win32")("ends git with all that it has started at the time limit", async () => {
+it.skipIf(process.platform === "win32")("git is ended with all its children at the time limit", async () => {
   execFileSync("git", ["init", "-q"], { cwd });
   const environment = { PATH: process.env["PATH"] ?? "" };
-  // Answers the questions that come first, and hangs with a child at the diff.
+  // Answers the first queries, and hangs with a child at the diff.
   const hangs = `case "$*" in *" diff"*) sleep 987654 & wait;; *) exec "$@";; esac`;
   const git = await readOnlyGit({ cwd, environment, wrapper: ["sh", "-c", hangs, "sh"], allowed: [] }, 1500);
   if (typeof git !== "function") throw new Error(`no git: ${String(git)}`);
@@ -25,7 +25,7 @@ it.skipIf(process.platform === "win32")("ends git with all that it has started a
 });
 
 it.skipIf(process.platform === "win32").each(["config", "info/exclude"])(
-  "reads no repository whose %s is a link",
+  "git reads no repository whose %s is a link",
   async (name) => {
     const own = mkdtempSync(join(tmpdir(), "git-link-"));
     try {

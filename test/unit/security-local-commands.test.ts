@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { checkLocalCommand } from "../../src/security/local-commands.ts";
 
-describe("a prompt that Claude Code would carry out itself", () => {
+describe("a prompt that Claude Code would execute itself", () => {
   it.each([
     "/config permissionMode=acceptEdits",
     "/config\ttheme=dark",
@@ -19,7 +19,7 @@ describe("a prompt that Claude Code would carry out itself", () => {
   });
 
   it.each(["/compact", "/model opus", "/review", "/configure it", "/mcp__server__prompt", "See /config", "/", ""])(
-    "is none, or touches the session alone: %j",
+    "is accepted if it is no command, or affects only the session: %j",
     (text) => {
       expect(() => checkLocalCommand("prompt", text)).not.toThrow();
     },

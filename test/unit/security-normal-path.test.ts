@@ -3,7 +3,7 @@ import { foldedPath, foldedSpellings, hasUnseen, isNormal, normalPath } from "..
 
 const BASES = { cwd: "/work", home: "/home/ann" };
 
-describe("the form in which Claude Code will use a path", () => {
+describe("the form in which Claude Code uses a path", () => {
   it.each([
     ["/etc/hostname", "/etc/hostname"],
     [" /etc/hostname", "/etc/hostname"],
@@ -16,7 +16,7 @@ describe("the form in which Claude Code will use a path", () => {
     ["/etc/hostname\u3000", "/etc/hostname"],
     ["/etc/hostname\uFEFF", "/etc/hostname"],
     ["/etc/hostname\u2028", "/etc/hostname"],
-    // Claude Code leaves these as they are.
+    // Claude Code does not change these.
     ["/etc/hostname\u200B", "/etc/hostname\u200B"],
     ["/etc/hostname\u0085", "/etc/hostname\u0085"],
     ["/etc/hostname\u180E", "/etc/hostname\u180E"],
@@ -33,14 +33,14 @@ describe("the form in which Claude Code will use a path", () => {
     ["~/../bob", "/home/bob"],
     ["~bob/x", "/work/~bob/x"],
     ["$HOME/x", "/work/$HOME/x"],
-  ])("%j is %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
+  ])("of %j is %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
 
   it.each(["", " ", "\u00A0\t", "/etc/x\0", "/etc/hostname /.", "/etc/hostname /x/..", "/etc/a\u00A0/"])(
-    "%j is refused",
+    "of %j is refused",
     (named) => expect(normalPath(named, BASES)).toBeUndefined(),
   );
 
-  it("is what it is when it is normalised again", () => {
+  it("is stable under repeated normalization", () => {
     expect(["/a", "/a ", "/a\uFEFF", "\t/a", "/a\u200B", "/a\0"].map(isNormal)).toEqual([
       true,
       false,
@@ -52,7 +52,7 @@ describe("the form in which Claude Code will use a path", () => {
   });
 });
 
-describe("what a file system could take for the same path", () => {
+describe("paths that a file system may treat as equal", () => {
   it.each([
     ["/p/.GIT/Config", "/p/.git/config"],
     ["/p/.g\u200Cit", "/p/.git"],
@@ -69,7 +69,7 @@ describe("what a file system could take for the same path", () => {
     ["/p/.git /x", "/p/.git/x"],
     ["C:\\p\\.bashrc::$DATA", "c:\\p\\.bashrc"],
     ["/p/.git::$INDEX_ALLOCATION/config", "/p/.git/config"],
-  ])("%j is %j too", (path, bare) => expect(foldedSpellings(path)).toContain(bare));
+  ])("%j also folds to %j", (path, bare) => expect(foldedSpellings(path)).toContain(bare));
 
   it.each([
     ["/p/a b.txt", false],
@@ -80,5 +80,5 @@ describe("what a file system could take for the same path", () => {
     ["/p/a\tb", true],
     ["/p/a\uFE0F", true],
     ["/p/a\u3164", true],
-  ])("%j has characters that cannot be seen: %s", (path, has) => expect(hasUnseen(path)).toBe(has));
+  ])("%j has invisible characters: %s", (path, has) => expect(hasUnseen(path)).toBe(has));
 });

@@ -37,7 +37,7 @@ async function tableFor(cwd: string): Promise<ProtectedPath[]> {
   return protectedFor(table, { cwd: at(cwd), configFolder: at("claude"), stateFile: at("claude/.claude.json") });
 }
 
-describe("what no session may reach", () => {
+describe("the paths that no session may reach", () => {
   const ALL = "enter read write";
   it.each<[string, string]>([
     ["state", ALL],
@@ -64,13 +64,13 @@ describe("what no session may reach", () => {
     ["claude/projects/p/session/subagents/a.jsonl", ALL],
     ["claude/projects/p/index.json", ALL],
     ["work/x", ""],
-  ])("%s: %s", async (path, expected) => {
+  ])("include %s: %s", async (path, expected) => {
     const table = await tableFor("work");
     const closed = (["enter", "read", "write"] as const).filter((access) => protectionOf([at(path)], table, access));
     expect(closed.join(" ")).toBe(expected);
   });
 
-  it("is not the checkout of the server in which a session works, with what is installed there", async () => {
+  it("exclude the server's checkout in which a session works, and its installed packages", async () => {
     const table = await tableFor("checkout");
     for (const path of ["checkout/src/a.ts", "checkout/node_modules/sdk/a.js"]) {
       expect(protectionOf([at(path)], table, "write")).toBeUndefined();
@@ -81,7 +81,7 @@ describe("what no session may reach", () => {
     expect(whyOf("checkout/store.db-wal")).toBe("store");
   });
 
-  it("is what is loaded from outside the bundle, with what that loads in turn", () => {
+  it("include files that are loaded from outside the bundle, and their dependencies", () => {
     const names = installed(["pino"], import.meta.filename).map((folder) => basename(folder));
     expect(names).toEqual(expect.arrayContaining(["pino", "sonic-boom", "thread-stream", "real-require"]));
     const packages: Record<string, string[]> = { first: ["second"], second: ["first"], third: [] };
@@ -94,7 +94,7 @@ describe("what no session may reach", () => {
     expect(found).toEqual([at("npm/node_modules/first"), at("npm/node_modules/second")]);
   });
 
-  it("is every file that a spawnWrapper names", () => {
+  it("include every file that a spawnWrapper names", () => {
     for (const name of ["hold.py", "hold.json"]) writeFileSync(at(name), "");
     const wrapper = ["/opt/python3", "-u", at("hold.py"), `--settings=${at("hold.json")}`, at("work"), "/dev/null"];
     const settings = { principals: { ann: { spawnWrapper: wrapper } } };
@@ -113,14 +113,14 @@ describe("what no session may reach", () => {
     for (const path of [at("work"), "/dev/null"]) expect(paths).not.toContain(path);
   });
 
-  it("is told to Claude Code by both of its names, in rules that a command line can carry", async () => {
+  it("are passed to Claude Code by both of their names, in rules that fit on a command line", async () => {
     const rules = denyRulesOf(await tableFor("work"));
     for (const folder of ["state", "named"]) {
       expect(rules).toEqual(expect.arrayContaining([`Read(/${at(folder)})`, `Edit(/${at(folder)})`]));
     }
     expect(rules).toContain(`Read(/${at("store.db")}*)`);
     expect(rules.some((rule) => rule.endsWith("/plans)"))).toBe(false);
-    // Windows takes 32,767 characters in all.
+    // The limit of Windows is 32,767 characters in total.
     expect(JSON.stringify(rules).length).toBeLessThan(20_000);
   });
 });

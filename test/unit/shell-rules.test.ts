@@ -8,7 +8,7 @@ import { judgeCommand } from "../../src/security/shell/rules.ts";
 import { amount } from "../support/amount.ts";
 import { SPELLINGS } from "../support/attacks/bash-spellings.ts";
 
-/** What a model writes every day, none of which is to be asked about because there is a rule for `touch`. */
+/** Everyday commands of a model, none of which needs approval because of a rule for `touch`. */
 const EVERYDAY: readonly string[] = [
   "ls -la",
   "cat package.json | head -20",
@@ -61,23 +61,23 @@ function said(content: string, command: string, isBash = true) {
   return judgeCommand({ ask: [], deny: [content] }, command, isBash)?.behavior;
 }
 
-describe("a command where a rule denies `touch`", () => {
-  it("there are at least 145 spellings", () => {
+describe("a command with a deny rule for `touch`", () => {
+  it("has at least 145 spellings in this test", () => {
     expect(SPELLINGS.length).toBeGreaterThanOrEqual(145);
   });
 
   it.each(SPELLINGS.map(({ command, means }) => [means, command.slice(0, 80), command] as const))(
-    "%s: %j is recognised, or cannot be read",
+    "is recognised or unreadable: %s: %j",
     (_, __, command) => {
       expect(["deny", "unreadable"]).toContain(judgeCommand(DENIED, command, true)?.behavior);
     },
   );
 
-  it.each(EVERYDAY)("%j is left alone", (command) => {
+  it.each(EVERYDAY)("is not affected: %j", (command) => {
     expect(judgeCommand(DENIED, command, true)).toBeUndefined();
   });
 
-  it("is read in any case: no text makes the reader throw", () => {
+  it("is read in any case: no text makes the parser throw", () => {
     const piece = fc.constantFrom(...SIGNS.split(""), "touch", "M", "<<E\n", "if ", "do ", "$((");
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
@@ -103,7 +103,7 @@ describe("words that a rule depends on", () => {
     ["rm *", "RM x", "deny"],
     ["* --force", 'anything "$x"', "unreadable"],
     ["* --force", "anything -f", undefined],
-  ] as const)("%s and %j", (content, command, behavior) => {
+  ] as const)("decide the verdict: %s and %j", (content, command, behavior) => {
     expect(said(content, command)).toBe(behavior);
   });
 });
@@ -126,19 +126,19 @@ describe("a command for PowerShell", () => {
     ["sal t x", "unreadable"],
     ["% { t }", "unreadable"],
     ["Get-Item \u2018x\u2019", "unreadable"],
-  ] as const)("%j", (command, behavior) => {
+  ] as const)("gets its verdict: %j", (command, behavior) => {
     expect(said("touch *", command, false)).toBe(behavior);
   });
 });
 
 it.each(["Remove-Item a", "remove-item a", "del a", "rm -Recurse a", "ri a"])(
-  "PowerShell(Remove-Item *): %s",
+  "matches PowerShell(Remove-Item *): %s",
   (command) => {
     expect(said("Remove-Item *", command, false)).toBe("deny");
   },
 );
 
-describe("what cannot be read is asked about", () => {
+describe("an unreadable command needs approval", () => {
   function verdict(texts: Partial<Record<RuleBehavior, string[]>>, command: string, toolName = "Bash") {
     const of = (behavior: RuleBehavior) =>
       (texts[behavior] ?? []).map((text) => {
@@ -158,17 +158,17 @@ describe("what cannot be read is asked about", () => {
     ["but not where just this command is allowed", { deny, allow: ["Bash(bash x.sh)"] }, "bash x.sh", "allow"],
     ["but not where no rule is for commands", { deny: ["Read(.env)"], allow: ["Bash"] }, "bash x.sh", "allow"],
     ["and what can be read is allowed as ever", { deny, allow: ["Bash(npm test:*)"] }, "npm test -- -x", "allow"],
-  ] as const)("%s", (_, texts, command, behavior) => {
+  ] as const)("in Bash: %s", (_, texts, command, behavior) => {
     expect(verdict(texts as never, command)).toBe(behavior);
   });
 
-  it("as a command that is watched", () => {
+  it("in Monitor", () => {
     expect(verdict({ deny }, "touch M", "Monitor")).toBe("deny");
     expect(verdict({ deny }, "$x M", "Monitor")).toBe("ask");
   });
 });
 
-describe("an answer that is remembered", () => {
+describe("a remembered answer", () => {
   function remembered(command: string, ...suggested: { toolName: string; ruleContent: string }[]): string[] {
     const suggestions = [{ type: "addRules", behavior: "allow", destination: "session", rules: suggested }];
     return rulesToRemember({
@@ -194,11 +194,11 @@ describe("an answer that is remembered", () => {
     ["ls a", ["ls *sh"], ["ls a"]],
     ["du -s a", ["du *"], ["du -s a"]],
     ["rm *.o", ["rm *"], []],
-  ])("%j, for which %j is suggested, is %j", (command, suggested, rules) => {
+  ])("to %j with the suggestion %j is %j", (command, suggested, rules) => {
     expect(remembered(command, ...suggested.map(bash))).toEqual(rules.map((content) => `Bash(${content})`));
   });
 
-  it("is not a rule for another tool, which Claude Code suggests for what a command reads", () => {
+  it("is no rule for another tool, which Claude Code suggests for the files that a command reads", () => {
     const suggested = { toolName: "Read", ruleContent: "//etc/**" };
     expect(remembered("grep x /etc/hosts", suggested)).toEqual(["Bash(grep x /etc/hosts)"]);
   });

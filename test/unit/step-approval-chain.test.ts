@@ -6,7 +6,7 @@ import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { requestOf, SECOND, T0, Walk } from "../support/step/walk.ts";
 
-/** Who has a request, how long, and who may answer it. */
+/** Which approver has a request, for how long, and who may answer it. */
 
 const UP: AgentSignal[] = [{ type: "started", pid: 4711, resumed: false }, { type: "ready" }];
 const APPROVAL_CHAIN = ["user", "webhook", "caller"] as const;
@@ -24,7 +24,7 @@ const answer = (walk: Walk, by: "caller" | "user" | "webhook" | "console", decis
 const open = (walk: Walk) => walk.state.requests[0];
 
 describe("the approval chain", () => {
-  it("has a request go from one to the next in time, and denies it behind the last", () => {
+  it("passes a request from one approver to the next after its time limit, and denies it after the last", () => {
     const walk = asking({ approvalChain: ["user", "webhook"] });
     const times = [300, 900];
     expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual(times);
@@ -32,7 +32,7 @@ describe("the approval chain", () => {
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 900]);
   });
 
-  it("counts the time of each from when it was shown to it, else from when it got it", () => {
+  it("counts the time limit of each approver from the delivery to it, or else from its turn", () => {
     const walk = asking().later(100);
     walk.command("delivered", { requests: [{ requestId: "a1", whole: true, approver: "user" }] });
     expect([open(walk)?.approverDeadline, open(walk)?.expiresAt].map(seconds)).toEqual([400, 1060]);
@@ -40,7 +40,7 @@ describe("the approval chain", () => {
     expect([open(walk)?.approver, seconds(open(walk)?.approverDeadline)]).toEqual(["webhook", 1000]);
   });
 
-  it("leaves the time of the approver alone when somebody else has seen the request", () => {
+  it("keeps the time limit of the approver if someone else has seen the request", () => {
     const walk = asking()
       .later(100)
       .command("delivered", { requests: [{ requestId: "a1", whole: true }] });
@@ -51,19 +51,19 @@ describe("the approval chain", () => {
     ]);
   });
 
-  it("is over for a request that nobody has seen when the operator says so, whoever has it", () => {
+  it("ends a request that was never seen at the operator's limit, whichever approver has it", () => {
     const walk = asking({ requestUnseenMs: 20 * SECOND }).due();
     expect([walk.told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 20]);
   });
 
-  it("takes the time that the caller chose for the caller", () => {
+  it("uses the caller's own time limit for the caller", () => {
     const walk = asking({ approvalChain: ["user", "caller"], requestTimeoutMs: 5 * SECOND });
     expect(seconds(open(walk)?.expiresAt)).toBe(305);
     walk.due();
     expect([walk.due().told, seconds(walk.at)]).toEqual(["permission.answered(deny timeout) answer:deny", 305]);
   });
 
-  it("passes over a user whose client shows no form, and asks him again with the next prompt that can", () => {
+  it("skips a user whose client shows no forms, and asks the user again at the next prompt that can", () => {
     const walk = new Walk({ approvalChain: APPROVAL_CHAIN })
       .prompt("p1")
       .hear(...UP)
@@ -73,7 +73,7 @@ describe("the approval chain", () => {
     expect(walk.state.requests[1]?.approver).toBe("user");
   });
 
-  it("asks a user no more whose client declines for nobody, until the next prompt", () => {
+  it("stops asking a user whose client declines unattended, until the next prompt", () => {
     const walk = asking().hear({ type: "asked", request: requestOf("a2") });
     walk.command("pass", { requestId: "a1", from: "user", why: "unattended" });
     expect(walk.state.requests.map(({ approver }) => approver)).toEqual(["webhook", "webhook"]);
@@ -82,7 +82,7 @@ describe("the approval chain", () => {
     expect(walk.state.requests[3]?.approver).toBe("user");
   });
 
-  it("keeps a denial whose reason is still asked: nobody allows it, it goes to nobody, and holds without the reason", () => {
+  it("keeps a denial while its reason is requested: no one can allow it, no other approver gets it, and it holds without a reason", () => {
     const denied = () =>
       asking()
         .later(10)
@@ -102,7 +102,7 @@ describe("the approval chain", () => {
     expect(left.last.events.at(-1)).toMatchObject({ data: { message: "no", by: "user" } });
   });
 
-  it("has a console without a turn answer at any time, and asks it only about prompts that were given there", () => {
+  it("lets a console answer at any time, and asks it only about prompts that were given there", () => {
     const policy: Partial<Policy> = {
       approvalChain: ["user", "caller", "console"],
       approverTimeoutMs: { user: 300 * SECOND, console: 0, webhook: 600 * SECOND },
@@ -121,7 +121,7 @@ describe("the approval chain", () => {
     );
   });
 
-  it("has the console answer for as long as callers may, where that is longer", () => {
+  it("lets the console answer for as long as callers may, if that is longer", () => {
     const approverTimeoutMs = { user: 300 * SECOND, console: 0, webhook: 600 * SECOND };
     const walk = new Walk({
       approvalChain: ["console"],
@@ -136,7 +136,7 @@ describe("the approval chain", () => {
     expect(parseApprovals(["console:5000", "caller"], 3_600_000).approverTimeoutMs["console"]).toBe(5_000);
   });
 
-  it("gives more time to a request with whoever has it, which nothing takes away, and no more than a day", () => {
+  it("extends the time of a request with its present approver, irrevocably and up to a day", () => {
     const walk = asking({ approvalChain: ["user", "console"] })
       .later(10)
       .command("extend", { requestId: "a1" });
@@ -152,7 +152,7 @@ describe("the approval chain", () => {
     expect(asking().command("extend", { requestId: "a1" }).told).toContain("PERMISSION_DENIED");
   });
 
-  it("denies at once what nobody is there to answer, with the reason", () => {
+  it("denies at once, with the reason, a request that no approver can answer", () => {
     const nobody = asking({ approvalChain: [] });
     expect(nobody.told).toBe("permission.asked permission.answered(deny rule) answer:deny");
     const tooMuch = asking({ approvalChain: ["caller"], callerApproves: "reads" }, { risk: EDIT });
@@ -162,12 +162,12 @@ describe("the approval chain", () => {
     expect(tooMuch.status).toBe("running");
   });
 
-  it("asks a caller only what he may approve: by its risk, questions unless he may nothing", () => {
+  it("asks a caller only within its approval level: by risk, and questions unless it may approve nothing", () => {
     const approverOf = (bound: Policy["callerApproves"], over: Partial<PermissionRequest>) =>
       open(asking({ approvalChain: ["caller"], callerApproves: bound }, over))?.approver;
     expect(approverOf("edits", { risk: EDIT })).toBe("caller");
     expect(approverOf("reads", { risk: EDIT })).toBeUndefined();
-    // Without one it counts as the greatest.
+    // A request without a risk counts as the greatest.
     expect(approverOf("edits", {})).toBeUndefined();
     expect(approverOf("all", {})).toBe("caller");
     expect(approverOf("reads", { kind: "question" })).toBe("caller");
@@ -175,15 +175,15 @@ describe("the approval chain", () => {
   });
 });
 
-describe("an answer on the approval chain", () => {
-  it("of a person counts whoever has the request", () => {
+describe("an answer in the approval chain", () => {
+  it("of a person counts, whichever approver has the request", () => {
     expect(answer(asking(), "webhook", ALLOW).told).toBe("permission.answered(allow webhook) answer:allow ok");
     const late = asking().due().due();
     expect(open(late)?.approver).toBe("caller");
     expect(answer(late, "user", ALLOW).told).toBe("permission.answered(allow user) answer:allow ok");
   });
 
-  it("of a caller is to deny until his turn has come, then to allow as well", () => {
+  it("of a caller may deny before its turn, and also allow from then on", () => {
     const early = answer(asking(), "caller", ALLOW);
     const message = `The request is with the user until ${new Date(T0 + 300 * SECOND).toISOString()}. Wait with claude_code_check; you may deny it now.`;
     expect(early.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
@@ -191,20 +191,20 @@ describe("an answer on the approval chain", () => {
     expect(answer(asking().due().due(), "caller", ALLOW).told).toContain("allow caller");
   });
 
-  it("of a caller never allows what is more than he may approve", () => {
+  it("of a caller never allows more than its approval level", () => {
     const walk = asking({ callerApproves: "reads" }, { risk: EDIT });
     const refused = answer(walk, "caller", ALLOW);
     expect(refused.told).toBe("PERMISSION_DENIED");
     expect(answer(walk, "caller", DENY).told).toBe("permission.answered(deny caller) answer:deny ok");
   });
 
-  it("of somebody who is not on it does not count", () => {
+  it("of an approver outside the chain does not count", () => {
     const walk = answer(asking(), "console", DENY);
     const message = "Who answers here: user, webhook, caller (--approvals); console does not.";
     expect(walk.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
   });
 
-  it("is there once: the second is told of the first", () => {
+  it("is unique: a second one learns of the first", () => {
     const walk = answer(answer(asking(), "webhook", ALLOW), "user", DENY);
     const message = "Request a1 was already answered: allow, by webhook.";
     expect(walk.last.effects).toMatchObject([

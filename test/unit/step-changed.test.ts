@@ -7,7 +7,7 @@ import type { Policy } from "../../src/engine/bounds/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
 import { requestOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
 
-/** An answer that lets something else run than was asked: whoever gives it, all that judges a request judges that too. */
+/** Answers with changed input: every check of a request applies to them, for every approver. */
 
 interface Case {
   readonly request?: Partial<PermissionRequest>;
@@ -18,7 +18,7 @@ interface Case {
   readonly bound?: Bound;
 }
 
-/** The refusal, or undefined where Claude Code is given the answer. */
+/** The refusal, or undefined if Claude Code receives the answer. */
 function answered({ request, bound, by = "caller", input, judgement, policy = {} }: Case): string | undefined {
   const walk = new Walk({ ...policy, approvalChain: ["user", "console", "webhook", "caller"] }).promptWith("p1", {});
   walk.hear({ type: "asked", request: requestOf("a1", request) });
@@ -50,14 +50,14 @@ const deny = (...texts: string[]) => {
 
 const ANSWERERS = ["caller", "user", "console", "webhook"] as const;
 
-describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
-  it("is taken where nothing is against it", () => {
+describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
+  it("is accepted if no check fails", () => {
     expect(answered({ by, input: touch, judgement: NOTHING })).toBeUndefined();
   });
 
   it.each([
     ["cannot be judged", { judgement: undefined }, "cannot be told"],
-    ["names a path that nobody may allow", { judgement: { ...NOTHING, refused: "No." } }, "No."],
+    ["names a path that no one may allow", { judgement: { ...NOTHING, refused: "No." } }, "No."],
     [
       "meets a rule of the operator",
       { judgement: NOTHING, policy: deny("Bash(touch:*)") },
@@ -75,8 +75,8 @@ describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
       "may touch what a rule denies: Read(secret/**)",
     ],
     ["hides what it mentions", { judgement: { denying: ["Edit(secret/**)"] } }, "may touch what a rule denies"],
-    ["is more than whoever answers may approve", { judgement: NOTHING, bound: "edits" as const }, "(edits)"],
-  ])("is refused, and the request stays open, where it %s", (_, about, problem) => {
+    ["is more than the approver may approve", { judgement: NOTHING, bound: "edits" as const }, "(edits)"],
+  ])("is refused, and the request stays open, if it %s", (_, about, problem) => {
     expect(answered({ by, input: touch, ...about })).toContain(problem);
   });
 
@@ -85,7 +85,7 @@ describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
     ["Read(./secret/**)", "/work/SECRET/A", "/work/SECRET/A"],
     ["Read(./secret/**)", "/work/x", "/work/secret/a"],
     ["Write(src/**)", "/work/other", "/work/other"],
-  ])("is refused where a path meets %s: %s, really %s", (rule, named, real) => {
+  ])("is refused if a path meets %s: %s, really %s", (rule, named, real) => {
     const paths = [named, real];
     const toolName = rule.startsWith("Read") ? "Read" : "Write";
     const judgement = { denying: [rule], paths, risk: { level: "reads" as const, why: [] } };
@@ -93,7 +93,7 @@ describe.each(ANSWERERS)("an answer with another input, of the %s", (by) => {
   });
 });
 
-it("rules for another tool, another command and another file are not met", () => {
+it("passes rules for another tool, another command and another file", () => {
   const judgement = {
     denying: ["Bash(rm *)", "WebFetch", "Read(secret/**)", "mcp__git"],
     mentions: ["/work/touch", "/work/sneaked"],
@@ -101,7 +101,7 @@ it("rules for another tool, another command and another file are not met", () =>
   expect(answered({ input: touch, judgement })).toBeUndefined();
 });
 
-it("of a caller, is within the bound of the session's owner too", () => {
+it("of a caller is also limited by the bound of the session's owner", () => {
   const judgement: Judgement = { denying: [], risk: { level: "all", why: [] } };
   const request = { toolName: "Write", risk: { level: "edits" as const, why: [] } };
   const about = { request, input: { file_path: "/etc/x" }, judgement, policy: { callerApproves: "edits" as const } };

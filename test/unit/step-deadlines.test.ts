@@ -14,7 +14,7 @@ const seconds = (walk: Walk) => walk.deadline && (walk.deadline - T0) / SECOND;
 const show = (walk: Walk, whole = true) => walk.command("delivered", { requests: [{ requestId: "a1", whole }] });
 
 describe("a request", () => {
-  it("expires when the caller said, counted from its creation, whenever it was seen", () => {
+  it("expires at the caller's deadline, counted from its creation, whenever it was seen", () => {
     const walk = asking({ requestTimeoutMs: 20 * SECOND }).later(15);
     expect(seconds(show(walk))).toBe(20);
     expect(walk.due().told).toBe("permission.answered(deny timeout) answer:deny");
@@ -29,7 +29,7 @@ describe("a request", () => {
     expect(walk.due().status).toBe("running");
   });
 
-  it("expires at the operator's cap when it was seen late, or never", () => {
+  it("expires at the operator's maximum if it was seen late, or never", () => {
     const seen = asking().later(1795);
     expect(seconds(show(seen))).toBe(1800);
     const unseen = asking().due();
@@ -39,7 +39,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("tells the model that nobody answered, and a late answer that time was first", () => {
+  it("tells the model that it timed out, and a late answer that the timeout came first", () => {
     const walk = show(asking()).due();
     const message =
       "Nobody answered this request within 60 s, so it was denied. Go on without it, or say what you need.";
@@ -51,7 +51,7 @@ describe("a request", () => {
     ]);
   });
 
-  it("expires alone: the others of its turn have their own time", () => {
+  it("expires separately from the other requests of its turn", () => {
     const walk = show(asking())
       .later(10)
       .hear({ type: "asked", request: requestOf("a2") });
@@ -60,7 +60,7 @@ describe("a request", () => {
   });
 });
 
-describe("a request read page by page", () => {
+describe("a request that is read page by page", () => {
   const read = (...pages: [from: number, to: number][]) => {
     const walk = asking();
     for (const [from, to] of pages) {
@@ -103,17 +103,17 @@ describe("a request read page by page", () => {
     expect(read(...pages)).toBe(whole);
   });
 
-  it("once seen whole stays so", () => {
+  it("stays delivered once it has been seen whole", () => {
     const walk = show(asking());
     walk.command("delivered", { requests: [{ requestId: "a1", whole: false, page: { from: 0, to: 1, of: 100 } }] });
     expect(walk.state.requests[0]?.seenWhole).toBe(true);
   });
 });
 
-describe("a turn's time", () => {
+describe("the time limit of a turn", () => {
   const limits = { turnMaxMs: 100 * SECOND };
 
-  it("does not run while somebody is asked, however many ask at once", () => {
+  it("pauses while a request is open, however many are open at once", () => {
     const walk = running(limits)
       .later(40)
       .hear({ type: "asked", request: requestOf("a1") });
@@ -124,7 +124,7 @@ describe("a turn's time", () => {
     expect(walk.due().told).toBe("interrupt");
   });
 
-  it("ends it as failed by time_limit, whatever Claude Code says of it then", () => {
+  it("ends the turn as failed by time_limit, whatever Claude Code reports afterwards", () => {
     const walk = running(limits).due().later(1).hear(RESULT, IDLE);
     expect(walk.ended).toMatchObject([
       { outcome: "failed", errorSubtype: "time_limit", category: "limit", code: "TIMEOUT", isError: true },
@@ -132,7 +132,7 @@ describe("a turn's time", () => {
     expect(walk.status).toBe("error");
   });
 
-  it("is over when Claude Code gives no sign of life; any sign counts, waiting for a decision does not", () => {
+  it("expires when Claude Code shows no activity; any activity counts, waiting for a decision does not", () => {
     const walk = running().later(500).hear({ type: "alive" });
     expect(seconds(walk)).toBe(1100);
     walk.later(100).hear({ type: "asked", request: requestOf("a1") });
@@ -146,7 +146,7 @@ describe("a turn's time", () => {
     expect(walk.ended).toMatchObject([{ category: "connection" }]);
   });
 
-  it("ends it when Claude Code does not come up; one that is up in time has all of its time", () => {
+  it("ends the turn if Claude Code does not come up, and counts in full if it does", () => {
     const late = new Walk().prompt("p1").hear(UP[0]!);
     expect([late.due().at, late.told]).toEqual([T0 + POLICY.initMs, "kill"]);
     expect(late.deadline).toBeUndefined();
@@ -163,7 +163,7 @@ describe("a turn's time", () => {
     ["inactivity", { inactivityMs: 2 * SECOND }],
     ["time_limit", { turnMaxMs: 2 * SECOND }],
   ])(
-    "ends it also while its prompt waits for an exit, and then that prompt is never run: %s",
+    "also ends the turn while its prompt waits for an exit, and then that prompt is never run: %s",
     (errorSubtype, policy) => {
       const walk = running(policy).hear(RESULT, IDLE).due().prompt("p2").due().later(10).tick();
       if (walk.state.turn) walk.hear(EXIT);
@@ -173,8 +173,8 @@ describe("a turn's time", () => {
   );
 });
 
-describe("stopping", () => {
-  it("is for the first reason: an interrupt that runs into the time limit stays an interrupt", () => {
+describe("stopping a turn", () => {
+  it("keeps its first reason: an interrupt that runs into the time limit stays an interrupt", () => {
     const walk = running({ turnMaxMs: 3 * SECOND })
       .command("interrupt", { by: "ann" })
       .later(4)
@@ -186,7 +186,7 @@ describe("stopping", () => {
     ]);
   });
 
-  it("is for the first reason: a denial with interrupt that comes after the time limit changes nothing", () => {
+  it("keeps its first reason: a denial with interrupt after the time limit changes nothing", () => {
     const walk = running({ turnMaxMs: 3 * SECOND })
       .due()
       .hear({ type: "asked", request: requestOf("a1") });
@@ -195,7 +195,7 @@ describe("stopping", () => {
     expect(walk.ended).toMatchObject([{ outcome: "failed", errorSubtype: "time_limit" }]);
   });
 
-  it("gives Claude Code a while to obey, and kills it once", () => {
+  it("gives Claude Code time to obey, and kills it once", () => {
     const walk = running().later(1).command("interrupt", { by: "ann" });
     expect(seconds(walk)).toBe(1 + POLICY.stopGraceMs / SECOND);
     expect(walk.due().told).toBe("kill");
@@ -211,14 +211,14 @@ describe("an idle process", () => {
     expect([walk.hear(EXIT).told, walk.status]).toEqual(["process.exited(expected)", "idle"]);
   });
 
-  it("is kept while something runs in the background, and closed that long after it ended", () => {
+  it("is kept while background work runs, and closed that long after its end", () => {
     const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
     expect(walk.deadline).toBeUndefined();
     walk.later(5000).hear({ type: "background", tasks: [] });
     expect(seconds(walk)).toBe(5000 + POLICY.idleProcessMs / SECOND);
   });
 
-  it("is closed in time although work in the background went down with the process before it", () => {
+  it("is closed in time although background work ended with the process before it", () => {
     const walk = running().hear({ type: "background", tasks: [SHELL_TASK] }, RESULT, IDLE);
     walk.later(1).take({ type: "shutdown", at: walk.at }).take({ type: "recovered", at: walk.at }).prompt("p2");
     walk.hear(...UP, resultSignal({ promptIds: ["p2"] }), IDLE);

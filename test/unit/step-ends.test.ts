@@ -12,10 +12,10 @@ const aborted = resultSignal({ ...ABORTED, promptIds: ["p1"], text: "", costUsdT
 const lastEnd = (walk: Walk) => walk.ended.at(-1);
 
 describe("a turn that is ended from outside", () => {
-  it("by an interrupt closes its asks, waits for Claude Code, and leaves the session usable", () => {
+  it("by an interrupt closes its requests, waits for Claude Code, and leaves the session usable", () => {
     const walk = asking().command("interrupt", { by: "ann" });
     expect(walk.told).toBe("permission.answered(deny cancel) interrupt ok");
-    // Claude Code takes the question back by itself; the log has its answer already.
+    // Claude Code withdraws the question itself; the log already has its answer.
     expect(walk.hear({ type: "withdrawn", requestId: "a1" }).told).toBe("");
     walk.hear(aborted, IDLE);
     expect(lastEnd(walk)).toMatchObject({
@@ -28,7 +28,7 @@ describe("a turn that is ended from outside", () => {
     expect([walk.status, walk.prompt("p2").told]).toEqual(["idle", "prompt.queued turn.started(prompt) push ok"]);
   });
 
-  it("by a denial with interrupt is ended by Claude Code, and says by whom", () => {
+  it("by a denial with interrupt is ended by Claude Code, and records by whom", () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
     expect(walk.last.effects[0]).toEqual({ type: "answer", requestId: "a1", decision });
@@ -36,13 +36,13 @@ describe("a turn that is ended from outside", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "interrupted", message: "The turn was interrupted by user." });
   });
 
-  it("by a denial with interrupt that Claude Code does not obey is killed after a while", () => {
+  it("by a denial with interrupt that Claude Code ignores is killed after a while", () => {
     const decision = { behavior: "deny", message: "no", interrupt: true } as const;
     const walk = asking().command("answer", { requestId: "a1", decision, by: "user", forSession: false });
     expect(walk.due().told).toBe("kill");
   });
 
-  it("by a cancel is over at once for every reader, and the session for good", () => {
+  it("by a cancel is over at once for every reader, and the session permanently", () => {
     const walk = asking().command("cancel", { by: "ann", reason: "changed my mind" });
     expect(walk.story).toMatch(
       / permission\.answered\(deny cancel\) turn\.ended\(cancelled CANCELLED\) session\.closed\(cancelled\)$/,
@@ -61,20 +61,20 @@ describe("a turn that is ended from outside", () => {
     expect(walk.status).toBe("closed");
   });
 
-  it("by a shutdown is recorded as interrupted before anything is stopped, and can be replied to", () => {
+  it("by a shutdown is recorded as interrupted before anything is stopped, and accepts a reply", () => {
     const walk = asking().later(3);
     walk.take({ type: "shutdown", at: walk.at });
     expect(walk.told).toBe("permission.answered(deny shutdown) turn.ended(interrupted shutdown) stop");
     expect(lastEnd(walk)?.message).toContain("Reply to the session to go on.");
-    // The next owner makes sure first that nothing of it is left.
+    // The next owner first makes sure that no leftover process runs.
     walk.take({ type: "recovered", at: walk.at });
     expect([walk.told, walk.status]).toEqual(["process.exited(expected) end-leftover", "idle"]);
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 });
 
-describe("a turn that is lost", () => {
-  it("with its process says what is known, and can be replied to at once", () => {
+describe("a lost turn", () => {
+  it("reports what is known about its process, and accepts a reply at once", () => {
     const walk = running().hear({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_7" }, KILLED);
     expect(lastEnd(walk)).toMatchObject({ outcome: "lost", isError: true, errorSubtype: "lost" });
     expect(lastEnd(walk)?.message).toMatch(/killed by SIGKILL.*toolu_7.*Reply to the session/);
@@ -82,12 +82,12 @@ describe("a turn that is lost", () => {
     expect(walk.prompt("p2").last.effects[0]).toMatchObject({ type: "start", first: false, rerun: false });
   });
 
-  it("with its background subagent is lost although a first result was seen", () => {
+  it("is lost with its background subagent although a first result was seen", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] }, resultSignal({ promptIds: ["p1"] }));
     expect(walk.hear(KILLED).told).toBe("process.exited background.changed turn.ended(lost)");
   });
 
-  it("although a result came before the question that its process died with", () => {
+  it("is lost although a result came before the question during which its process died", () => {
     const walk = running().hear(
       resultSignal({ promptIds: ["p1"] }),
       { type: "asked", request: requestOf("a1") },
@@ -96,7 +96,7 @@ describe("a turn that is lost", () => {
     expect(walk.told).toBe("process.exited permission.answered(deny withdrawn) turn.ended(lost)");
   });
 
-  it("keeps the last tool call of its own only in what it says", () => {
+  it("names the last tool call only in its message", () => {
     const walk = running().hear(CALLED);
     walk
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
@@ -106,7 +106,7 @@ describe("a turn that is lost", () => {
     expect(lastEnd(walk)?.message).not.toContain("toolu_1");
   });
 
-  it("with its owner is lost whatever it was at, and says so", () => {
+  it("is reported as lost with its owner in every phase", () => {
     for (const walk of [new Walk().prompt("p1"), running(), asking()]) {
       walk.take({ type: "recovered", at: walk.at });
       expect(lastEnd(walk)).toMatchObject({ outcome: "lost", errorSubtype: "lost" });
@@ -116,7 +116,7 @@ describe("a turn that is lost", () => {
     }
   });
 
-  it("with its owner leaves the prompts behind it held", () => {
+  it("leaves the prompts behind it held when its owner dies", () => {
     const idle = running().hear(resultSignal({ promptIds: ["p1"] }), IDLE);
     const walk = idle.hear({ type: "busy", id: "self" }).prompt("p2");
     walk.take({ type: "recovered", at: walk.at });
@@ -127,7 +127,7 @@ describe("a turn that is lost", () => {
     ]);
   });
 
-  it("names the process that its owner left, so that it can be ended before anything else is done", () => {
+  it("names the process that its owner left, so that it is ended before anything else is done", () => {
     const walk = new Walk().prompt("p1").hear({ type: "started", pid: 4711, startedAt: "77", resumed: false });
     walk.take({ type: "recovered", at: walk.at });
     const leftover = { type: "end-leftover", processId: "1", pid: 4711, startedAt: "77" };
@@ -136,7 +136,7 @@ describe("a turn that is lost", () => {
   });
 });
 
-describe("a session of which nothing is kept", () => {
+describe("a session without persistence", () => {
   const kept = () => new Walk({ ephemeral: true }, running());
 
   it("ends with its process in the middle of a turn", () => {
@@ -145,7 +145,7 @@ describe("a session of which nothing is kept", () => {
     expect([walk.status, walk.prompt("p2").told]).toEqual(["closed", "CANCELLED"]);
   });
 
-  it("ends when it has been idle for long, and its process with it", () => {
+  it("ends after a long idle time, together with its process", () => {
     const walk = kept()
       .hear(resultSignal({ promptIds: ["p1"] }), IDLE)
       .due();
@@ -154,7 +154,7 @@ describe("a session of which nothing is kept", () => {
 });
 
 describe("a process that never came up", () => {
-  it("makes its turn fail with what it said, and the next prompt tries again", () => {
+  it("fails its turn with its error output, and the next prompt tries again", () => {
     const walk = new Walk().prompt("p1");
     walk.hear({ type: "exited", code: 1, signal: null, error: "bad flag" });
     expect(lastEnd(walk)).toMatchObject({ outcome: "failed", errorSubtype: "start_failed", category: "configuration" });
@@ -171,7 +171,7 @@ describe("an answer", () => {
     forSession: behavior === "allow",
   });
 
-  it("is the first one; a second one is told what the first was", () => {
+  it("is accepted first, and a second one learns what the first one was", () => {
     const walk = asking().command("answer", answer("allow"));
     expect(walk.last.events).toEqual([
       {
@@ -186,7 +186,7 @@ describe("an answer", () => {
     ]);
   });
 
-  it("is remembered for the last twenty asks", () => {
+  it("is remembered for the last twenty requests", () => {
     const walk = running();
     for (let n = 1; n <= 21; n += 1) {
       const requestId = `a${String(n)}`;
@@ -198,7 +198,7 @@ describe("an answer", () => {
   });
 });
 
-describe("an answer", () => {
+describe("a late answer", () => {
   const deny = {
     requestId: "a1",
     decision: { behavior: "deny", message: "no" },
@@ -206,7 +206,7 @@ describe("an answer", () => {
     forSession: false,
   } as const;
 
-  it("whose command is sent again, because nobody had said in time that it was done, is done once and accepted twice", () => {
+  it("that is sent again before its acknowledgement takes effect once and is accepted twice", () => {
     const walk = asking();
     const input = {
       type: "command",
@@ -218,7 +218,7 @@ describe("an answer", () => {
     expect(walk.last.events).toEqual([]);
   });
 
-  it("of somebody else comes too late, and is told who was first", () => {
+  it("of another caller is refused, with the name of the first one", () => {
     const walk = asking().command("answer", deny).command("answer", deny);
     expect(walk.last.effects).toMatchObject([
       { reply: { ok: false, refusal: { code: "PERMISSION_REQUEST_NOT_FOUND" } } },

@@ -7,11 +7,11 @@ import { typeOfEnd } from "../../src/view/result.ts";
 import { inputFor, STATE_NAMES, walkTo } from "../support/step/cases.ts";
 import { ABORTED, API_ERROR, requestOf, resultSignal, SECOND, tellStep, Walk } from "../support/step/walk.ts";
 
-/** docs/states.md says what is so: each of its tables is compared with what step and statusOf do. */
+/** Compares each table of docs/states.md with the behaviour of step and statusOf. */
 
 const PAGE = readFileSync(new URL("../../docs/states.md", import.meta.url), "utf8");
 
-/** The rows of the table whose head begins with these words; cells without their backticks. */
+/** The rows of the table whose header begins with these words; cells without their backticks. */
 function table(...head: string[]): string[][] {
   const lines = PAGE.split("\n").map((line) => line.split("|").slice(1, -1));
   const rows = lines.map((cells) => cells.map((cell) => cell.trim().replaceAll("`", "")));
@@ -29,7 +29,7 @@ const running = (policy = {}) => new Walk(policy).prompt("p1").hear({ type: "rea
 const result = (over = {}) => resultSignal({ promptIds: ["p1"], ...over });
 const at = (walk: Walk, type: "recovered" | "shutdown") => walk.take({ type, at: walk.at });
 
-/** From a running turn to its end, by what the page says of it. */
+/** From a running turn to its end, as the page describes it. */
 const ENDS: Readonly<Record<string, (walk: Walk) => Walk>> = {
   "Claude Code is idle after a good result": (walk) => walk.hear(result(), IDLE),
   "a caller interrupted it": (walk) =>
@@ -71,7 +71,7 @@ const CAUSES: Readonly<Record<string, () => Walk>> = {
 };
 
 describe("docs/states.md", () => {
-  it("says how a turn ends", () => {
+  it("describes how a turn ends", () => {
     const rows = table("Cause", "Outcome");
     expect(new Set(rows.map(([because]) => because))).toEqual(new Set(Object.keys(CAUSES)));
     const real = rows.map(([because = ""]) => {
@@ -86,7 +86,7 @@ describe("docs/states.md", () => {
     expect(new Set(rows.map(([, outcome]) => outcome))).toEqual(new Set(TurnOutcome.options));
   });
 
-  it("says what the end of a turn does to open requests and to prompts that wait", () => {
+  it("describes what the end of a turn does to open requests and to waiting prompts", () => {
     const rows = table("Cause", "Open requests are denied by");
     const real = Object.entries(ENDS).map(([because, end]) => {
       const asking = end(running().hear({ type: "asked", request: requestOf("a1") }));
@@ -98,7 +98,7 @@ describe("docs/states.md", () => {
     expect(rows).toHaveLength(real.length);
   });
 
-  it("says what each status means", () => {
+  it("describes the meaning of each status", () => {
     const rows = table("Status", "Turn runs");
     expect(rows.map(([status]) => status)).toEqual(SessionStatus.options);
     const yes = (is: boolean) => (is ? "yes" : "no");
@@ -116,7 +116,7 @@ describe("docs/states.md", () => {
     }
   });
 
-  it("says that a prompt in a turn of Claude Code's own waits", () => {
+  it("describes that a prompt during a turn of Claude Code's own waits", () => {
     expect(PAGE.replaceAll(/\s+/g, " ")).toContain(
       "A prompt sent during such a turn is not refused: it waits and runs afterwards.",
     );

@@ -18,7 +18,7 @@ import {
   Walk,
 } from "../support/step/walk.ts";
 
-/** What may happen next, before it is known in which state: `pick` chooses among what the state offers. */
+/** The possible next inputs, before the state is known: `pick` chooses among those that the state permits. */
 interface Happening {
   readonly what: keyof typeof HAPPENINGS;
   readonly pick: number;
@@ -136,11 +136,11 @@ const HAPPENINGS = {
 const DAY = 86_400_000;
 
 const WHAT = Object.keys(HAPPENINGS) as (keyof typeof HAPPENINGS)[];
-/** What life is mostly made of comes oftener, what ends it less often. */
+/** Common inputs are more frequent, those that end a session less so. */
 const RARE = new Set<string>(["cancel", "close", "recovered", "shutdown"]);
 const OFTEN = WHAT.flatMap((what) => (RARE.has(what) ? [what] : [what, what, what, what]));
 
-/** What a process can tell before it has started, and before it is ready; all else comes after. */
+/** Signals that a process can send before it has started, and before it is ready; all others come after. */
 const BEFORE_START = new Set<string>(["admitted", "started", "alive", "notice", "exited"]);
 const BEFORE_READY = new Set<string>([...BEFORE_START, "ready"]);
 
@@ -156,7 +156,7 @@ function openRequest({ state: { requests, answered } }: Walk, pick: number): str
   return known[pick % (known.length + 1)] ?? "?";
 }
 
-/** Takes what happens; what an old process says is taken as well and must come to nothing. */
+/** Applies an input. Signals of an old process are also applied, and must have no effect. */
 function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, unique: string): Effect[] {
   walk.at += afterMs;
   const meant: Moment | AgentSignal = (HAPPENINGS[what] as Meaning)(walk, pick, unique);
@@ -173,7 +173,7 @@ function happen(walk: Walk, { what, pick, afterMs, ofOldProcess }: Happening, un
   return [...before, ...said.last.effects];
 }
 
-/** What a process has told by the time that it tells this. */
+/** The signals that a process has already sent by the time of this one. */
 function comesUp({ state: { process, turn } }: Walk, what: string, pick: number): AgentSignal[] {
   if (process.phase !== "starting" || BEFORE_START.has(what)) return [];
   const missing = turn?.prompt && pick % 3 === 0 ? { missing: [turn.prompt.promptId] } : {};
@@ -182,7 +182,7 @@ function comesUp({ state: { process, turn } }: Walk, what: string, pick: number)
   return BEFORE_READY.has(what) ? first : [...first, { type: "ready" }];
 }
 
-/** What holds for the log of a whole life, beyond each of its steps. */
+/** Invariants of the log of a whole session, beyond those of each step. */
 function faultsOfLife({ log, state }: Walk, effects: readonly (Effect & { process: number })[]): string[] {
   const requests = (ending: string) =>
     log.flatMap(({ data, type }) => (type.endsWith(ending) && "requestId" in data ? [data.requestId] : []));
@@ -205,7 +205,7 @@ function faultsOfLife({ log, state }: Walk, effects: readonly (Effect & { proces
 }
 
 describe("step", () => {
-  it("keeps every invariant through any life of a session", () => {
+  it("keeps every invariant through any history of a session", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("report", "resume"),
@@ -222,7 +222,7 @@ describe("step", () => {
     );
   });
 
-  it("decides nothing by the clock on the wall, however it is set", () => {
+  it("decides nothing by the wall clock, however it is set", () => {
     const setBy = fc.integer({ min: -400 * DAY, max: 400 * DAY });
     fc.assert(
       fc.property(fc.array(fc.tuple(happening, setBy), { maxLength: 40, size: "max" }), (life) => {

@@ -9,10 +9,10 @@ const CALLED: AgentSignal = { type: "message", message: { type: "assistant" }, t
 const running = () => new Walk().prompt("p1").hear(...UP);
 const lastEnd = (walk: Walk) => walk.ended.at(-1);
 
-describe("a turn that is to be run on when it is lost", () => {
+describe("a turn with `onLost: resume` that was lost", () => {
   const lost = () => new Walk({ onLost: "resume" }, running()).hear(KILLED);
 
-  it("is told as lost, and goes on in a new process as a turn of its own, without its prompt being sent again", () => {
+  it("is reported as lost, and continues in a new process as a turn of its own, without its prompt being sent again", () => {
     const walk = lost();
     expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) start");
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true }]);
@@ -23,8 +23,8 @@ describe("a turn that is to be run on when it is lost", () => {
     expect(walk.status).toBe("idle");
   });
 
-  it("that Claude Code has nothing to run again of is told to go on", () => {
-    // It came to an end of its own while its server died: the transcript is whole.
+  it("is told to continue if Claude Code has nothing to run again", () => {
+    // It ended by itself while its server died: the transcript is complete.
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }).due();
     expect(walk.told).toBe("prompt.queued prompt.steered push");
     const [{ promptId } = { promptId: "" }] = walk.last.effects.flatMap((each) => (each.type === "push" ? [each] : []));
@@ -32,7 +32,7 @@ describe("a turn that is to be run on when it is lost", () => {
     expect(lastEnd(walk)).toMatchObject({ outcome: "done", turnId: "p1.rerun" });
   });
 
-  it("whose prompts Claude Code had not written down is given them again, and nothing else", () => {
+  it("is given only those prompts again that Claude Code had not written down", () => {
     const steered = running().promptWith("p2", { whenBusy: "steer" });
     const walk = new Walk({ onLost: "resume" }, steered).hear(KILLED);
     const pushed = (missing: string[]) =>
@@ -42,7 +42,7 @@ describe("a turn that is to be run on when it is lost", () => {
     expect([pushed(["p1", "p2"]), pushed(["p2"]), pushed([])]).toEqual([["p1", "p2"], ["p2"], []]);
   });
 
-  it("whose prompt is given again says so when a tool had been called", () => {
+  it("says so when its prompt is given again after a tool call", () => {
     const pushed = (walk: Walk) => walk.hear(KILLED, { type: "started", resumed: false }).last.effects;
     const push = { type: "push", promptId: "p1", eventId: 1 };
     expect(pushed(new Walk({ onLost: "resume" }).prompt("p1").hear({ type: "ready" }))).toEqual([push]);
@@ -50,24 +50,24 @@ describe("a turn that is to be run on when it is lost", () => {
     expect(pushed(atWork)).toEqual([{ ...push, partlyDone: true }]);
   });
 
-  it("is not given twice what joined it already, in whatever order its process speaks", () => {
+  it("does not receive again a prompt that already joined it, whatever the order of signals", () => {
     const walk = lost().hear({ type: "ready" }).promptWith("p2", { whenBusy: "steer" });
     expect(walk.last.effects.map((each) => each.type)).toContain("push");
     walk.hear({ type: "started", resumed: false });
     expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
   });
 
-  it("goes back in the conversation as its prompt wanted", () => {
+  it("goes back in the conversation as its prompt required", () => {
     const walk = new Walk({ onLost: "resume" }).promptWith("p1", { resumeAt: "m1" }).hear({ type: "ready" }, KILLED);
     expect(walk.last.effects).toEqual([{ type: "start", processId: "2", first: false, rerun: true, resumeAt: "m1" }]);
   });
 
-  it("that Claude Code runs again is not told to", () => {
+  it("is not told to continue if Claude Code runs it again", () => {
     const walk = lost().hear({ type: "started", resumed: true }, { type: "ready" }, { type: "busy", id: "b" });
     expect(walk.due().told).not.toContain("prompt.queued");
   });
 
-  it("is given its prompt after all when Claude Code had written nothing down yet", () => {
+  it("is given its prompt again if Claude Code had written nothing down yet", () => {
     const walk = lost().hear({ type: "started", resumed: false });
     expect(walk.told).toBe("process.started notice push");
     expect(walk.last.effects).toEqual([{ type: "push", promptId: "p1", eventId: 1 }]);
@@ -78,7 +78,7 @@ describe("a turn that is to be run on when it is lost", () => {
     expect([walk.told, walk.status]).toEqual(["process.exited turn.ended(lost)", "error"]);
   });
 
-  it("is run on too when its owner died, behind what that left", () => {
+  it("is also resumed after the death of its owner, once the leftover process has ended", () => {
     const walk = new Walk({ onLost: "resume" }, running());
     walk.take({ type: "recovered", at: walk.at });
     expect(walk.told).toBe("process.exited turn.ended(lost) turn.started(prompt) end-leftover start");
@@ -89,7 +89,7 @@ describe("a turn that is to be run on when it is lost", () => {
     ["was cancelled", (walk: Walk) => walk.command("cancel", { by: "ann" }).hear(KILLED)],
     ["was shut down", (walk: Walk) => walk.take({ type: "shutdown", at: walk.at })],
     ["never came up", () => new Walk({ onLost: "resume" }).prompt("p1").hear(KILLED)],
-  ])("stays ended when it %s", (_, end) => {
+  ])("stays ended if it %s", (_, end) => {
     const walk = end(new Walk({ onLost: "resume" }, running()));
     expect([walk.state.turn, walk.ended.length]).toEqual([null, 1]);
   });

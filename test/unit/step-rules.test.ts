@@ -12,7 +12,7 @@ function rule(text: string, behavior: RuleBehavior) {
   return parsed.rule;
 }
 
-describe("a request of which a rule says something", () => {
+describe("a request that a rule matches", () => {
   const rules = {
     ...POLICY.rules,
     allow: [rule("Bash(make:*)", "allow")],
@@ -27,7 +27,7 @@ describe("a request of which a rule says something", () => {
   }
   const answers = (walk: Walk) => walk.last.effects.filter(({ type }) => type === "answer");
 
-  it("is allowed at once, and told in the log with the rule", () => {
+  it("is allowed at once, and logged with the rule", () => {
     const walk = asked("make all");
     expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "allow" } }]);
     expect(walk.last.events.map(({ type }) => type)).toEqual(["permission.asked", "permission.answered"]);
@@ -41,14 +41,14 @@ describe("a request of which a rule says something", () => {
     expect(walk.state).toMatchObject({ requests: [], answered: [{ requestId: "a1", by: "rule", behavior: "allow" }] });
   });
 
-  it("is denied at once, for a reason that Claude Code can act upon", () => {
+  it("is denied at once, with a reason that Claude Code can act upon", () => {
     const walk = asked("true && make clean");
     const message = expect.stringContaining("denies it: Bash(make clean:*)");
     expect(answers(walk)).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "deny", message } }]);
     expect(walk.last.events[1]?.data).toMatchObject({ behavior: "deny", by: "rule", rule: "Bash(make clean:*)" });
   });
 
-  it("is denied at once where nobody may allow it, and nobody is asked", () => {
+  it("is denied at once if no one may allow it, and no approver is asked", () => {
     const walk = new Walk({ rules }).prompt("p1");
     walk.hear({ type: "asked", request: requestOf("a1", { input: { command: "make all" }, refused: "No." }) });
     expect(answers(walk)).toEqual([
@@ -57,14 +57,14 @@ describe("a request of which a rule says something", () => {
     expect(walk.state.requests).toEqual([]);
   });
 
-  it.each(["make deploy", "ls", "make all && ls"])("is put to somebody: %s", (command) => {
+  it.each(["make deploy", "ls", "make all && ls"])("goes to an approver: %s", (command) => {
     const walk = asked(command);
     expect(answers(walk)).toEqual([]);
     expect(walk.state.requests).toMatchObject([{ requestId: "a1" }]);
   });
 });
 
-describe("an answer that is remembered", () => {
+describe("a remembered answer", () => {
   const make = { rules: ["Bash(make:*)"], level: "all" as const, eventId: 3 };
   function answered(by: "caller" | "user", policy: Partial<Policy> = {}, remember: Remember = make): Walk {
     const walk = new Walk(policy).prompt("p1").hear({ type: "asked", request: requestOf("a1") });
@@ -83,7 +83,7 @@ describe("an answer that is remembered", () => {
     expect(walk.last.events[1]?.data).toMatchObject({ behavior: "allow", by: "rule", rule: "Bash(make:*)" });
   });
 
-  it("does not for what its rule does not name, nor for a greater risk than it was given for", () => {
+  it("does not apply to requests outside its rule, nor to a greater risk than it was given for", () => {
     expect(isAskedAgain(answered("user"), { input: { command: "make && rm x" } })).toBe(true);
     const edits = { rules: ["Write"], level: "edits" as const, eventId: 3 };
     const write = (level: "edits" | "all") => ({ toolName: "Write", input: {}, risk: { level, why: [] } });
@@ -91,7 +91,7 @@ describe("an answer that is remembered", () => {
     expect(isAskedAgain(answered("user", {}, edits), write("all"))).toBe(true);
   });
 
-  it("is beaten by rules that deny or ask, and by a bound that has become stricter since a caller gave it", () => {
+  it("is overridden by rules that deny or ask, and by a bound that has become stricter since a caller gave it", () => {
     const deny = { ...POLICY.rules, deny: [rule("Bash(make:*)", "deny")] };
     const ask = { ...POLICY.rules, ask: [rule("Bash(make:*)", "ask")] };
     const denied = answered("user", { rules: deny });
@@ -114,7 +114,7 @@ describe("an answer that is remembered", () => {
     expect(isAskedAgain(answered("user").command("revoke", { by: "caller" }))).toBe(true);
   });
 
-  it("keeps the newest, few and short, and none twice", () => {
+  it("is stored as the newest, few and short ones, each once", () => {
     const walk = answered("user");
     for (let index = 0; index < 60; index += 1) {
       const id = `b${String(index)}`;
@@ -131,7 +131,7 @@ describe("an answer that is remembered", () => {
   });
 });
 
-describe("the rules that Claude Code is given", () => {
+describe("the rules that Claude Code receives", () => {
   it.each([
     ["Bash(rm:*)", ["Bash(rm:*)"]],
     ["Edit", ["Edit", "Write", "MultiEdit", "NotebookEdit"]],

@@ -16,7 +16,7 @@ describe("step", () => {
     expect([tellStep(done), statusOf(done.state)]).toEqual([told, status]);
   });
 
-  it.each(STATE_NAMES)("keeps every invariant whatever happens: %s", (name) => {
+  it.each(STATE_NAMES)("keeps every invariant for every input: %s", (name) => {
     const walk = walkTo(name);
     const before = deepFreeze(walk.state);
     const broken = inputsFor(walk).flatMap(([input, each]) =>
@@ -25,7 +25,7 @@ describe("step", () => {
     expect(broken).toEqual([]);
   });
 
-  it.each(STATE_NAMES)("takes no notice of a process that is not the present one: %s", (name) => {
+  it.each(STATE_NAMES)("ignores a process that is not the present one: %s", (name) => {
     const walk = walkTo(name);
     const old = inputsFor(walk).filter(([input]) => input.endsWith("of an old process"));
     expect(old.length).toBeGreaterThan(10);

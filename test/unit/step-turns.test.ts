@@ -10,7 +10,7 @@ const running = () => new Walk().prompt("p1").hear(...UP);
 const once = (text: string, over = {}) => resultSignal({ text, promptIds: ["p1"], ...over });
 
 describe("a turn", () => {
-  it("runs from the prompt to the idle that follows its result, and adds up what it took", () => {
+  it("runs from the prompt to the idle that follows its result, and adds up its usage", () => {
     const walk = new Walk().prompt("p1").later(1);
     expect(walk.last.effects.slice(0, 2)).toEqual([
       { type: "start", processId: "1", first: true, rerun: false },
@@ -43,7 +43,7 @@ describe("a turn", () => {
     });
   });
 
-  it("goes on while a background subagent works, asks and reports, and ends once", () => {
+  it("continues while a background subagent works, makes requests and reports, and ends once", () => {
     const walk = running().hear({ type: "background", tasks: [AGENT_TASK] });
     walk.hear(once("Launched.", { costUsdTotal: 0.1 })).later(1);
     walk.hear({ type: "asked", request: requestOf("a1", { agentId: "t1" }) });
@@ -65,7 +65,7 @@ describe("a turn", () => {
     expect(walk.ended.at(-1)?.costUsd).toBeCloseTo(0.1);
   });
 
-  it("is Claude Code's own when a background shell has ended; a prompt that comes meanwhile runs after it", () => {
+  it("is Claude Code's own after a background shell has ended; a prompt that comes meanwhile runs after it", () => {
     const walk = running()
       .hear({ type: "background", tasks: [SHELL_TASK] }, once("It runs."), IDLE)
       .later(5);
@@ -90,7 +90,7 @@ describe("a turn", () => {
     expect(walk.ended).toHaveLength(1);
   });
 
-  it("can end without a result when Claude Code is through with the prompt", () => {
+  it("can end without a result when Claude Code has finished the prompt", () => {
     const walk = running().hear({ type: "prompt-settled", promptId: "p1" }, IDLE);
     expect(walk.ended).toMatchObject([{ outcome: "done", numTurns: 0 }]);
     expect(walk.ended[0]).not.toHaveProperty("resultEventId");
@@ -109,13 +109,13 @@ describe("a turn", () => {
     ],
     [ABORTED, { outcome: "interrupted", isError: true, errorSubtype: "interrupted" }],
     [{ ...ABORTED, terminalReason: "aborted_tools" }, { outcome: "interrupted" }],
-  ] as const)("ends as its last result says: %j", (result, expected) => {
+  ] as const)("ends with the outcome of its last result: %j", (result, expected) => {
     const walk = running().hear(once("first"), resultSignal(result), IDLE);
     expect(walk.ended).toMatchObject([expected]);
     expect(walk.status).toBe(walk.ended[0]?.outcome === "failed" ? "error" : "idle");
   });
 
-  it("costs what Claude Code counts more than before, also after a resume; /clear begins anew", () => {
+  it("costs the increase of Claude Code's count, also after a resume; /clear restarts it", () => {
     const walk = running()
       .hear(once("a", { costUsdTotal: 0.5 }), IDLE)
       .due()
@@ -127,14 +127,14 @@ describe("a turn", () => {
     expect(walk.state.totals).toEqual({ turns: 3, costUsd: 0.875 });
   });
 
-  it("is billed in full although a killed Claude Code counts anew what it had not saved", () => {
+  it("is billed in full although a killed Claude Code counts unsaved usage again", () => {
     const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, KILLED);
     walk.prompt("p2").hear(...UP, resultSignal({ promptIds: ["p2"], costUsdTotal: 5.5 }), IDLE, ENDED);
     walk.prompt("p3").hear(...UP, resultSignal({ promptIds: ["p3"], costUsdTotal: 5.75 }), IDLE);
     expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 5.5, 0.25]);
   });
 
-  it("is not billed twice when a process failed to start and reported a cost of zero", () => {
+  it("is not billed twice if a process failed to start and reported a cost of zero", () => {
     const walk = running().hear(once("a", { costUsdTotal: 5 }), IDLE, ENDED);
     const failed = {
       isError: true,
@@ -147,7 +147,7 @@ describe("a turn", () => {
     expect(walk.ended.map(({ costUsd }) => costUsd)).toEqual([5, 0, 0.5]);
   });
 
-  it("tells the model and mode that Claude Code reports, once for each change", () => {
+  it("records the model and mode that Claude Code reports, once for each change", () => {
     const walk = running().hear({ type: "reported", model: "opus", permissionMode: "plan" });
     walk.hear(
       { type: "reported", model: "opus", permissionMode: "plan" },
@@ -162,7 +162,7 @@ describe("a turn", () => {
 });
 
 describe("a prompt", () => {
-  it("with a key that was seen is answered again and not run again", () => {
+  it("with a known key is answered again and not run again", () => {
     const walk = running().hear(once("a"), IDLE).prompt("p2", "k2");
     const [first] = walk.last.effects.filter(({ type }) => type === "reply");
     walk.hear(resultSignal({ promptIds: ["p2"] }), IDLE).prompt("p3", "k2");
@@ -184,7 +184,7 @@ describe("a prompt", () => {
     expect(walk.ended.at(-1)).toMatchObject({ turnId: "p2", outcome: "done" });
   });
 
-  it("that waits for an exit is not answered with what the ending process still says", () => {
+  it("that waits for an exit is not answered with late output of the ending process", () => {
     const walk = running().hear(once("a"), IDLE).due().prompt("p2");
     walk.hear(resultSignal({ text: "of the old one", numTurns: 3 }), { type: "exited", code: 0, signal: null });
     walk.hear(...UP, { type: "prompt-settled", promptId: "p2" }, IDLE);
@@ -192,7 +192,7 @@ describe("a prompt", () => {
     expect(walk.ended.at(-1)).not.toHaveProperty("resultEventId");
   });
 
-  it("that is held is passed by the next one that comes, and runs when it is released", () => {
+  it("that is held is passed by the next one, and runs when it is released", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).prompt("p2").hear(KILLED).later(9);
     expect([walk.status, walk.state.queue.some(({ held }) => held), walk.state.queue.length]).toEqual([
       "error",
@@ -205,7 +205,7 @@ describe("a prompt", () => {
     expect(walk.command("queue", { do: "release", by: "caller" }).state.turn?.id).toBe("p2");
   });
 
-  it("that comes after the interrupt of Claude Code's own turn is not held back by that interrupt", () => {
+  it("that comes after the interrupt of Claude Code's own turn is not held by that interrupt", () => {
     const walk = running().hear(once("a"), IDLE, { type: "busy", id: "self" }).command("interrupt", { by: "caller" });
     walk.prompt("p2").hear(IDLE);
     expect(walk.told).toBe("turn.ended(interrupted) turn.started(prompt) push");
@@ -227,7 +227,7 @@ describe("the state", () => {
     expect(JSON.stringify(walk.state).length).toBeLessThan(16_384);
   });
 
-  it("stays within 16 KiB when the last twenty prompts had keys as long as they may be", () => {
+  it("stays within 16 KiB if the last twenty prompts had keys of the maximum length", () => {
     const walk = new Walk();
     for (let n = 10; n <= 31; n += 1) {
       const promptId = `p${String(n)}`;

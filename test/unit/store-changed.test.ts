@@ -32,7 +32,7 @@ describe("store: sqlite, changed while it is in use", () => {
       (error: unknown) => error,
     );
 
-  it.each(TAMPERINGS)("%s: the next heartbeat tells", async (_, tamper, told) => {
+  it.each(TAMPERINGS)("%s: the next heartbeat reports the change", async (_, tamper, told) => {
     await tamper(store.file);
     const error = await errorOf(node.leases.heartbeat(TTL));
     expect(error).toMatchObject({ code: "INTERNAL", message: expect.stringContaining(told) });
@@ -40,7 +40,7 @@ describe("store: sqlite, changed while it is in use", () => {
   });
 
   it.each(TAMPERINGS.filter(([what]) => !/emptied|cut off|overwritten/.test(what)))(
-    "%s: nothing more is said to be stored, before any heartbeat",
+    "%s: no further write is acknowledged, even before a heartbeat",
     async (_, tamper, told) => {
       await tamper(store.file);
       const error = await errorOf(write(node, lease, [notice("after")]));
@@ -48,7 +48,7 @@ describe("store: sqlite, changed while it is in use", () => {
     },
   );
 
-  it("a log that is only deleted is saved: all that was said to be stored stands in the file", async () => {
+  it("a deleted write-ahead log is recovered: the file contains every acknowledged write", async () => {
     await TAMPERINGS[0]![1](store.file);
     await errorOf(node.leases.heartbeat(TTL));
     const copy = join(store.folder, "copy.db");
@@ -57,7 +57,7 @@ describe("store: sqlite, changed while it is in use", () => {
     expect(await reader.log.read(id, 1, 100)).toHaveLength(NOTED);
   });
 
-  it("what is damaged is left as it is, and nothing is told of it any more", async () => {
+  it("a damaged file is left unchanged, and nothing more is read from it", async () => {
     const before = join(store.folder, "before.db");
     await TAMPERINGS[2]![1](store.file);
     await copyFile(store.file, before);
@@ -75,7 +75,7 @@ describe("store: sqlite, changed while it is in use", () => {
     expect(bytes[0]!.equals(bytes[1]!)).toBe(true);
   });
 
-  it("what SQLite itself does to its log is no loss: writes of two, checkpoints, a log begun anew", async () => {
+  it("SQLite's own changes of its write-ahead log are no loss: writes of two, checkpoints, a restarted log", async () => {
     const other = store.connect("other");
     await other.leases.heartbeat(TTL);
     const database = await openDatabase(store.file);

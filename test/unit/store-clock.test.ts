@@ -7,10 +7,10 @@ import { claimed, notice, session, T0, TTL, write } from "../support/store/store
 const SECOND = 1000;
 const HOUR = 3600 * SECOND;
 const DAY = 24 * HOUR;
-/** As the engine renews its lease. */
+/** Renews the lease like the engine. */
 const RENEW_MS = TTL / 6;
 
-/** By how much the clock of the whole machine is set: suspend, NTP, a person. */
+/** Jumps of the system clock: suspend, NTP, a user. */
 const JUMPS = [40 * SECOND, -40 * SECOND, HOUR, -HOUR, 5 * HOUR, 3 * DAY, -3 * DAY];
 
 describe("store: sqlite, when the clock is set", () => {
@@ -31,7 +31,7 @@ describe("store: sqlite, when the clock is set", () => {
 
   const aliveFor = async (node: SessionBackend): Promise<boolean | undefined> =>
     (await node.rows.get(id))?.owner?.alive;
-  /** Time goes by, and all of them renew their leases in it. */
+  /** Time passes, and all nodes renew their leases during it. */
   const live = async (ms: number, ...nodes: SessionBackend[]): Promise<void> => {
     for (let passed = 0; passed < ms; passed += RENEW_MS) {
       store.advance(RENEW_MS);
@@ -39,7 +39,7 @@ describe("store: sqlite, when the clock is set", () => {
     }
   };
 
-  it.each(JUMPS)("a living owner stays one, for those who look on and for a new node: %i ms", async (jump) => {
+  it.each(JUMPS)("a living owner stays alive for observers and for a new node: %i ms", async (jump) => {
     store.setBy = jump;
     const late = store.connect("late");
     await late.leases.heartbeat(TTL);
@@ -47,7 +47,7 @@ describe("store: sqlite, when the clock is set", () => {
     expect([await other.leases.claim(id), await late.leases.claim(id)]).toEqual([undefined, undefined]);
     for (let n = 0; n < 12; n += 1) {
       store.advance(RENEW_MS);
-      // Those who look are before it with their renewals: theirs does not help.
+      // Observers renew their own leases before the owner does, which does not help the owner.
       for (const node of [other, late, owner]) await node.leases.heartbeat(TTL);
       expect(await Promise.all([other, late].map(aliveFor))).toEqual([true, true]);
       expect(await other.leases.claim(id)).toBeUndefined();
@@ -66,10 +66,10 @@ describe("store: sqlite, when the clock is set", () => {
     await expect(write(owner, lease, [notice("late")])).rejects.toThrow("no longer owned");
   });
 
-  it("a lease that has run out counts only when that was seen for a third of its length", async () => {
+  it("an expired lease counts only after it was observed for a third of its length", async () => {
     await live(TTL + RENEW_MS, other);
     expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
-    // Nobody has looked from here so far.
+    // No node has observed the lease from here yet.
     const late = store.connect("late");
     await late.leases.heartbeat(TTL);
     await live(WATCH_MS, other);
@@ -78,7 +78,7 @@ describe("store: sqlite, when the clock is set", () => {
     expect(await aliveFor(late)).toBe(false);
   });
 
-  it("an owner whose clock differs from that of others for good is alive as long as it renews its lease", async () => {
+  it("an owner with a permanently different clock is alive as long as it renews its lease", async () => {
     const clock = { now: () => store.now - HOUR, tick: () => store.now };
     const slow = store.connect("slow", { clock });
     await slow.leases.heartbeat(TTL);
@@ -97,7 +97,7 @@ describe("store: sqlite, when the clock is set", () => {
     expect([await aliveFor(other), await other.leases.claim(id)]).toEqual([true, undefined]);
   });
 
-  it("a node that others have forgotten, because the clock says that days have passed, is alive with its next claim", async () => {
+  it("a node that others have dropped after a clock jump of days is alive with its next claim", async () => {
     const idle = store.connect("idle");
     await idle.leases.heartbeat(TTL);
     store.setBy = 3 * DAY;

@@ -33,7 +33,7 @@ function mayMount(): boolean {
   }
 }
 
-describe("store: sqlite, what can go wrong", () => {
+describe("store: sqlite, with faults", () => {
   let store: StoreFile;
   let node: SessionBackend;
 
@@ -58,7 +58,7 @@ describe("store: sqlite, what can go wrong", () => {
     expect(await node.rows.create(session())).toMatchObject({ created: true });
   };
 
-  it("says that the file is damaged, and works when it was moved away", async () => {
+  it("reports a damaged file, and works after it was moved away", async () => {
     await mkdir(join(store.folder, "made"));
     await writeFile(store.file, "no database ".repeat(1000));
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("corrupt");
@@ -67,7 +67,7 @@ describe("store: sqlite, what can go wrong", () => {
     await works();
   });
 
-  it("says so when damage is found later, to every reader, and never hands out what is not there", async () => {
+  it("reports later damage to every reader, and never returns what is missing", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     await write(
@@ -86,7 +86,7 @@ describe("store: sqlite, what can go wrong", () => {
     expect(await faultOf(iterator(node.log.tail(id, 1, never)).next())).toBe("corrupt");
   });
 
-  it("leaves the database of another program alone", async () => {
+  it("leaves the database of another program unchanged", async () => {
     await mkdir(join(store.folder, "made"));
     const other = await openDatabase(store.file);
     other.exec("CREATE TABLE theirs(x)");
@@ -96,14 +96,14 @@ describe("store: sqlite, what can go wrong", () => {
     expect(await readFile(store.file)).toEqual(before);
   });
 
-  it("says so where nothing can be written, and works when that was mended", async () => {
+  it("reports an unwritable folder, and works after that was fixed", async () => {
     await writeFile(join(store.folder, "made"), "a file where the folder should be");
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("readonly");
     await rm(join(store.folder, "made"));
     await works();
   });
 
-  it("notices that the file was deleted under it, and begins a new one", async () => {
+  it("notices that the file was deleted, and begins a new one", async () => {
     await works();
     await rm(join(store.folder, "made"), { recursive: true });
     expect(await faultOf(node.leases.heartbeat(TTL))).toBe("moved");
@@ -111,7 +111,7 @@ describe("store: sqlite, what can go wrong", () => {
     await works();
   });
 
-  describe.runIf(mayMount())("on a small file system of its own (for who may mount one)", () => {
+  describe.runIf(mayMount())("on a small file system of its own (for users who may mount one)", () => {
     const made = (): string => join(store.folder, "made");
     const mount = (options: string): void => run("mount", "-t", "tmpfs", "-o", options, "none", made());
 
@@ -124,7 +124,7 @@ describe("store: sqlite, what can go wrong", () => {
       run("umount", "--lazy", made());
     });
 
-    it("tells whoever writes that the disk is full, loses nothing it had said to have stored, and goes on", async () => {
+    it("reports a full disk to the writer, loses no acknowledged write, and continues", async () => {
       await node.leases.heartbeat(TTL);
       const { id } = (await node.rows.create(session())).record;
       const lease = await claimed(node, id);
@@ -145,7 +145,7 @@ describe("store: sqlite, what can go wrong", () => {
       expect(await store.connect("other").log.read(id, 1, 1000)).toHaveLength(acknowledged + 1);
     });
 
-    it("says that a file system is read-only, whenever it becomes so, and works when it no longer is", async () => {
+    it("reports a read-only file system at any time, and works when it is writable again", async () => {
       await works();
       await node.close();
       await letGo();
@@ -157,7 +157,7 @@ describe("store: sqlite, what can go wrong", () => {
     });
   });
 
-  it("says that somebody holds the file, and leaves errors that are not the store's as they are", () => {
+  it("reports that another process holds the file, and passes on errors that are not the store's", () => {
     const busy = Object.assign(new Error("database is locked"), { code: "ERR_SQLITE_ERROR", errcode: 261 });
     expect(asStoreError(busy, "f")).toMatchObject({
       fault: "busy",
@@ -173,7 +173,7 @@ describe("store: sqlite, what can go wrong", () => {
     ["/mnt/my disk/x", true],
     ["/mnt/ssh", true],
     ["/", false],
-  ])("knows by the mounts that %s is on a network: %s", (folder, network) => {
+  ])("determines from the mounts whether %s is on a network: %s", (folder, network) => {
     const mounts = [
       "22 27 0:21 / / rw,relatime - ext4 /dev/vda rw",
       "23 22 0:22 / /home rw shared:1 - xfs /dev/vdb rw",
@@ -192,7 +192,7 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
   beforeEach(async () => (store = await StoreFile.make()));
   afterEach(async () => store.close());
 
-  /** The real one, which says that it is another. */
+  /** The real one, which reports another version. */
   const connectAs =
     (version: string) =>
     async (file: string): Promise<Database> => {
@@ -231,7 +231,7 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
   }
 
   it.each(["3.37.2", "3.44.5", "3.45.1", "3.50.6", "3.51.2"])(
-    "works with %s without one, and says so once",
+    "works with %s without one, and logs that once",
     async (version) => {
       const { node, journal, warnings } = await open(version);
       expect(await journal()).toBe("truncate");
@@ -246,7 +246,7 @@ describe("store: sqlite, an SQLite that is too old for a write-ahead log", () =>
     await node.close();
   });
 
-  it("lets the log of a newer one be, and takes over the rule when that is gone", async () => {
+  it("ignores the write-ahead log of a newer one, and takes over after that has ended", async () => {
     const newer = await open("3.53.0");
     const older = await open("3.45.1");
     expect(await older.journal()).toBe("wal");

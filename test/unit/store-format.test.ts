@@ -11,7 +11,7 @@ import { insert, readRows, ROWS_FOLDER, shapes, type StoredRow, writtenRows } fr
 import { ManualClock } from "../support/step/clock.ts";
 import { errorsOf, TestNode } from "../support/step/two-nodes.ts";
 
-/** `UPDATE_ROWS=1` writes the files of the present version that are missing. One that is there is never written again. */
+/** `UPDATE_ROWS=1` writes the missing files of the present version. An existing file is never written again. */
 const PRESENT = VERSIONS.length;
 const rowsFile = `${ROWS_FOLDER}/${String(PRESENT)}.jsonl`;
 const shapeFile = `${ROWS_FOLDER}/${String(PRESENT)}.shape.json`;
@@ -30,7 +30,7 @@ beforeEach(async () => (store = await StoreFile.make()));
 afterEach(async () => store.close());
 
 const versions = Array.from({ length: PRESENT + 1 }, (_, version) => version);
-describe.each(versions)("sessions that a store of format version %i has kept", (version) => {
+describe.each(versions)("sessions that a store of format version %i has stored", (version) => {
   let rows: StoredRow[];
   let node: TestNode;
   beforeEach(async () => {
@@ -40,7 +40,7 @@ describe.each(versions)("sessions that a store of format version %i has kept", (
   });
   afterEach(async () => node.engine.drain());
 
-  it("are read, whole and in the shape of today", async () => {
+  it("are read completely and in the present shape", async () => {
     const records = await Promise.all(rows.map(async ({ id }) => (await node.backend.rows.get(id))!));
     expect(records.map(({ state }) => SessionState.parse(state))).toEqual(records.map(({ state }) => state));
     expect(records.map(({ spec }) => SessionOptions.parse(spec))).toEqual(records.map(({ spec }) => spec));
@@ -58,7 +58,7 @@ describe.each(versions)("sessions that a store of format version %i has kept", (
     );
   });
 
-  /** Claude Code has been asked so, and has ended its turn. */
+  /** Claude Code has made such a request and has ended its turn. */
   const finished = async (id: string, wasAsked: (call: string) => boolean): Promise<void> => {
     const { moments, processes } = node.runtime;
     await moments.until(() => processes.some(({ sessionId }) => sessionId === id));
@@ -67,7 +67,7 @@ describe.each(versions)("sessions that a store of format version %i has kept", (
     process.finish();
   };
 
-  it("are gone on with by the engine, or are closed as they were", async () => {
+  it("are continued by the engine, or are closed as they were", async () => {
     const goOn = async (id: string): Promise<unknown> => {
       const { state } = await node.engine.get("local", id);
       const turns = (await node.log(id)).filter(({ type }) => type === "turn.ended").length;
@@ -89,8 +89,8 @@ describe.each(versions)("sessions that a store of format version %i has kept", (
   });
 });
 
-describe("the shape of what is stored", () => {
-  it("changes with a new version only (VERSIONS in src/store/format.ts, then UPDATE_ROWS=1)", async () => {
+describe("the shape of stored data", () => {
+  it("changes only with a new version (VERSIONS in src/store/format.ts, then UPDATE_ROWS=1)", async () => {
     expect(shapes()).toEqual(JSON.parse(await readFile(shapeFile, "utf8")));
   });
 
@@ -99,7 +99,7 @@ describe("the shape of what is stored", () => {
     expect(Object.keys(SessionState.shape).filter((key) => !known.has(key))).toEqual([]);
   });
 
-  it("has no option but the folder that a session must have: one that is added needs no version", () => {
+  it("requires no option except the folder: an added option needs no version", () => {
     expect(z.toJSONSchema(SessionOptions, { unrepresentable: "any" }).required).toEqual(["cwd"]);
   });
 });
@@ -112,14 +112,14 @@ describe("a format", () => {
   };
   const upTo = (...later: Version[]) => formatOf("state", [...VERSIONS, ...later]);
 
-  it("takes what has no version, and each older one, through all that came after it", () => {
+  it("reads data without a version, and each older version, through all later migrations", () => {
     const text = JSON.stringify({ ...state, trialLabels: ["a", "b"] });
     expect(upTo(labelled, counted).read(text)).toEqual({ ...state, count: 2 });
     expect(upTo(labelled, counted).read(STATE.write(state))).toEqual({ ...state, count: 0 });
     expect(formatOf("event", [...VERSIONS, labelled]).read(`{"type":"x"}`)).toEqual({ type: "x" });
   });
 
-  it("gives a state of an older server back as it was, and changes nothing that was kept", () => {
+  it("returns a state of an older server unchanged, without writing it", () => {
     const newer = upTo(labelled);
     const kept = newer.read(JSON.stringify({ ...state, trialLabels: ["a"] }));
     // The server before reads it, and writes it back under its own version.
@@ -127,7 +127,7 @@ describe("a format", () => {
     expect(newer.read(STATE.write(back))).toEqual({ ...state, trialLabels: ["a"] });
   });
 
-  it("refuses what only newer servers can work with, and says what to do", () => {
+  it("refuses data that only newer servers can read, and says what to do", () => {
     const text = upTo(labelled, { breaks: true }, {}).write(state);
     expect(JSON.parse(text)).toMatchObject({ v: PRESENT + 3, needs: PRESENT + 2 });
     expect(() => STATE.read(text)).toThrow(NewerFormatError);
@@ -139,7 +139,7 @@ describe("a format", () => {
   });
 
   it.each(["state", "spec"] as const)(
-    "is looked at in a store: a row whose %s is newer is refused in words",
+    "is checked in a store: a row with a newer %s is refused with a message",
     async (part) => {
       const [row] = await readRows(PRESENT);
       await insert(store, [{ ...row!, [part]: { ...row![part], v: PRESENT + 1, needs: PRESENT + 1 } }]);
@@ -151,7 +151,7 @@ describe("a format", () => {
     },
   );
 
-  it("is looked at in a store: an event that is newer ends the reading in words", async () => {
+  it("is checked in a store: a newer event ends the reading with a message", async () => {
     const row = (await readRows(PRESENT)).find(({ events }) => events.length > 1)!;
     const [first, second] = row.events;
     const newer = { ...second!, event: { ...second!.event, v: PRESENT + 1, needs: PRESENT + 1 } };

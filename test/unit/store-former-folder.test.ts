@@ -19,13 +19,13 @@ import { openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { letGo, StoreFile } from "../support/store/files.ts";
 import { session } from "../support/store/stores.ts";
 
-/** The state folder of an older version is moved once, and nobody's sessions are lost or split by it. */
+/** The state folder of an older version is moved once, and no sessions are lost or split by that. */
 
 let world: StoreFile;
 let former: string;
 let present: string;
 let said: { message: string; fields: Record<string, unknown> }[];
-/** Whether the processes that are written down in the store are taken to live. */
+/** Whether the processes in the store's table count as alive. */
 let lives: boolean;
 
 beforeEach(async () => {
@@ -41,7 +41,7 @@ async function settle(): Promise<string> {
   return settledFolder({ former, present }, { isRunning, log: { warn } });
 }
 
-/** A store with one session, as a server leaves it that has ended. */
+/** A store with one session, as an ended server leaves it. */
 async function leave(folder: string): Promise<string> {
   const node = world.connect(folder, {}, join(folder, "store.db"));
   await node.leases.heartbeat(30_000);
@@ -59,8 +59,8 @@ async function sessionsIn(folder: string): Promise<string[]> {
   return found.map(({ id }) => id);
 }
 
-describe("the state folder of the former name", () => {
-  it("is moved with all that is in it, its permissions too, and said once; its path still leads there", async () => {
+describe("the state folder with the former name", () => {
+  it("is moved with all its content and permissions, with one log line; its old path still leads there", async () => {
     const id = await leave(former);
     await writeFile(join(former, "http-token"), "token\n", { mode: 0o600 });
     await chmod(former, 0o750);
@@ -74,21 +74,21 @@ describe("the state folder of the former name", () => {
     expect([await settle(), await settle()]).toEqual([present, present]);
     expect(said).toHaveLength(1);
     expect(await sessionsIn(present)).toEqual([id]);
-    // What people have written down, and servers of older versions.
+    // Paths that users have noted, and servers of older versions.
     expect(await readFile(join(former, "http-token"), "utf8")).toBe("token\n");
     expect(await sessionsIn(former)).toEqual([id]);
     const modes = await Promise.all([present, join(present, "store.db"), join(present, "http-token")].map(modeOf));
     expect(modes).toEqual(process.platform === "win32" ? [0o666, 0o666, 0o666] : [0o750, 0o600, 0o600]);
   });
 
-  it("is moved by one of many that begin together, and all of them go to the same place", async () => {
+  it("is moved by one of several processes that begin together, and all of them use the same place", async () => {
     const id = await leave(former);
     expect(new Set(await Promise.all(Array.from({ length: 12 }, settle)))).toEqual(new Set([present]));
     expect(said).toHaveLength(1);
     expect(await sessionsIn(present)).toEqual([id]);
   });
 
-  it("is moved without a store as well, by one of many", async () => {
+  it("is also moved without a store, by one of several processes", async () => {
     await mkdir(former);
     await writeFile(join(former, "http-token"), "token\n");
     expect(new Set(await Promise.all(Array.from({ length: 12 }, settle)))).toEqual(new Set([present]));
@@ -96,14 +96,14 @@ describe("the state folder of the former name", () => {
     expect(await readFile(join(present, "http-token"), "utf8")).toBe("token\n");
   });
 
-  it("is not made where there is none, and one that is empty is left", async () => {
+  it("is not created if it is missing, and is left if it is empty", async () => {
     expect(await settle()).toBe(present);
     await mkdir(former);
     expect(await settle()).toBe(present);
     expect([existsSync(present), said]).toEqual([false, []]);
   });
 
-  it("stays while a server has the store open, and is moved when that has ended", async () => {
+  it("stays while a server has the store open, and is moved after that has ended", async () => {
     const older = world.connect("older", {}, join(former, "store.db"));
     const { record } = await older.rows.create(session());
     expect(await settle()).toBe(former);
@@ -120,7 +120,7 @@ describe("the state folder of the former name", () => {
     expect(await sessionsIn(present)).toEqual([record.id]);
   });
 
-  it("stays while a server lives that is written down in the store, though it has no lock on it", async () => {
+  it("stays while a server in the store's table is alive, even without a lock on it", async () => {
     await leave(former);
     lives = true;
     expect(await settle()).toBe(former);
@@ -129,7 +129,7 @@ describe("the state folder of the former name", () => {
     expect(await settle()).toBe(present);
   });
 
-  it("is moved with what a server that was killed had not yet put into the file", async () => {
+  it("is moved with the unmerged write-ahead log of a killed server", async () => {
     const dead = world.connect("dead");
     await dead.leases.heartbeat(30_000);
     const { record } = await dead.rows.create(session());
@@ -139,14 +139,14 @@ describe("the state folder of the former name", () => {
     expect(await sessionsIn(present)).toEqual([record.id]);
   });
 
-  it("is waited for while another process is moving it", async () => {
+  it("is awaited while another process is moving it", async () => {
     await leave(former);
     const mover = await openDatabase(join(former, "store.db"));
     mover.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
     const settled = settle();
     expect(await Promise.race([settled, new Promise((resolve) => setTimeout(resolve, 100, "waits"))])).toBe("waits");
     await rename(former, present);
-    // Half-way, as it is seen by whoever comes now.
+    // The intermediate state that a concurrent process sees.
     expect(await settle()).toBe(present);
     await symlink("new", former);
     mover.close();
@@ -154,7 +154,7 @@ describe("the state folder of the former name", () => {
     expect(said).toEqual([]);
   });
 
-  it("is moved as the link that it may be, and what it leads to stays where it is", async () => {
+  it("is moved as a link if it is one, and the link's target stays", async () => {
     const elsewhere = join(world.folder, "disk");
     const id = await leave(elsewhere);
     await symlink("disk", former);
@@ -171,7 +171,7 @@ describe("the state folder of the former name", () => {
     expect(await sessionsIn(present)).toEqual([id]);
   });
 
-  it("is used where it is when it cannot be moved", async () => {
+  it("is used in place if it cannot be moved", async () => {
     const id = await leave(former);
     await mkdir(present);
     await writeFile(join(present, "notes"), "mine");
@@ -181,7 +181,7 @@ describe("the state folder of the former name", () => {
     expect(await sessionsIn(former)).toEqual([id]);
   });
 
-  it("is left as it is when its store is damaged: opening it says what is wrong", async () => {
+  it("is left unchanged if its store is damaged: opening it reports the fault", async () => {
     await mkdir(former);
     await writeFile(join(former, "store.db"), "no database ".repeat(1000));
     expect(await settle()).toBe(former);
@@ -189,7 +189,7 @@ describe("the state folder of the former name", () => {
     expect(existsSync(present)).toBe(false);
   });
 
-  it("is named, and not touched, where there is a store under the new name already", async () => {
+  it("is reported and left unchanged if there already is a store under the new name", async () => {
     const [old, id] = [await leave(former), await leave(present)];
     expect(await settle()).toBe(present);
     expect(said).toEqual([

@@ -8,7 +8,7 @@ import { checkSchema, migrate, MIGRATIONS } from "../../src/store/sqlite/connect
 import { StoreFile } from "../support/store/files.ts";
 import { claimed, notice, session, TTL, write } from "../support/store/stores.ts";
 
-/** What a later version may do: it only adds. */
+/** A later version may only add to the schema. */
 const LATER = [
   ...MIGRATIONS,
   "ALTER TABLE sessions ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; ALTER TABLE events ADD COLUMN colour TEXT",
@@ -41,7 +41,7 @@ describe("store: sqlite schema", () => {
     return length;
   };
 
-  it("takes a file of version 1 to the present one and beyond, with all that is in it", async () => {
+  it("takes a file of version 1 to the present version and beyond, with all its content", async () => {
     migrate(db, MIGRATIONS.slice(0, 1));
     expect(version()).toBe(1);
     expect(await use()).toBe(1);
@@ -51,7 +51,7 @@ describe("store: sqlite schema", () => {
     expect(db.all("SELECT mood FROM sessions", mood)).toEqual([{ mood: "calm" }]);
   });
 
-  it("knows the transcripts that sessions of a file of version 2 have", () => {
+  it("records the transcripts of the sessions in a file of version 2", () => {
     migrate(db, MIGRATIONS.slice(0, 2));
     const columns = "id, principal, cwd, state, status, at_work, last_event, rev, epoch, created_at, updated_at";
     const rows = [`{"transcriptId":"t"}`, "{}"].map(
@@ -69,7 +69,7 @@ describe("store: sqlite schema", () => {
     expect(version()).toBe(LATER.length);
   });
 
-  it("refuses one that a newer version has made unreadable for it, and leaves it alone", async () => {
+  it("refuses a file that a newer version has made unreadable for it, and leaves it unchanged", async () => {
     const breaking = LATER.length + 1;
     migrate(db, [...LATER, `UPDATE meta SET value = '${String(breaking)}' WHERE key = 'readable_by'`]);
     const node = store.connect("node");
@@ -78,7 +78,7 @@ describe("store: sqlite schema", () => {
     expect(version()).toBe(breaking);
   });
 
-  it("does a step wholly or not at all", () => {
+  it("applies a migration completely or not at all", () => {
     migrate(db, MIGRATIONS);
     expect(() => migrate(db, [...LATER, "CREATE TABLE half(x); CREATE TABLE nodes(y)"])).toThrow("nodes");
     expect(version()).toBe(MIGRATIONS.length);

@@ -10,7 +10,7 @@ import { StoreFile } from "../support/store/files.ts";
 import { Compiled, type Role, type StoreProcess } from "../support/store/processes.ts";
 import { command, done, LONG, never, numbers, session, take, TTL } from "../support/store/stores.ts";
 
-/** Several processes on one file, and what is left when one of them is killed. */
+/** Several processes on one file, some of which are killed. */
 describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
   let compiled: Compiled;
   let store: StoreFile;
@@ -44,7 +44,7 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     return found?.integrity_check;
   };
 
-  it("is made once by processes that begin together", async () => {
+  it("is created once by processes that begin together", async () => {
     await node.close();
     await rm(dirname(store.file), { recursive: true });
     const begun = numbers(1, 4).map(() => start("begin", JSON.stringify(session().state)));
@@ -66,13 +66,13 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     expect(await integrity()).toBe("ok");
   });
 
-  it("brings commands to an owner in another process", async () => {
+  it("delivers commands to an owner in another process", async () => {
     const id = await create();
     await start("echo", id).says(1);
     for (const n of numbers(0, 20)) expect(await node.inbox.send(id, command(), LONG)).toEqual(done(n));
   });
 
-  it("loses nothing that was acknowledged when a writer is killed, and gives its session away at once", async () => {
+  it("loses no acknowledged write when a writer is killed, and releases its session at once", async () => {
     const id = await create();
     for (const round of numbers(1, 8)) {
       const writer = start("write", id);
@@ -88,8 +88,8 @@ describe("store: sqlite, several processes", { timeout: 60_000 }, () => {
     expect(await integrity()).toBe("ok");
   });
 
-  it("keeps a long log and its slow reader out of the memory", async () => {
-    // Of 1.5 KB each: 60 MB, or 150.
+  it("keeps a long log and its slow reader out of memory", async () => {
+    // 1.5 KB each: 60 MB, or 150 MB.
     const count = amount(40_000, 100_000);
     const reader = start("volume", await create(), String(count));
     await reader.ended;

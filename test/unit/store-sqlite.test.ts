@@ -11,7 +11,7 @@ import { StoreFile } from "../support/store/files.ts";
 import { storeSuite } from "../support/store/suite.ts";
 import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../support/store/stores.ts";
 
-/** A grouped write waits no longer, ms: the writer's GROUP_MS. */
+/** Maximum delay of a grouped write, ms: the writer's GROUP_MS. */
 const LONGEST_GROUP_MS = 50;
 
 storeSuite("sqlite", async () => StoreFile.make());
@@ -33,7 +33,7 @@ describe("store: sqlite file", () => {
     );
   const permissions = async (path: string): Promise<string> => ((await stat(path)).mode & 0o777).toString(8);
 
-  it("is made with the first call, not before, for its owner's eyes only", async () => {
+  it("is created at the first call, not before, and readable only by its owner", async () => {
     expect(await exists(dirname(store.file))).toBe(false);
     await node.leases.heartbeat(TTL);
     const parts = ["", "-wal", "-shm"].map((part) => store.file + part);
@@ -55,7 +55,7 @@ describe("store: sqlite file", () => {
     expect(await next.rows.create(session({ idempotencyKey: "k" }))).toMatchObject({ created: false, record: { id } });
   });
 
-  it("finds what is rare among many, in pages", async () => {
+  it("finds rare rows among many, in pages", async () => {
     const cwd = (n: number): string => (n % 400 === 7 ? "/Rare" : "/repo");
     const made = numbers(1, 2500).map((n) => session({ spec: { cwd: cwd(n) }, at: T0 + n }));
     await Promise.all(made.map(async (each) => node.rows.create(each)));
@@ -75,7 +75,7 @@ describe("store: sqlite file", () => {
     }
   });
 
-  it("takes over at once from a process of this machine that has ended, and asks for each of them once a call", async () => {
+  it("takes over at once from an ended process of this machine, and checks each process once per call", async () => {
     const asked: unknown[] = [];
     let running = true;
     const other = store.connect("other", {
@@ -104,7 +104,7 @@ describe("store: sqlite file", () => {
     expect(await other.maintenance.purge({ before: T0 + 1, statuses: ["idle"], limit: 9 })).toBe(2);
   });
 
-  it("keeps an event that it does not know, and refuses such a command instead of its owner", async () => {
+  it("keeps an unknown event, and refuses an unknown command instead of its owner", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
@@ -121,7 +121,7 @@ describe("store: sqlite file", () => {
     expect((await first).done).toBe(true);
   });
 
-  it("forgets a command whose sender died once its time is over", async () => {
+  it("drops a command of a dead sender after its timeout", async () => {
     const owner = store.connect("owner");
     await owner.leases.heartbeat(10 * TTL);
     const { id } = (await owner.rows.create(session())).record;
@@ -147,12 +147,12 @@ describe("store: sqlite file", () => {
     await expect(owner.inbox.send(id, asked, SHORT)).rejects.toThrow("nobody answered");
   });
 
-  it("waits for another writer without holding up everything else, however long it takes", async () => {
+  it("waits for another writer without blocking other work, however long it takes", async () => {
     await node.leases.heartbeat(TTL);
     const blocker = await openDatabase(store.file);
     blocker.exec("BEGIN IMMEDIATE");
     const created = node.rows.create(session());
-    // Were everything held up until the other writer has ended, it never would.
+    // If everything were blocked until the other writer ends, it would never end.
     const goesOn = async () => {
       for (let timers = 0; timers < 100; timers += 1) await sleep(5);
     };
@@ -162,7 +162,7 @@ describe("store: sqlite file", () => {
     expect(await created).toMatchObject({ created: true });
   });
 
-  it("groups what comes at once, and has each of it stored when it says so", async () => {
+  it("groups concurrent writes, and has each of them stored when it is acknowledged", async () => {
     await node.leases.heartbeat(TTL);
     const ids = (await Promise.all(numbers(1, 40).map(async () => node.rows.create(session())))).map(
       ({ record }) => record.id,
@@ -177,7 +177,7 @@ describe("store: sqlite file", () => {
     );
   });
 
-  it("goes on writing when what was to wait for others has gone along with them", async () => {
+  it("keeps writing after a delayed write was included in another one", async () => {
     await node.leases.heartbeat(TTL);
     const { id } = (await node.rows.create(session())).record;
     const lease = await claimed(node, id);
@@ -189,7 +189,7 @@ describe("store: sqlite file", () => {
   });
 });
 
-describe("how soon a change is on the disk", () => {
+describe("the durability of a change", () => {
   const said: SessionEvent = { type: "message", data: { message: {} } };
   it.each([
     ["nothing but the state, for a caller", [], false, "prompt"],
@@ -202,7 +202,7 @@ describe("how soon a change is on the disk", () => {
   });
 });
 
-describe("where the store is", () => {
+describe("the location of the store", () => {
   it.each([
     ["linux", { HOME: "/home/ann" }, "/home/ann/.local/state/claude-agents-mcp/store.db"],
     ["linux", { HOME: "/home/ann", XDG_STATE_HOME: "/var/ann" }, "/var/ann/claude-agents-mcp/store.db"],
@@ -214,7 +214,7 @@ describe("where the store is", () => {
     expect(defaultStorePath(env, platform)).toBe(path);
   });
 
-  it("is the memory when asked for", async () => {
+  it("is memory on request", async () => {
     const silent = (): void => undefined;
     const store = openStore(
       { kind: "memory" },

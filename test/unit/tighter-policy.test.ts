@@ -12,7 +12,7 @@ import { amount } from "../support/amount.ts";
 import { OPEN_GATE } from "../support/open-gate.ts";
 import { requestOf } from "../support/step/walk.ts";
 
-/** What two servers allow, as one policy: it is never looser than either of them. */
+/** The policies of two servers, merged into one that is never looser than either of them. */
 
 const RULES = [
   "Bash",
@@ -67,7 +67,7 @@ const ASKS = [
   requestOf("r", { toolName: "WebFetch", input: { url: "https://example.com" } }),
 ];
 
-/** How strict a verdict is: allowed unasked, somebody asked as it is, asked whatever else says, denied. */
+/** Strictness of a verdict: allowed by a rule, decided as usual, always decided by an approver, denied. */
 const STRICTNESS: readonly (RuleBehavior | undefined)[] = ["allow", undefined, "ask", "deny"];
 const verdicts = (policy: SessionPolicy) =>
   ASKS.map((ask) => STRICTNESS.indexOf(judge(ask, limitsUnder(policy).rules, "/repo")?.behavior));
@@ -75,7 +75,7 @@ const verdicts = (policy: SessionPolicy) =>
 const beforeCaller = ({ approvalChain }: SessionPolicy) =>
   approvalChain.slice(0, Math.max(0, approvalChain.indexOf("caller")));
 
-/** What of `policy` is looser than in `other`. */
+/** The parts of `policy` that are looser than in `other`. */
 function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
   const found: string[] = [];
   const say = (what: string, isLooser: boolean) => void (isLooser && found.push(what));
@@ -113,7 +113,7 @@ function looser(policy: SessionPolicy, other: SessionPolicy): string[] {
 }
 
 describe("the tighter of two policies", () => {
-  it("is looser in nothing than either, whichever of the two servers has the session now", () => {
+  it("is nowhere looser than either, whichever of the two servers has the session now", () => {
     fc.assert(
       fc.property(policies, policies, (one, other) => {
         for (const [stored, present] of [
@@ -129,7 +129,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("of a policy and itself is that policy, so that a server goes on as it began", () => {
+  it("of a policy and itself is that policy, so that a server continues unchanged", () => {
     fc.assert(
       fc.property(policies, (policy) => {
         const places = [...new Map(policy.places.map((each) => [JSON.stringify(each), each])).values()];
@@ -138,7 +138,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("of one server's policy and itself is that policy, whatever its rules repeat: a spare fits the session it is promised to", () => {
+  it("of one server's policy and itself is that policy, even with duplicate rules: a spare fits the session it is promised to", () => {
     const repeated = fc.array(fc.constantFrom(...RULES));
     const rules = fc.record({ allow: repeated, ask: repeated, deny: repeated });
     fc.assert(
@@ -157,7 +157,7 @@ describe("the tighter of two policies", () => {
     );
   });
 
-  it("keeps rules about the home folder of the server that began the session, where that is another", () => {
+  it("keeps rules about the home folder of the server that began the session, if that is a different one", () => {
     const [ann, bob] = HOMES as [string, string];
     const [policy] = fc.sample(policies, 1) as [SessionPolicy];
     const rules = { allow: ["Read(~/a)"], ask: ["Edit(~)"], deny: ["Read(~/secret/**)", "Bash"] };

@@ -208,7 +208,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     expect(text).toContain(problem);
   });
 
-  it("tells up to twenty problems at once", async () => {
+  it("reports up to twenty problems at once", async () => {
     const text = await textOf("claude_code", { prompt: "", maxTurns: 0, waitMs: -1, cwd: 5, model: 5 });
     expect(text).toBe(
       "Error [INVALID_ARGUMENT]: prompt: must not be empty. cwd: must be a string, not 5. maxTurns: must be at least 1, not 0. model: must be a string, not 5. waitMs: must be at least 0, not -1.",
@@ -221,7 +221,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
   });
 });
 
-describe("null and an empty text for an optional parameter", () => {
+describe("null or an empty text for an optional parameter", () => {
   const empty = {
     attachments: null,
     cwd: "",
@@ -242,7 +242,7 @@ describe("null and an empty text for an optional parameter", () => {
     },
   };
 
-  it("mean that it is not given, at any depth; what the caller has named is kept as it is", async () => {
+  it("means that it is not given, at any depth; names that the caller chose are kept", async () => {
     const engine = new FakeEngine();
     const answer = await runTool(tools.get("claude_code")!, { prompt: "hi", ...empty }, callOf(), depsOf(engine));
     expect(answer.isError).toBe(false);
@@ -256,13 +256,13 @@ describe("null and an empty text for an optional parameter", () => {
     });
   });
 
-  it("are said to be missing where the action needs the parameter", async () => {
+  it("is reported as missing if the action requires the parameter", async () => {
     const args = { action: "respond_permission", sessionId: "s1", requestId: "", decision: null };
     expect(await textOf("claude_code_check", args)).toContain("requestId: is required to respond");
   });
 });
 
-describe("what is odd but text comes through", () => {
+describe("unusual but valid text is accepted", () => {
   it.each([
     ["NUL", "a\0b"],
     ["emoji of many code points", "👩‍👩‍👧‍👦 🏳️‍🌈"],
@@ -278,7 +278,7 @@ describe("what is odd but text comes through", () => {
   });
 });
 
-describe("what a caller has written at length", () => {
+describe("very long input", () => {
   const long = "n".repeat(1_000_000);
   it.each<[string, readonly [string, unknown]]>([
     ["an unknown name", start({ [long]: 1 })],
@@ -291,9 +291,9 @@ describe("what a caller has written at length", () => {
     ["a name around half a character", start({ advanced: { env: { [long]: "\ud800" } } })],
     ["a name around too much nesting", start({ advanced: { [long]: deep(200) } })],
     ["a word that is none of those allowed", start({ permissionMode: long })],
-  ])("is neither repeated nor searched for at length: %s", async (_, [name, args]) => {
+  ])("is neither repeated nor searched at length: %s", async (_, [name, args]) => {
     let text = "";
-    // Before, minutes: all else stood still while it was looked what a megabyte might have been meant for.
+    // This took minutes before, blocking everything, while suggestions for a megabyte were computed.
     expect(await processorMs(async () => (text = await textOf(name, args)))).toBeLessThan(10_000);
     expect(Buffer.byteLength(text)).toBeLessThan(9_000);
   });

@@ -115,7 +115,7 @@ describe("an answer of claude_code_check", () => {
     );
   });
 
-  it("always gets the caller on, and shows every event once", () => {
+  it("always advances the caller, and shows every event once", () => {
     fc.assert(
       fc.property(material, budget, (what, maxBytes) => {
         const seen: number[] = [];
@@ -129,7 +129,7 @@ describe("an answer of claude_code_check", () => {
           seen.push(...answer.events.map(({ id }) => id));
           cursor = answer.nextCursor;
         }
-        // A minimal answer may leave out the output that the result repeats to the letter.
+        // A minimal answer may omit output that the result repeats verbatim.
         const isRepeated = ({ type, data }: ShownEvent) =>
           what.form.mode === "minimal" && type === "output" && data["text"] === what.result?.["result"];
         const repeated = what.events.filter(isRepeated).map(({ id }) => id);
@@ -140,7 +140,7 @@ describe("an answer of claude_code_check", () => {
     );
   });
 
-  it("says of every request whether its input is whole, and never cuts a suggestion", () => {
+  it("says of every request whether its input is complete, and never cuts a suggestion", () => {
     fc.assert(
       fc.property(material, budget, (what, maxBytes) => {
         const { answer, shown } = assembleCheck(what, maxBytes);
@@ -159,7 +159,7 @@ describe("an answer of claude_code_check", () => {
   });
 });
 
-describe("what is cut", () => {
+describe("the content to cut", () => {
   const head = { sessionId: "s1", status: "idle" };
   const plain: CheckMaterial = {
     form: { mode: "delta_compact", include },
@@ -178,7 +178,7 @@ describe("what is cut", () => {
   const ended = (id: number, said: string): ShownEvent => ({ id, type: "result", data: { result: said }, timestamp });
   const long = "All tests pass now. ".repeat(20);
 
-  it("is marked with its size, and the longest goes first", () => {
+  it("is marked with its size, and the longest is cut first", () => {
     const { value, cut } = fit({ id: "toolu_01ABC", short: "stays", long: "x".repeat(2_000) }, 500);
     expect(cut).toBe(true);
     expect(value).toMatchObject({ id: "toolu_01ABC", short: "stays" });
@@ -187,7 +187,7 @@ describe("what is cut", () => {
     expect(value["long"]).toContain(`[cut, ${String(2_000 - kept)} bytes]`);
   });
 
-  it("is never half a character", () => {
+  it("is never cut in the middle of a character", () => {
     expect(cutText("😀".repeat(100), 200)).toMatch(/^(?:😀)+… \[cut, \d+ bytes\]$/u);
   });
 
@@ -198,13 +198,13 @@ describe("what is cut", () => {
     expect(answer.events[0]?.data.text).toMatch(/^y{1000,}… \[cut, \d+ bytes\]$/);
   });
 
-  it("is not the event that fits into the next answer", () => {
+  it("does not include an event that fits into the next answer", () => {
     const answer = assemble({ ...plain, events: [output(7, "first"), output(9, "y".repeat(1_900))], end: 10 }, 2_048);
     expect(answer).toMatchObject({ truncatedFields: ["events"], nextCursor: 9 });
     expect(answer.events.map(({ id }) => id)).toEqual([7]);
   });
 
-  it("is not said where nothing is cut", () => {
+  it("is not mentioned if nothing is cut", () => {
     const answer = assemble({ ...plain, events: [output(7, "all")], end: 10 }, 2_048);
     expect(answer).toEqual({ ...head, events: [output(7, "all")], nextCursor: 10 });
   });
@@ -215,7 +215,7 @@ describe("what is cut", () => {
     expect(answer.result?.result).toBe(long);
   });
 
-  it("is a text that the end of an earlier turn repeats, when both are in the answer", () => {
+  it("is a text that the end of an earlier turn repeats, if both are in the answer", () => {
     const both = assemble({ ...plain, events: [output(7, long), ended(9, long)], end: 10 }, 4_096);
     expect(both.events.map(({ data }) => data.text ?? data.result)).toEqual(["(see result)", long]);
     const tight = "z".repeat(1_000);
@@ -223,12 +223,12 @@ describe("what is cut", () => {
     expect(one).toMatchObject({ events: [{ data: { text: tight } }], nextCursor: 9 });
   });
 
-  it("is no short text: it is clearer as it stands", () => {
+  it("is no short text, which is clearer in full", () => {
     const answer = assemble({ ...plain, events: [output(7, "Done.")], end: 8, result: { result: "Done." } }, 4_096);
     expect(answer.events[0]?.data.text).toBe("Done.");
   });
 
-  it("leaves the text of a result and drops its numbers only when it must", () => {
+  it("leaves the text of a result, and drops its numbers only if necessary", () => {
     const usage = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`count${String(index)}`, index]));
     const result = { sessionId: "s1", result: "short", isError: false, usage, modelUsage: usage };
     const answer = assemble({ ...plain, result }, 2_048);
@@ -237,11 +237,11 @@ describe("what is cut", () => {
   });
 });
 
-describe("the room of a character", () => {
+describe("the size of a character", () => {
   const borders = [
     0x00, 0x1f, 0x20, 0x22, 0x5c, 0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000,
   ];
-  it.each([...borders, 0x08, 0x0b, 0x10ffff])("is what JSON needs for code point %i, and no byte less", (code) => {
+  it.each([...borders, 0x08, 0x0b, 0x10ffff])("is its exact size in JSON for code point %i", (code) => {
     const character = String.fromCodePoint(code);
     const bytes = jsonBytes(character) - 2;
     expect(beginningWithin(character, bytes)).toBe(character);

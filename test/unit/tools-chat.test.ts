@@ -8,7 +8,7 @@ const CHAT = namesOf(["chat"], { enabled: true });
 const AGENT = namesOf(["agent"], { enabled: true });
 
 describe("activeSessions of claude_session_close", () => {
-  it("counts the other open sessions, and not only those with a Claude Code", async () => {
+  it("counts the other open sessions, including those without a Claude Code", async () => {
     const engine = new FakeEngine();
     for (const id of ["s1", "s2", "s3", "s4"]) engine.add(id);
     for (const id of ["s1", "s4"]) await engine.cancel("local", id, { by: "caller" });
@@ -18,7 +18,7 @@ describe("activeSessions of claude_session_close", () => {
 });
 
 describe("the answer of claude_session_create", () => {
-  it("warns of what was left out, and of nothing else", async () => {
+  it("warns of omitted content, and of nothing else", async () => {
     const engine = new FakeEngine();
     const create = async () => runTool(tools.get("claude_session_create")!, { cwd: "/x" }, callOf(), depsOf(engine));
     expect((await create()).structured).not.toHaveProperty("warnings");
@@ -27,7 +27,7 @@ describe("the answer of claude_session_create", () => {
   });
 });
 
-describe("advice", () => {
+describe("an error message", () => {
   const nowhere = "There is no session s9. List the sessions with claude_code_session (action: list), or start one.";
   const busy = "The session is busy. Wait for its end with claude_code_check (until: end), or send it later.";
 
@@ -37,14 +37,14 @@ describe("advice", () => {
     ["SESSION_NOT_FOUND", nowhere, ["claude_code_query"], "There is no session s9. Start one with claude_code_query."],
     ["SESSION_NOT_FOUND", nowhere, ["claude_code_configure"], "There is no session s9."],
     ["SESSION_BUSY", busy, CHAT, "The session is busy. Wait for its reply, or end it with claude_chat_interrupt."],
-    // What is wrong may be said in the caller's words.
+    // The description of the fault may repeat the caller's words.
     ["INVALID_ARGUMENT", "cwd: /claude_code does not exist. Make it.", CHAT, undefined],
     ["INVALID_ARGUMENT", "cwd: claude_code is a file. Name a folder. Do it now.", CHAT, undefined],
   ] as const)("of %s names the tools that are listed: %s", (code, message, listed, told) => {
     expect(adviceWithin(code, message, listed)).toBe(told ?? message);
   });
 
-  it("of a call names none that is not there", async () => {
+  it("of a call names no tool that is missing", async () => {
     const deps = { ...depsOf(new FakeEngine()), listed: CHAT };
     const args = { sessionId: "s9", prompt: "x" };
     const { text } = await runTool(tools.get("claude_chat_query")!, args, callOf(), deps);

@@ -5,7 +5,7 @@ import { NOW } from "../support/tools/fake-session.ts";
 import { answerOf, check } from "../support/tools/run.ts";
 
 describe("claude_code_check, poll", () => {
-  it("tells what happened since the cursor, without what nobody needs", async () => {
+  it("reports events after the cursor, without irrelevant fields", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -51,7 +51,7 @@ describe("claude_code_check, poll", () => {
     expect(cursor).toBe(7);
   });
 
-  it("gives the result of the last turn whatever the cursor, and tells its end briefly", async () => {
+  it("returns the result of the last turn at any cursor, and a short event for its end", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -74,7 +74,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("has no result while a turn runs, but the ends of earlier turns whole", async () => {
+  it("has no result while a turn runs, but the ends of earlier turns in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -92,18 +92,21 @@ describe("claude_code_check, poll", () => {
     ["failed", "error", "error", true],
     ["interrupted", "idle", "result", true],
     ["lost", "error", "error", true],
-  ] as const)("a turn that is %s leaves status %s and event %s", async (outcome, status, type, isError) => {
-    const engine = new FakeEngine();
-    const session = engine.add();
-    session.run();
-    session.endsTurn({ outcome, isError, message: "what is known" });
-    const result = { isError, result: "what is known" };
-    expect(await check(engine)).toMatchObject({ status, events: [], result });
-    const answer = await check(engine, { responseMode: "delta_compact" });
-    expect(answer).toMatchObject({ status, events: [{ type }], result });
-  });
+  ] as const)(
+    "returns for a turn that is %s the status %s and the event %s",
+    async (outcome, status, type, isError) => {
+      const engine = new FakeEngine();
+      const session = engine.add();
+      session.run();
+      session.endsTurn({ outcome, isError, message: "what is known" });
+      const result = { isError, result: "what is known" };
+      expect(await check(engine)).toMatchObject({ status, events: [], result });
+      const answer = await check(engine, { responseMode: "delta_compact" });
+      expect(answer).toMatchObject({ status, events: [{ type }], result });
+    },
+  );
 
-  it("tells of a cancelled session who, when and why", async () => {
+  it("reports who cancelled a session, when and why", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     await answerOf(engine, "_session", { action: "cancel", sessionId: "s1" });
@@ -117,7 +120,7 @@ describe("claude_code_check, poll", () => {
     });
   });
 
-  it("says where the log begins when its head is gone, and where it ends for a cursor behind it", async () => {
+  it("reports where the log begins after its head was deleted, and where it ends for a later cursor", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -132,7 +135,7 @@ describe("claude_code_check, poll", () => {
     expect(await check(engine, { cursor: 0 })).toMatchObject({ cursorResetTo: 3 });
   });
 
-  it("gets on when all of the log is gone", async () => {
+  it("continues after all of the log was deleted", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -143,7 +146,7 @@ describe("claude_code_check, poll", () => {
     expect(answer).not.toHaveProperty("truncated");
   });
 
-  it("tells one moment: what happens while it reads comes with the next answer", async () => {
+  it("describes one moment: later events come with the next answer", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -184,7 +187,7 @@ describe("claude_code_check waits", () => {
     expect(answer.events).toMatchObject([{ id: 3, data: { text: "now" } }]);
   });
 
-  it("until the end, whatever is asked", async () => {
+  it("until the end, whatever requests are open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -193,7 +196,7 @@ describe("claude_code_check waits", () => {
     expect(await check(engine, { until: "end", waitMs: 5_000 })).toMatchObject({ status: "idle" });
   });
 
-  it("and says what is new, at its own pace, to a client that listens", async () => {
+  it("and streams new events at its own pace to a client that listens", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -214,7 +217,7 @@ describe("claude_code_check waits", () => {
     };
     const answer = check(engine, { waitMs: 20_000 }, call);
     await expect.poll(() => told).toEqual(["log Bash: npm test", "Bash: npm test"]);
-    // What comes at once is told once, and the last of it.
+    // A burst is reported once, by its last event.
     session.says("one");
     session.says("two");
     await expect.poll(() => told.slice(2)).toEqual(["log two", "two"]);
@@ -224,7 +227,7 @@ describe("claude_code_check waits", () => {
     expect(engine.waits.every(({ signal, until }) => until === "news" || signal.aborted)).toBe(true);
   });
 
-  it("looks at nothing meanwhile for a caller who hears of nothing", async () => {
+  it("without reading anything for a caller that receives no progress", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();

@@ -7,8 +7,8 @@ import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
 /**
- * What clients are shown of every tool is a committed file: a change is seen in review. `UPDATE_TOOLSNAPS=1` writes
- * them, `npm run format` lays them out.
+ * Every tool's listing is a committed file, so that reviews see each change. `UPDATE_TOOLSNAPS=1` writes them, `npm run format`
+ * lays them out.
  */
 const SNAPS = join(import.meta.dirname, "..", "toolsnaps");
 const tools = toolsOf(["all"], TOOLSET_SETTINGS);
@@ -20,27 +20,27 @@ function listed(tool: Tool): string {
   return JSON.stringify(shown);
 }
 
-/** The same text, whatever the layout of the file. */
+/** The same text for every layout of the file. */
 function committed(file: string): string {
   return existsSync(file) ? JSON.stringify(JSON.parse(readFileSync(file, "utf8"))) : "no snapshot";
 }
 
 describe("tool schemas", () => {
-  it.each(tools)("$name is what its snapshot says", (tool) => {
+  it.each(tools)("$name matches its snapshot", (tool) => {
     const file = join(SNAPS, `${tool.name}.json`);
     if (process.env["UPDATE_TOOLSNAPS"] === "1") writeFileSync(file, listed(tool));
     expect(committed(file)).toBe(listed(tool));
   });
 
-  it("have no snapshot too many", () => {
+  it("have no obsolete snapshot", () => {
     expect(readdirSync(SNAPS).toSorted()).toEqual(tools.map(({ name }) => `${name}.json`).toSorted());
   });
 
-  it.each(tools)("$name: nothing of an answer is required, since errors are answers too", (tool) => {
+  it.each(tools)("$name: no field of an answer is required, because errors are answers too", (tool) => {
     expect(tool.outputSchema()).toEqual({ type: "object" });
   });
 
-  it.each(tools)("$name: every optional argument says its default", (tool) => {
+  it.each(tools)("$name: every optional argument has its default in its description", (tool) => {
     const schema = tool.inputSchema({ maxWaitMs: 45_000 }) as {
       required?: string[];
       properties: Record<string, { description?: string }>;
@@ -51,7 +51,7 @@ describe("tool schemas", () => {
     expect(silent.map(([name]) => name)).toEqual([]);
   });
 
-  it("say by themselves how they go together: many clients show their model no instructions", () => {
+  it("describe by themselves how they work together: many clients hide instructions from their model", () => {
     const said = tools.map(({ name, description }) => `${name}: ${description}`).join("\n");
     const facts = [
       /^claude_code: .*background agent that outlives the call/m,
@@ -66,7 +66,7 @@ describe("tool schemas", () => {
       /^claude_direct_query: Send one prompt in a session of its own.*close the session/m,
     ];
     expect(facts.filter((fact) => !fact.test(said))).toEqual([]);
-    // Whatever the instructions name is named there, or is a tool that is listed.
+    // Names in the instructions are named there, or are listed tools.
     const instructions = instructionsFor(tools.map(({ name }) => name as ToolName));
     const schemas = tools.map((tool) => listed(tool)).join("\n");
     const named = instructions.match(/\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+[A-Z]\w+/g) ?? [];
@@ -74,7 +74,7 @@ describe("tool schemas", () => {
     expect(named.filter((name) => !schemas.includes(name))).toEqual([]);
   });
 
-  it("have bounds in the docs that a model is not shown", () => {
+  it("have bounds in the docs that are omitted from the schema", () => {
     const check = tools.find(({ name }) => name === "claude_code_check");
     const shown = check?.inputSchema({ maxWaitMs: 45_000 }) as { properties: object };
     const bounded = check?.inputSchema({ maxWaitMs: 45_000 }, true) as { properties: object };

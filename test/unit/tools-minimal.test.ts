@@ -14,7 +14,7 @@ interface Part {
   outputEventId?: number;
 }
 
-/** All calls and outcomes in an answer, wherever they stand. */
+/** All calls and outcomes in an answer, at any depth. */
 function partsOf(events: { data: JsonObject }[]): Part[] {
   return events.flatMap(({ data }) => {
     const { others = [], ...first } = data as Part & { others?: Part[] };
@@ -22,11 +22,11 @@ function partsOf(events: { data: JsonObject }[]): Part[] {
   });
 }
 
-/** Which call a part is about, whether it names it or is it. */
+/** The call that a part names or is. */
 const nameOf = ({ input, toolUseId }: Part) => toolUseId ?? input?.command.replace("run ", "");
 
 describe("mode minimal", () => {
-  it("tells a call with its outcome as one event", async () => {
+  it("reports a call with its outcome as one event", async () => {
     const { engine, session } = running();
     const id = call(session, "u1");
     outcome(session, ["u1"]);
@@ -41,7 +41,7 @@ describe("mode minimal", () => {
     expect(answer.nextCursor).toBe(4);
   });
 
-  it("tells an outcome that comes later as an update that names the call", async () => {
+  it("reports a later outcome as an update that names the call", async () => {
     const { engine, session } = running();
     call(session, "u1");
     const first = await check(engine);
@@ -54,7 +54,7 @@ describe("mode minimal", () => {
     expect(second.events[0]?.data).not.toHaveProperty("tool");
   });
 
-  it("gives each of several calls its own outcome, and tells by itself only what is left", async () => {
+  it("assigns each of several calls its own outcome, and reports the rest separately", async () => {
     const { engine, session } = running();
     call(session, "u0");
     const from = call(session, "u1", "u2");
@@ -65,7 +65,7 @@ describe("mode minimal", () => {
     ]);
   });
 
-  it("says where an outcome that was cut can be read whole", async () => {
+  it("says where a cut outcome can be read in full", async () => {
     const { engine, session } = running();
     call(session, "u1");
     const id = outcome(session, ["u1"], () => `${"😀".repeat(100)}${"x".repeat(1_000)}${"é".repeat(100)}`);
@@ -76,7 +76,7 @@ describe("mode minimal", () => {
     });
   });
 
-  it("tells every call and every outcome once, however the log is cut into answers", async () => {
+  it("reports every call and every outcome once, however the log is divided into answers", async () => {
     const step = fc.record({ calls: fc.nat(2), outcomes: fc.nat(2), size: fc.nat(2_500) });
     const limits = fc.record({
       maxEvents: fc.integer({ min: 1, max: 4 }),
@@ -135,7 +135,7 @@ describe("mode minimal", () => {
       { input: { description: "look" }, inputCut: true, toolUseId: "u1", output: "out of u1" },
     ],
     ["mcp__lab__run", { job: 7, flag: false }, {}, { input: { job: 7, flag: false }, output: "out of u1" }],
-  ])("tells of %s %j what a reader needs", async (name, input, structured, told) => {
+  ])("reports of %s %j the fields that a reader needs", async (name, input, structured, told) => {
     const { engine, session } = running();
     const content = [{ type: "tool_use", id: "u1", name, input }];
     session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
@@ -145,7 +145,7 @@ describe("mode minimal", () => {
     expect((await check(engine)).events.map(({ data }) => data)).toEqual([{ tool: name, ok: true, ...told }]);
   });
 
-  it("tells a failure in its words, whatever the tool", async () => {
+  it("reports the message of a failure, for every tool", async () => {
     const { engine, session } = running();
     const content = [{ type: "tool_use", id: "u1", name: "Read", input: { file_path: "/a" } }];
     session.emit({ type: "message", data: { message: { type: "assistant", message: { content } } } });
@@ -164,7 +164,7 @@ describe("mode minimal", () => {
     expect(alone?.data).toMatchObject({ input: { command: "run u1" } });
   });
 
-  it("leaves to the answer what runs in the background, and to the caller what it said itself", async () => {
+  it("omits background work, which the answer has, and the caller's own prompt", async () => {
     const { engine, session } = running();
     const tasks = [{ id: "b1", type: "local_bash", description: "the tests" }];
     session.state.background = tasks;
@@ -184,7 +184,7 @@ describe("mode minimal", () => {
 });
 
 describe("the other modes", () => {
-  it("delta_compact tells every message by itself", async () => {
+  it("delta_compact reports every message by itself", async () => {
     const { engine, session } = running();
     call(session, "u1");
     outcome(session, ["u1"]);
@@ -192,7 +192,7 @@ describe("the other modes", () => {
     expect(events.map(({ type }) => type)).toEqual(["output", "progress"]);
   });
 
-  it("full tells the messages as they are stored, also those that no other mode tells", async () => {
+  it("full reports the messages as they are stored, including those that no other mode reports", async () => {
     const { engine, session } = running();
     const thinking = { type: "assistant", message: { content: [{ type: "thinking", thinking: "hm" }] } };
     const unknown = { type: "system", subtype: "brand_new", inside: [1] };
@@ -230,12 +230,12 @@ describe("pollOptions", () => {
   ])("%s", async (_, pollOptions, types) => {
     const answer = await check(ended(), { pollOptions });
     expect(answer.events.map(({ type }) => type)).toEqual(types);
-    // The events that are not wanted are behind the caller all the same.
+    // The cursor passes unwanted events all the same.
     expect(answer.nextCursor).toBe(6);
     expect(answer).not.toHaveProperty("truncated");
   });
 
-  it("leave out the result, whose event then tells it", async () => {
+  it("omit the result, which its event then contains", async () => {
     const answer = await check(ended(), { pollOptions: { includeResult: false } });
     expect(answer).not.toHaveProperty("result");
     expect(answer.events.at(-1)?.data).toMatchObject({ result: "All is done, and well done.", numTurns: 2 });
@@ -245,7 +245,7 @@ describe("pollOptions", () => {
     expect(await check(ended(), { pollOptions: { includeUsage: false } })).not.toHaveProperty("result.usage");
   });
 
-  it("bring the counts of a result, and leave out its structured output", async () => {
+  it("add the counts of a result, and omit its structured output", async () => {
     const counted = await check(ended(), { pollOptions: { includeUsage: true } });
     expect(counted).toMatchObject({ result: { usage: { output_tokens: 20 } } });
     expect(await check(ended(), { responseMode: "full" })).toMatchObject({ result: { usage: { output_tokens: 20 } } });
@@ -264,7 +264,7 @@ describe("pollOptions", () => {
     expect(other).toHaveProperty("result.modelUsage");
   });
 
-  it("leave out the requests, which are not shown to anybody then", async () => {
+  it("omit the requests, which then do not count as delivered", async () => {
     const { engine, session } = running();
     session.requests();
     const answer = await check(engine, { pollOptions: { includeActions: false } });
@@ -273,7 +273,7 @@ describe("pollOptions", () => {
     expect(engine.delivers).toEqual([]);
   });
 
-  it("take maxBytes as well", async () => {
+  it("accept maxBytes as well", async () => {
     const { engine, session } = running();
     for (let line = 0; line < 50; line += 1) session.says("x".repeat(200));
     const answer = await check(engine, { pollOptions: { maxBytes: 3_000 } });

@@ -24,7 +24,7 @@ const asking = (input: Record<string, unknown>) => {
 };
 
 describe("one event alone", () => {
-  it("is told whole, with what it is", async () => {
+  it("is shown completely, with its type", async () => {
     const { engine, eventId } = asking({ file_path: "/a" });
     expect(await page(engine, { eventId })).toEqual({
       sessionId: "s1",
@@ -41,7 +41,7 @@ describe("one event alone", () => {
     });
   });
 
-  it("reads the same in pages, whatever their size, none over its budget and no character halved", async () => {
+  it("reads the same in pages of any size, none over its budget and no character split", async () => {
     const text = fc.array(fc.constantFrom("😀", "é", "\u0001", '"', "plain text ", "\\"), { maxLength: 400 });
     await fc.assert(
       fc.asyncProperty(
@@ -54,7 +54,7 @@ describe("one event alone", () => {
           let offset: number | undefined = 0;
           let content = "";
           while (offset !== undefined) {
-            // Small limits over a long text are the same again and again.
+            // Small limits on a long text repeat the same case.
             const answer: Page = await page(engine, { eventId, offset, limit: Math.max(limit, 20), maxBytes });
             expect(jsonBytes(answer)).toBeLessThanOrEqual(maxBytes);
             expect(answer.offset).toBe(offset);
@@ -69,7 +69,7 @@ describe("one event alone", () => {
     );
   });
 
-  it("gets on by one character at least, and begins with a whole one", async () => {
+  it("advances by one character at least, and begins with a whole one", async () => {
     const { engine, eventId } = asking({ content: "😀" });
     const { content, totalChars } = await page(engine, { eventId });
     const at = content.indexOf("😀");
@@ -78,7 +78,7 @@ describe("one event alone", () => {
     expect(await page(engine, { eventId, offset: 10_000 })).toMatchObject({ content: "", offset: totalChars });
   });
 
-  it("of a request tells the engine how far it was read", async () => {
+  it("of a request reports to the engine how far it was read", async () => {
     const { engine, eventId } = asking({ content: "c".repeat(1_000) });
     const first = await page(engine, { eventId, limit: 600 });
     await page(engine, { eventId, offset: first.nextOffset });
@@ -94,13 +94,13 @@ describe("one event alone", () => {
     expect(engine.delivers).toHaveLength(3);
   });
 
-  it("is named by an action whose input is cut, and by an outcome that is", async () => {
+  it("is named by an action whose input is cut, and by a cut outcome", async () => {
     const { engine, eventId } = asking({ content: "c".repeat(5_000) });
     const answer = await answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, maxBytes: 2_048 });
     expect(answer.actions).toMatchObject([{ inputTruncated: true, inputEventId: eventId }]);
   });
 
-  it("of the end of a turn is its result with everything in it", async () => {
+  it("of the end of a turn is its complete result", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -132,12 +132,12 @@ describe("one event alone", () => {
   });
 });
 
-describe("a call whose input is cut names the event that has it whole, where it is told under another's id", () => {
+describe("a call with cut input names the event that has it in full, if it is part of another event", () => {
   const content = "c".repeat(999);
   const writes = { type: "tool_use", id: "u1", name: "Write", input: { file_path: "/a", content } };
   const told = { tool: "Write", input: { file_path: "/a" } };
 
-  it("with what was said before", async () => {
+  it("with the text before it", async () => {
     const { engine, session } = running();
     const id = session.says("Now I write it.");
     const two = [writes, { ...writes, id: "u2" }];
@@ -153,7 +153,7 @@ describe("a call whose input is cut names the event that has it whole, where it 
     expect((await page(engine, { eventId: inputEventId })).content).toContain(content);
   });
 
-  it("with the outcome of what was asked", async () => {
+  it("with the requested outcome", async () => {
     const { engine, session } = running();
     const inputEventId = session.requests({ toolName: "Write", input: writes.input });
     session.state.requests = [];

@@ -7,7 +7,7 @@ import { presentResult } from "../../src/view/result.ts";
 import { summaryOf } from "../../src/view/summary.ts";
 import { ENDED, NOW } from "../support/tools/fake-session.ts";
 
-describe("a summary is one line that a person understands", () => {
+describe("a summary is one line for people", () => {
   it.each<[string, JsonObject, string]>([
     ["Bash", { command: "npm test" }, "Bash: npm test"],
     ["Bash", { command: "cat <<EOF\n  one\n\ttwo\u0007\nEOF" }, "Bash: cat <<EOF one two EOF"],
@@ -135,7 +135,7 @@ describe("a message of Claude Code", () => {
     expect(presented ?? {}).toMatchObject(shown ?? {});
   });
 
-  it("is short: inputs are cut, of outputs the beginning is shown", () => {
+  it("is short: inputs are cut, outputs reduced to their beginning", () => {
     const input = { file_path: "/a", content: "c".repeat(5_000) };
     const call = presentMessage(assistant([{ type: "tool_use", id: "u1", name: "Write", input }]), "short");
     expect(JSON.stringify(call?.data["input"]).length).toBeLessThanOrEqual(400);
@@ -209,7 +209,7 @@ describe("an event", () => {
     { type: "turn.started", data: { turnId: "t", origin: "self", promptIds: [] } },
     { type: "process.started", data: { processId: "1", resumed: false } },
     { type: "process.exited", data: { processId: "1", code: 0, signal: null, expected: true } },
-  ])("$type is passed over", (event) => {
+  ])("of type $type is skipped", (event) => {
     expect(shown(event)).toBeUndefined();
   });
 
@@ -227,7 +227,7 @@ describe("an event", () => {
 });
 
 describe("a result", () => {
-  it("has every field that Claude Code gave, under the names of the wire", () => {
+  it("has every field of Claude Code's result, under the names of the wire", () => {
     const message = {
       result: "Done",
       stop_reason: "end_turn",
@@ -254,7 +254,7 @@ describe("a result", () => {
     });
   });
 
-  it("has costs without the digits that only summing made", () => {
+  it("has costs without rounding errors", () => {
     const summed = { ...ENDED, costUsd: 0.1 + 0.2, sessionCostUsd: 0.0048000000000000004 };
     expect(presentResult("s1", summed, {})).toMatchObject({ totalCostUsd: 0.3, sessionTotalCostUsd: 0.0048 });
   });
@@ -264,7 +264,7 @@ describe("a result", () => {
     [{ result: "" }, "The CLI died."],
     [{ result: "half a text" }, "half a text\n\nThe CLI died."],
     [{ result: null, stop_reason: null, usage: "?", permission_denials: [] }, "The CLI died."],
-  ])("of a turn that broke down says what is known: %j", (message, text) => {
+  ])("of a turn that broke down contains what is known: %j", (message, text) => {
     const ended = {
       ...ENDED,
       outcome: "lost",

@@ -5,7 +5,7 @@ import { Wire } from "../support/mcp-wire.ts";
 import { tools } from "../support/tools/run.ts";
 
 const MESSAGES = 2_000;
-/** What the two buffers of a stream may hold, and one message more. Bytes. */
+/** The size of both buffers of a stream plus one message, bytes. */
 const HELD = 100_000;
 
 const initialize = {
@@ -22,7 +22,7 @@ interface Frame {
   result?: { structuredContent: { totalMessages: number; omitted: number; messages: object[] } };
 }
 
-it("a burst of messages reaches a client that reads slowly in order and whole, and does not pile up before it", async () => {
+it("a burst of messages reaches a slow client in order and complete, without piling up", async () => {
   const stdin = new PassThrough();
   const stdout = new PassThrough();
   const wire = new Wire({ streams: { stdin, stdout }, logs: true, tools: [tools.get("claude_code_query")!] });

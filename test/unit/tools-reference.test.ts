@@ -5,7 +5,7 @@ import { optionsReference } from "../../src/mcp/resources/options-reference.ts";
 const text = optionsReference();
 
 describe("the reference of the options", () => {
-  it.each(SessionOptions.keyof().options)("has a row with a default, or that it is required: %s", (name) => {
+  it.each(SessionOptions.keyof().options)("has a row with a default, or marked as required: %s", (name) => {
     const rows = text.split("\n").filter((line) => line.startsWith(`| \`${name}\` |`));
     // A field of an agent or a server may have the same name.
     expect(rows.length).toBeGreaterThanOrEqual(1);
@@ -14,7 +14,7 @@ describe("the reference of the options", () => {
     expect(fallback).not.toBe("");
   });
 
-  it("tells the advanced ones apart", () => {
+  it("marks the advanced ones", () => {
     const [flat = "", advanced = ""] = text.split("## In `advanced`");
     expect(flat).toContain("| `cwd` |");
     for (const name of Object.keys(AdvancedOptions.shape)) {
@@ -23,7 +23,7 @@ describe("the reference of the options", () => {
     }
   });
 
-  it("says what is in objects, at any depth", () => {
+  it("describes the fields of objects, at any depth", () => {
     expect(text).toContain("## `agents.NAME`\n");
     expect(text).toContain("## `agents.NAME.mcpServers[].NAME`, form 2");
     expect(text).toContain("## `sandbox.network`\n");
@@ -32,7 +32,7 @@ describe("the reference of the options", () => {
     expect(text).toContain("| `maxBudgetUsd` | number, above 0 and at most 1000000 | no limit |");
   });
 
-  it("is Markdown of which every table is whole", () => {
+  it("is Markdown with complete tables", () => {
     const tables = text.split("\n\n").filter((part) => part.startsWith("|"));
     const widths = tables.map((rows) => new Set(rows.split("\n").map((line) => line.split(/(?<!\\)\|/).length)));
     expect(widths.length).toBeGreaterThan(10);

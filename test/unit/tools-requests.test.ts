@@ -14,7 +14,7 @@ const respond = (engine: FakeEngine, args: object) =>
   });
 
 describe("claude_code_check, requests", () => {
-  it("lists what is asked, and the time runs from when it is shown", async () => {
+  it("lists open requests, whose time runs from their delivery", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -67,7 +67,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toHaveLength(1);
   });
 
-  it("tells the engine when an input was shown cut, and again when it was shown whole", async () => {
+  it("reports to the engine that an input was shown cut, and later in full", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -80,7 +80,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: false }], [{ requestId: "r1", whole: true }]]);
   });
 
-  it("has not shown anything to a caller that is gone", async () => {
+  it("records no delivery to a caller that is gone", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -89,7 +89,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.delivers).toEqual([]);
   });
 
-  it("gives an answer and waits for what comes of it", async () => {
+  it("gives an answer and waits for its outcome", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -100,13 +100,13 @@ describe("claude_code_check, requests", () => {
     const answer = await respond(engine, { waitMs: 5_000 });
     expect(engine.answers).toEqual([{ requestId: "r1", decision: "allow", by: "caller" }]);
     expect(answer).toMatchObject({ status: "idle", result: { result: "done" } });
-    // What the caller has just decided, and what the result says, is told in no event.
+    // The caller's own decision, and the content of the result, are in no event.
     expect(answer.events.map(({ data }) => data)).toEqual([{ text: "meanwhile" }]);
     const whole = await check(engine, { responseMode: "delta_compact" });
     expect(whole.events.map(({ type }) => type).slice(2)).toEqual(["output", "permission_result", "result"]);
   });
 
-  it("does not wait while something else is asked", async () => {
+  it("does not wait while another request is open", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -136,7 +136,7 @@ describe("claude_code_check, requests", () => {
         updatedPermissions: [{ type: "setMode", mode: "acceptEdits", destination: "session" }],
       },
     ],
-  ])("hands on %j", async (args, expected) => {
+  ])("passes on %j", async (args, expected) => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -145,7 +145,7 @@ describe("claude_code_check, requests", () => {
     expect(engine.answers).toEqual([{ requestId: "r1", by: "caller", ...expected }]);
   });
 
-  it("knows no request that is not open", async () => {
+  it("refuses a request that is not open", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     const reply = await run(engine, "_check", {

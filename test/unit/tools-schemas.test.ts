@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { toolsOf } from "../../src/tools/toolsets.ts";
 import { TOOLSET_SETTINGS } from "../support/tools/fake-engine.ts";
 
-/** What is listed of every tool, held against what clients and their models are known to refuse. */
+/** Checks the listing of every tool for constructs that clients and their models refuse. */
 
 interface Schema {
   readonly [key: string]: unknown;
@@ -18,10 +18,10 @@ const tools = toolsOf(["all"], TOOLSET_SETTINGS);
 const schemaOf = (tool: (typeof tools)[number]) => tool.inputSchema({ maxWaitMs: 45_000 }) as Schema;
 
 const TYPES = new Set<unknown>(["array", "boolean", "integer", "number", "object", "string"]);
-/** Besides what every client reads; `format` is refused by some for all but a few words, so there is none. */
+/** Keywords beyond the basic ones. Some clients refuse `format` except for a few words, so there is none. */
 const KEYWORDS = new Set("anyOf default description enum items maximum minimum properties required type".split(" "));
 
-/** A schema and all that it is made of, each by its path. */
+/** A schema and all its subschemas, each by its path. */
 function partsOf(schema: Schema, path = "arguments"): [string, Schema][] {
   const { anyOf = [], items, properties = {} } = schema;
   const below = [
@@ -33,7 +33,7 @@ function partsOf(schema: Schema, path = "arguments"): [string, Schema][] {
 }
 
 const REFUSED: Readonly<Record<string, (schema: Schema, path: string) => boolean>> = {
-  // A list of types, or none, is what Gemini refuses.
+  // Gemini refuses a list of types, and a missing type.
   "no plain type": ({ anyOf, type }) => (anyOf === undefined ? !TYPES.has(type) : type !== undefined),
   // OpenAI's models refuse the whole request, VS Code the tool.
   "an array without items": ({ items, type }) => type === "array" && (typeof items !== "object" || items === null),
@@ -51,11 +51,11 @@ function refusedIn([path, schema]: [string, Schema]): string[] {
 }
 
 describe("the schema of a tool", () => {
-  it.each(tools)("$name has nothing in it that a client is known to refuse", (tool) => {
+  it.each(tools)("$name has no construct that a client is known to refuse", (tool) => {
     expect(partsOf(schemaOf(tool)).flatMap(refusedIn)).toEqual([]);
   });
 
-  it("would be seen to have it", () => {
+  it("is recognised if it has one", () => {
     const bad: Schema = {
       type: "object",
       properties: {
@@ -81,9 +81,9 @@ describe("the schema of a tool", () => {
 });
 
 /**
- * The rules by which @openai/agents-core 0.20.0 converts a schema to strict mode (utils/strictToolSchema.mjs): an object
- * that lists no field is open, and an option of a union may have no optional field. Where one is broken it warns, and
- * leaves the tool as it is.
+ * The rules by which @openai/agents-core 0.20.0 converts a schema to strict mode (utils/strictToolSchema.mjs): an object without
+ * fields is open, and an option of a union may have no optional field. If a rule is broken, it warns and leaves the tool
+ * unchanged.
  */
 function notStrict([path, { anyOf, properties, type }]: [string, Schema]): string[] {
   const isOpen = type === "object" && Object.keys(properties ?? {}).length === 0;
@@ -93,7 +93,7 @@ function notStrict([path, { anyOf, properties, type }]: [string, Schema]): strin
   return [...(isOpen ? [`${path}: open`] : []), ...(optional ? [`${path}: optional fields in a union`] : [])];
 }
 
-/** What these hold has names of the caller's own, or too many forms to be listed to every model. */
+/** Their fields have names of the caller's own, or too many forms for the listing. */
 const OPEN: Readonly<Record<string, readonly string[]>> = {
   claude_code: ["arguments.attachments[]", "arguments.systemPrompt|1", "arguments.advanced"],
   claude_code_check: [
@@ -106,8 +106,8 @@ const OPEN: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe("strict mode of @openai/agents", () => {
-  it.each(tools)("$name is converted without complaint, but for what is open by nature", (tool) => {
-    // A tool without arguments is closed by the conversion itself.
+  it.each(tools)("$name is converted without a complaint, except for open objects", (tool) => {
+    // The conversion itself closes a tool without arguments.
     const parts = partsOf(schemaOf(tool)).filter(([path]) => path !== "arguments");
     expect(parts.flatMap(notStrict)).toEqual((OPEN[tool.name] ?? []).map((path) => `${path}: open`));
   });

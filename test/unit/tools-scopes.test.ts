@@ -10,7 +10,7 @@ import { mayUse, scopeOf } from "../../src/tools/scope.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { tools, runTool } from "../support/tools/run.ts";
 
-/** Every tool and action there is, with what a caller needs for it: a new one is missing here until somebody decides. */
+/** Every tool and action with the scope that it requires: a new one is missing here until its scope is decided. */
 const TABLE: Readonly<Record<string, Scope | Readonly<Record<string, Scope>>>> = {
   claude_code: "run",
   claude_code_reply: "run",
@@ -53,7 +53,7 @@ const CALLS = Object.entries(TABLE).flatMap(([name, scope]) =>
 const toolOf = (name: string) => tools.get(name)!;
 const without = (scope: Scope) => SCOPES.filter((each) => each !== scope);
 
-/** An engine in which whatever is asked of it fails the test. */
+/** An engine that fails the test on every call. */
 const untouched = new Proxy(new FakeEngine(), {
   get(_, key) {
     throw new Error(`the engine was asked for ${String(key)}`);
@@ -67,8 +67,8 @@ function audited() {
   return { deps, entries };
 }
 
-describe("what a caller needs", () => {
-  it("is settled for every tool and every action of it", () => {
+describe("the scope", () => {
+  it("is defined for every tool and every action of it", () => {
     const settled = [...tools.values()].map(({ name, scope }) => [name, scope]);
     expect(Object.fromEntries(settled)).toEqual(TABLE);
     const actions = [...tools.values()].flatMap((tool) => {
@@ -79,10 +79,10 @@ describe("what a caller needs", () => {
     expect(actions.toSorted()).toEqual(CALLS.map(({ name, action }) => `${name} ${action}`).toSorted());
   });
 
-  it.each(CALLS)("of $name $action is $scope, and nothing is done for one who has all others", async (call) => {
+  it.each(CALLS)("of $name $action is $scope, and a caller with all others is refused", async (call) => {
     const { name, action, args, scope } = call;
     const { deps, entries } = audited();
-    // Whatever else there is, it comes second: neither arguments nor sessions are looked at.
+    // The scope is checked before arguments and sessions.
     for (const raw of [args, { ...args, sessionId: "s1", prompt: "x", cwd: "/", unknown: 1 }]) {
       const reply = await runTool(toolOf(name), raw, { ...callOf(), principal: "ann", scopes: without(scope) }, deps);
       expect(reply).toMatchObject({ isError: true, structured: { code: "PERMISSION_DENIED" } });
@@ -96,7 +96,7 @@ describe("what a caller needs", () => {
     expect(deps.faults).toEqual([]);
   });
 
-  it.each(CALLS)("of $name $action is enough", async ({ name, args, scope }) => {
+  it.each(CALLS)("of $name $action is sufficient", async ({ name, args, scope }) => {
     const reply = await runTool(toolOf(name), args, { ...callOf(), scopes: [scope] }, depsOf(new FakeEngine()));
     expect(reply.structured["code"]).not.toBe("PERMISSION_DENIED");
   });
@@ -106,7 +106,7 @@ describe("what a caller needs", () => {
     ["claude_code_session", "approve"],
     ["claude_code_configure", "admin"],
     ["claude_code", "run"],
-  ] as const)("of a call of %s that makes no sense is the most that it can be: %s", (name, scope) => {
+  ] as const)("of an invalid call of %s is the highest of its actions: %s", (name, scope) => {
     const senseless = [undefined, null, 7, "poll", [], {}, { action: 1 }, { action: "nope" }, { action: "toString" }];
     for (const raw of [...senseless, { action: "__proto__" }, { action: ["poll"] }, { ACTION: "poll" }]) {
       expect(scopeOf(toolOf(name), raw)).toBe(scope);
@@ -114,8 +114,8 @@ describe("what a caller needs", () => {
   });
 });
 
-describe("what a caller cannot use", () => {
-  /** A request as it comes through the door. */
+describe("the caller's scopes", () => {
+  /** A request as it arrives over HTTP. */
   const requestOf = (scopes: readonly Scope[]) =>
     ({
       mcpReq: { signal: new AbortController().signal },
@@ -143,7 +143,7 @@ describe("what a caller cannot use", () => {
     [["approve"], ["claude_code_check", "claude_code_session"]],
     [["admin"], ["claude_code_configure"]],
     [[], []],
-  ] as [Scope[], string[]][])("is not listed: with %j there is %j", (scopes, names) => {
+  ] as [Scope[], string[]][])("hide other tools: with %j there is %j", (scopes, names) => {
     const { tools: listed } = toolAnswers(
       [...tools.values()],
       () => ({ capabilities: undefined, clientInfo: undefined, logLevel: undefined }),
@@ -152,12 +152,12 @@ describe("what a caller cannot use", () => {
     expect(listed.map(({ name }) => name)).toEqual(names);
   });
 
-  it("is nothing for one who has all", () => {
+  it("hide no tool from a caller with all of them", () => {
     const all = [...tools.values()];
     expect(all.filter((tool) => mayUse({ scopes: SCOPES }, tool))).toEqual(all);
   });
 
-  it("are resources without read: none is listed, none is read, and the refusal is taken down", async () => {
+  it("hide resources without `read`: none is listed or read, and the refusal is recorded", async () => {
     const { deps, entries } = audited();
     const answers = resourceAnswers(LIBRARY, () => ({ clientInfo: undefined }), options(deps));
     const context = requestOf(without("read"));
@@ -174,7 +174,7 @@ describe("what a caller cannot use", () => {
   });
 });
 
-it("a request that was shown to one who may not answer has not been delivered", async () => {
+it("prevent the delivery of a request to a caller who may not answer it", async () => {
   const engine = new FakeEngine();
   const session = engine.add();
   session.run();

@@ -16,7 +16,7 @@ describe("claude_code_session list", () => {
       { cwd: "/a", text: "login" },
       { cwd: "/a", text: "login" },
     ],
-  ])("hands on %j", async (args, query) => {
+  ])("passes on %j", async (args, query) => {
     const engine = new FakeEngine();
     await runOpen(engine, { action: "list", ...args });
     expect(engine.queries).toEqual([{ principal: "local", limit: 51, ...query }]);
@@ -45,7 +45,7 @@ describe("claude_code_session list", () => {
     [{ action: "cancel", sessionId: "s1", includeSensitive: true }, "includeSensitive: is not for action cancel"],
     [{ action: "cancel" }, "sessionId: is required for action cancel."],
     [{ action: "purge" }, "action: must be one of list, get, cancel, interrupt,"],
-  ])("is not the only action that says what is wrong: %j", async (args, text) => {
+  ])("explains a refusal like other actions: %j", async (args, text) => {
     const reply = await runOpen(new FakeEngine(), args);
     expect(reply.text).toContain(`Error [INVALID_ARGUMENT]: ${text}`);
   });
@@ -69,7 +69,7 @@ describe("claude_code_session list", () => {
     return all;
   }
 
-  it("tells the newest first, page by page, each once", async () => {
+  it("lists the newest first, page by page, each once", async () => {
     const engine = engineWith(7);
     expect(await pages(engine, { limit: 3 })).toEqual([["s6", "s5", "s4"], ["s3", "s2", "s1"], ["s0"]]);
     expect(await pages(engine, { limit: 7 })).toHaveLength(1);
@@ -81,7 +81,7 @@ describe("claude_code_session list", () => {
     expect(reply.structured).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  it("ends a page where the answer is full, and loses nothing", async () => {
+  it("ends a page when the answer is full, and loses nothing", async () => {
     const engine = engineWith(200);
     const first = await run(engine, "_session", { action: "list", limit: 200 });
     expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(32_768);
@@ -90,11 +90,11 @@ describe("claude_code_session list", () => {
     expect(all.flat()).toEqual(Array.from({ length: 200 }, (_, index) => `s${String(199 - index)}`));
   });
 
-  it("leaves out what no longer has the status, and pages on behind what was found", async () => {
+  it("omits sessions that no longer have the status, and continues after the found ones", async () => {
     const engine = engineWith(6);
     for (const session of engine.sessions.values()) session.run();
     const list = engine.list.bind(engine);
-    // As the engine does: what a dead owner left is recorded as lost while it is listed, and becomes the newest.
+    // Like the engine: turns of a dead owner are recorded as lost during the listing, which makes their sessions the newest.
     engine.list = async (query) => {
       const found = await list(query);
       return found.map((record) =>

@@ -49,7 +49,7 @@ function privateEngine(): FakeEngine {
 }
 
 describe("claude_code_session, the public tier", () => {
-  it("tells how sessions fare, and nothing of what they are about", async () => {
+  it("shows the state of sessions, and nothing of their content", async () => {
     const engine = privateEngine();
     const session = engine.add("s2");
     session.run();
@@ -101,7 +101,7 @@ describe("claude_code_session, the public tier", () => {
     expect(one.structured).toEqual({ sessions: [(reply.structured as unknown as Listed).sessions[1]] });
   });
 
-  it("tells by whom and when a session was closed", async () => {
+  it("shows by whom and when a session was closed", async () => {
     const engine = new FakeEngine();
     engine.add().run();
     const args = { action: "cancel", sessionId: "s1" };
@@ -120,43 +120,46 @@ describe("claude_code_session, the public tier", () => {
     expect(again.message).toBe("Session s1 was already cancelled.");
   });
 
-  it("does not know a session of nobody", async () => {
+  it("refuses a session that does not exist", async () => {
     const reply = await run(new FakeEngine(), "_session", { action: "get", sessionId: "x" });
     expect(reply).toMatchObject({ isError: true, structured: { code: "SESSION_NOT_FOUND", sessionId: "x" } });
   });
 });
 
 describe("claude_code_session, the sensitive tier", () => {
-  it.each(["list", "get"])("tells what a session is about with %s, and names what no tier tells", async (action) => {
-    const args = { action, includeSensitive: true, ...(action === "get" && { sessionId: "s1" }) };
-    const reply = await runOpen(privateEngine(), args);
-    expect(reply.text).not.toContain("hidden");
-    const [session] = (reply.structured as unknown as Listed).sessions;
-    const { agents, env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
-    expect(session).toMatchObject({
-      sessionId: "s1",
-      status: "idle",
-      title: "secret title",
-      prompt: "secret task",
-      ...told,
-      agents: { a: { ...agents.a, mcpServers: ["secret name", { own: { type: "stdio" } }] } },
-      background: [{ id: "b1", type: "shell", description: "secret command" }],
-      mcpServers: { local: { type: "stdio" }, remote: { type: "http" } },
-      leftOut: [
-        "env",
-        "mcpServers.*.command",
-        "mcpServers.*.args",
-        "mcpServers.*.env",
-        "mcpServers.*.url",
-        "mcpServers.*.headers",
-        "agents.*.mcpServers.*.command",
-        "agents.*.mcpServers.*.env",
-      ],
-    });
-    expect(session).not.toHaveProperty("env");
-  });
+  it.each(["list", "get"])(
+    "shows the content of a session with %s, and lists the fields that no tier shows",
+    async (action) => {
+      const args = { action, includeSensitive: true, ...(action === "get" && { sessionId: "s1" }) };
+      const reply = await runOpen(privateEngine(), args);
+      expect(reply.text).not.toContain("hidden");
+      const [session] = (reply.structured as unknown as Listed).sessions;
+      const { agents, env: _, mcpServers: __, model: ___, ...told } = PRIVATE;
+      expect(session).toMatchObject({
+        sessionId: "s1",
+        status: "idle",
+        title: "secret title",
+        prompt: "secret task",
+        ...told,
+        agents: { a: { ...agents.a, mcpServers: ["secret name", { own: { type: "stdio" } }] } },
+        background: [{ id: "b1", type: "shell", description: "secret command" }],
+        mcpServers: { local: { type: "stdio" }, remote: { type: "http" } },
+        leftOut: [
+          "env",
+          "mcpServers.*.command",
+          "mcpServers.*.args",
+          "mcpServers.*.env",
+          "mcpServers.*.url",
+          "mcpServers.*.headers",
+          "agents.*.mcpServers.*.command",
+          "agents.*.mcpServers.*.env",
+        ],
+      });
+      expect(session).not.toHaveProperty("env");
+    },
+  );
 
-  it("goes through the masking of what looks like a secret", async () => {
+  it("is masked like all secrets", async () => {
     const mask = (fields: object) =>
       JSON.parse(JSON.stringify(fields).replaceAll("secret words", "[masked]")) as object;
     const args = { action: "get", sessionId: "s1", includeSensitive: true };
@@ -164,7 +167,7 @@ describe("claude_code_session, the sensitive tier", () => {
     expect(structured).toMatchObject({ sessions: [{ systemPrompt: "[masked]" }] });
   });
 
-  it("is cut to what an answer may hold, and says so", async () => {
+  it("is cut to the size of an answer, and says so", async () => {
     const engine = new FakeEngine();
     engine.add("s1", { cwd: "/a", systemPrompt: "s".repeat(200_000) });
     const reply = await runOpen(engine, { action: "get", sessionId: "s1", includeSensitive: true });
@@ -178,7 +181,7 @@ describe("claude_code_session, the sensitive tier", () => {
     [{ action: "list", includeSensitive: true }, "includeSensitive"],
     [{ action: "get", sessionId: "s1", includeSensitive: true }, "includeSensitive"],
     [{ action: "get", sessionId: "nobody", includeSensitive: true }, "includeSensitive"],
-  ])("is refused with the variable's name where the operator does not allow it: %j", async (args, field) => {
+  ])("is refused with the variable's name if the operator does not allow it: %j", async (args, field) => {
     const engine = privateEngine();
     const { structured, text } = await run(engine, "_session", args);
     expect(structured).toMatchObject({ isError: true, code: "PERMISSION_DENIED" });
@@ -187,13 +190,13 @@ describe("claude_code_session, the sensitive tier", () => {
     expect(engine.queries).toEqual([]);
   });
 
-  it("is not asked for by includeSensitive: false", async () => {
+  it("is not requested by includeSensitive: false", async () => {
     const { sessions } = await listed(privateEngine(), { includeSensitive: false });
     expect(sessions[0]).not.toHaveProperty("cwd");
   });
 });
 
-it("an interrupt that the session refuses is told as refused", async () => {
+it("an interrupt that the session refuses is reported as refused", async () => {
   const engine = new FakeEngine();
   engine.add("s1").run();
   engine.interrupt = async () => Promise.reject(new AppError("SESSION_BUSY", "The session moves to another server."));

@@ -32,7 +32,7 @@ function several(...ids: string[]): { engine: FakeEngine; sessions: FakeSession[
 }
 
 describe("claude_code_check over several sessions", () => {
-  it("waits on all of them and says which woke it", async () => {
+  it("waits for all of them and reports which one woke it", async () => {
     const { engine, sessions } = several("a", "b", "c");
     setTimeout(() => sessions[1]?.requests(), 20);
     const cursors = ["a", "b", "c"].map((sessionId) => ({ sessionId, cursor: 2 }));
@@ -46,7 +46,7 @@ describe("claude_code_check over several sessions", () => {
     expect(engine.delivers).toEqual([[{ requestId: "r1", whole: true }]]);
   });
 
-  it("is not ended by a session in which nothing runs, while something runs in another", async () => {
+  it("is not ended by an idle session while a turn runs in another", async () => {
     const { engine, sessions } = several("a", "b");
     const [a, b] = sessions;
     a?.ends("old");
@@ -54,7 +54,7 @@ describe("claude_code_check over several sessions", () => {
     setTimeout(() => b?.ends("new"), 20);
     const answer = await poll(engine, cursors, { waitMs: 5_000 });
     expect(answer.woke).toBe("b");
-    // The result of the other was behind its cursor.
+    // The result of the other was before its cursor.
     expect(answer.sessions.map(({ result }) => result?.result)).toEqual([undefined, "new"]);
     const rest = await poll(
       engine,
@@ -66,7 +66,7 @@ describe("claude_code_check over several sessions", () => {
     expect(rest).not.toHaveProperty("woke");
   });
 
-  it("until any event, goes on when the one that came is not shown", async () => {
+  it("until any event, keeps waiting if the event is not shown", async () => {
     const { engine, sessions } = several("a", "b");
     setTimeout(() => sessions[0]?.emit({ type: "session.configured", data: {} }), 10);
     setTimeout(() => sessions[1]?.says("now"), 30);
@@ -75,7 +75,7 @@ describe("claude_code_check over several sessions", () => {
     expect(answer).toMatchObject({ woke: "b", sessions: [{ events: [] }, { events: [{ data: { text: "now" } }] }] });
   });
 
-  it("stays within one budget, gets every session on in the end, and tells every event once", async () => {
+  it("stays within one budget, advances every session eventually, and reports every event once", async () => {
     const ids = Array.from({ length: 12 }, (_, index) => `session-${String(index)}`);
     const { engine, sessions } = several(...ids);
     for (const [index, session] of sessions.entries()) {

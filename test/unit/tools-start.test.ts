@@ -3,7 +3,7 @@ import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import { answerOf, run, tools, runTool } from "../support/tools/run.ts";
 
 describe("claude_code", () => {
-  it("returns at once with the id and where to read on", async () => {
+  it("returns at once with the id and the cursor", async () => {
     const engine = new FakeEngine();
     const answer = await answerOf(engine, "", { prompt: "Fix it" });
     expect(answer).toEqual({ sessionId: "s1", status: "running", nextCursor: 1, pollInterval: 3_000 });
@@ -13,7 +13,7 @@ describe("claude_code", () => {
     expect(engine.waits).toEqual([]);
   });
 
-  it("hands on its options, flat, nested or both alike", async () => {
+  it("passes on its options, flat, nested or both", async () => {
     const engine = new FakeEngine();
     const flat = { cwd: "/a", model: "opus", maxTurns: 3, effort: "low", tools: ["Read"], permissionMode: "plan" };
     const advanced = { env: { A: "1" }, tools: ["Read"], agents: { b: { description: "d", prompt: "p" } } };
@@ -43,7 +43,7 @@ describe("claude_code", () => {
     });
   });
 
-  it("comes back early when something is asked, and reads on from the beginning", async () => {
+  it("returns early when a request opens, and reads on from the beginning", async () => {
     const engine = new FakeEngine();
     engine.onPrompt = (session) => void setTimeout(() => session.requests(), 20);
     const answer = await answerOf(engine, "", { prompt: "x", waitMs: 5_000 });
@@ -69,7 +69,7 @@ describe("claude_code", () => {
 });
 
 describe("claude_code_reply", () => {
-  it("sends the next prompt and tells of its turn only", async () => {
+  it("sends the next prompt and reports its turn only", async () => {
     const engine = new FakeEngine();
     const session = engine.add();
     session.run();
@@ -97,8 +97,8 @@ describe("claude_code_reply", () => {
   });
 });
 
-describe("a fault of ours", () => {
-  it("is told by an id; its words go to the log only", async () => {
+describe("an internal error", () => {
+  it("is reported by an id; its message goes to the log only", async () => {
     const engine = new FakeEngine();
     engine.get = () => Promise.reject(new Error("password=hunter2"));
     const deps = depsOf(engine);

@@ -4,7 +4,7 @@ import { readTaskId, writeTaskId } from "../../src/mcp/tasks/task-id.ts";
 import { callOf, depsOf, FakeEngine } from "../support/tools/fake-engine.ts";
 import type { FakeSession } from "../support/tools/fake-session.ts";
 
-/** What came of a prompt, read off a log in which much else has happened. */
+/** Finds the outcome of a prompt in a log with many other events. */
 
 const engine = new FakeEngine();
 
@@ -18,7 +18,7 @@ const started = (session: FakeSession, turnId: string, promptIds: string[]) =>
 
 const get = async (taskId: string) => runTaskMethod("tasks/get", { taskId }, callOf(), depsOf(engine));
 
-describe("a task of a turn that is over", () => {
+describe("a task whose turn is over", () => {
   it("is found among many others, by the turn that its prompt began or joined", async () => {
     const session = engine.add("many");
     const first = queued(session, "p1");
@@ -38,7 +38,7 @@ describe("a task of a turn that is over", () => {
     ]);
   });
 
-  it("goes on where the turn was lost and is run on", async () => {
+  it("continues if its turn was lost and resumed", async () => {
     const session = engine.add("lost");
     const own = queued(session, "p1");
     started(session, "p1", ["p1"]);
@@ -55,7 +55,7 @@ describe("a task of a turn that is over", () => {
     }
   });
 
-  it("was lost for good where another prompt begins behind it", async () => {
+  it("was lost permanently if another prompt begins after it", async () => {
     const session = engine.add("gone");
     const own = queued(session, "p1");
     started(session, "p1", ["p1"]);
@@ -80,7 +80,7 @@ describe("a task of a turn that is over", () => {
 });
 
 describe("a prompt that is held", () => {
-  it("works as long as somebody may run it, and says who", async () => {
+  it("is working as long as it can still be run, and its task says by whom", async () => {
     const session = engine.add("held");
     const own = queued(session, "p1");
     session.state.queue.push({ promptId: "p1", eventId: 1, held: true });
@@ -91,7 +91,7 @@ describe("a prompt that is held", () => {
 });
 
 describe("the name of a task", () => {
-  it("is read as it was written, and in no other way", () => {
+  it("is parsed in its written form, and in no other way", () => {
     const id = { sessionId: "11111111-1111-4111-8111-111111111111", eventId: 42, promptId: "p-1" };
     const text = writeTaskId(id);
     expect(readTaskId(text)).toEqual(id);

@@ -3,7 +3,7 @@ import { thinkingWarnings } from "../../src/tools/catalogue.ts";
 
 const thinking = { type: "enabled", budgetTokens: 2_048 } as const;
 
-describe("a budget of tokens for thinking", () => {
+describe("a token budget for thinking", () => {
   it.each([
     "claude-3-7-sonnet-20250219",
     "claude-sonnet-4-20250514",
@@ -12,7 +12,7 @@ describe("a budget of tokens for thinking", () => {
     "us.anthropic.claude-haiku-4-5-20251001-v1:0",
     "claude-opus-4-0",
     "my-gateway-model",
-  ])("is taken for %s", (model) => {
+  ])("is accepted for %s", (model) => {
     expect(thinkingWarnings({ model, thinking })).toEqual([]);
   });
 
@@ -24,12 +24,12 @@ describe("a budget of tokens for thinking", () => {
     "claude-sonnet-5-5",
     "claude-haiku-5-5",
     "claude-fable-5-2",
-  ])("is warned of with %s", (model) => {
+  ])("causes a warning with %s", (model) => {
     const options = { thinking, ...(model !== undefined && { model }) };
     expect(thinkingWarnings(options)).toHaveLength(1);
   });
 
-  it("is no matter where thinking is left to the model", () => {
+  it("is irrelevant if thinking is left to the model", () => {
     expect(thinkingWarnings({ thinking: { type: "adaptive" } })).toEqual([]);
     expect(thinkingWarnings({})).toEqual([]);
   });

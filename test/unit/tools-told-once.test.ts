@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { call, outcome, running } from "../support/tools/log.ts";
 import { check } from "../support/tools/run.ts";
 
-describe("in mode minimal", () => {
-  it("tells the outcome of a call that was asked for with the call, and of the one just decided without its input", async () => {
+describe("in mode minimal, an answer", () => {
+  it("contains the outcome of an approved call with the call, and the one just decided without its input", async () => {
     const { engine, session } = running();
     for (const id of ["u1", "u2"]) {
       call(session, id);
@@ -27,7 +27,7 @@ describe("in mode minimal", () => {
     expect(compact.events.map(({ data }) => data)).toMatchObject([{ toolUseId: "u1" }, decided, { toolUseId: "u2" }]);
   });
 
-  it("tells what is said and called together as one event, and a result once", async () => {
+  it("contains text and call as one event, and a result once", async () => {
     const { engine, session } = running();
     session.says("I look.");
     call(session, "u1");
@@ -47,7 +47,7 @@ describe("in mode minimal", () => {
     expect(again.events.map(({ type }) => type)).toEqual(["output", "output", "progress", "output", "result"]);
   });
 
-  it("says where a result that was cut is whole", async () => {
+  it("says where a cut result is complete", async () => {
     const { engine, session } = running();
     session.ends("r".repeat(5_000));
     const answer = await check(engine, { maxBytes: 2_048 });
@@ -56,7 +56,7 @@ describe("in mode minimal", () => {
     expect(page).toMatchObject({ content: expect.stringContaining("r".repeat(5_000)) });
   });
 
-  it("shows what is to be approved whole, whatever else there is to tell, as long as the answer holds it", async () => {
+  it("shows an open request in full as long as it fits into the answer, whatever else there is to report", async () => {
     const { engine, session } = running();
     for (let line = 0; line < 30; line += 1) session.says("x".repeat(200));
     const inputs = [9_000, 300].map((size) => ({ file_path: "/a", content: "c".repeat(size) }));

@@ -7,12 +7,12 @@ it.each([
   ["decline", 300, false, false],
   // The clock was set back while the form was open.
   ["decline", -1, false, false],
-  // Whoever has filled in the first form is a person.
+  // A client that has filled in the first form is attended.
   ["decline", 0, true, false],
   ["cancel", 0, false, false],
   ["accept", 0, false, false],
 ] as const)(
-  "a form that comes back as %s after %d ms (second form: %j) was read by nobody: %j",
+  "a form that comes back as %s after %d ms (second form: %j) was unread: %j",
   (action, tookMs, second, expected) => {
     expect(isUnread({ action, content: {} }, { second, tookMs })).toBe(expected);
   },

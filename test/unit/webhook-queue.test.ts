@@ -12,7 +12,7 @@ afterEach(async () => receiver.close());
 interface Sent {
   readonly letter: Letter;
   readonly settled: Promise<{ outcome: Outcome; attempts: number; answer: string }>;
-  /** Somebody has answered meanwhile. */
+  /** The request was answered meanwhile. */
   readonly unwant: () => void;
 }
 
@@ -50,7 +50,7 @@ function queueOf({ timeoutMs = 5_000, url = receiver.url, ...over }: Record<stri
   return new DeliveryQueue({ ...OPTIONS, ...over, receiver: at });
 }
 
-/** Answers with these, one after the other, and with the last from then on. */
+/** Responds with these in order, and with the last one from then on. */
 async function answering(...statuses: number[]): Promise<void> {
   receiver = await startReceiver(({ response }, index) => {
     response
@@ -59,17 +59,17 @@ async function answering(...statuses: number[]): Promise<void> {
   });
 }
 
-describe("what is to be delivered", () => {
-  it("is sent until it is answered with 2xx, each time with the same id", async () => {
+describe("a delivery", () => {
+  it("is retried until a 2xx response, each time with the same id", async () => {
     await answering(500, 404, 302, 202);
     const { letter: sent, settled } = letter();
     queueOf().add(sent);
     await expect(settled).resolves.toEqual({ outcome: "delivered", attempts: 4, answer: "status 202" });
-    // A redirect is a failure, and nobody goes where it points.
+    // A redirect is a failure and is not followed.
     expect(receiver.got.map(({ headers }) => headers["webhook-id"])).toEqual(Array.from({ length: 4 }, () => sent.id));
   });
 
-  it("has failed after its last attempt, or where a further one would come too late", async () => {
+  it("has failed after its last attempt, or if another one would come too late", async () => {
     await answering(503);
     const [often, late] = [letter(), letter({ until: Date.now() })];
     const box = queueOf({ attempts: 3 });
@@ -79,7 +79,7 @@ describe("what is to be delivered", () => {
     await expect(late.settled).resolves.toEqual({ outcome: "failed", attempts: 1, answer: "status 503" });
   });
 
-  it("has failed where nobody listens, and is told why in a word", async () => {
+  it("has failed if the connection is refused, with a short reason", async () => {
     await answering(200);
     const { url } = receiver;
     await receiver.close();
@@ -89,7 +89,7 @@ describe("what is to be delivered", () => {
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "ECONNREFUSED" });
   });
 
-  it("is not sent again when the receiver is gone, nor is anything else", async () => {
+  it("is not retried after 410 Gone, nor is any other", async () => {
     await answering(410);
     const [first, second] = [letter(), letter()];
     const box = queueOf({ abreast: 1 });
@@ -103,7 +103,7 @@ describe("what is to be delivered", () => {
     expect(receiver.got).toHaveLength(1);
   });
 
-  it("is not sent again when nobody wants it any more", async () => {
+  it("is not retried after it has become obsolete", async () => {
     await answering(500);
     const { letter: sent, settled, unwant } = letter();
     const box = queueOf({ retryMs: 600_000 });
@@ -114,14 +114,14 @@ describe("what is to be delivered", () => {
     await expect(settled).resolves.toMatchObject({ outcome: "obsolete", attempts: 1 });
   });
 
-  it("waits for a receiver that does not answer no longer than its time", async () => {
+  it("waits for a response no longer than its timeout", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
     queueOf({ timeoutMs: 50, attempts: 2 }).add(sent);
     await expect(settled).resolves.toEqual({ outcome: "failed", attempts: 2, answer: "no answer in time" });
   });
 
-  it("goes out so many at a time, and the oldest makes room for one too many", async () => {
+  it("is limited in concurrency and queue length: the oldest one is dropped first", async () => {
     const held: ServerResponse[] = [];
     receiver = await startReceiver(({ response }) => void held.push(response));
     const all = Array.from({ length: 5 }, () => letter());
@@ -138,11 +138,11 @@ describe("what is to be delivered", () => {
     const last = await receiver.next();
     last.response.end();
     const outcomes = await Promise.all(all.map(async ({ settled }) => (await settled).outcome));
-    // The first was under way when it had to make room: it was delivered all the same.
+    // The first one was in progress when it was dropped from the queue: it was still delivered.
     expect(outcomes).toEqual(["delivered", "delivered", "delivered", "delivered", "delivered"]);
   });
 
-  it("is dropped when what is older waits without end", async () => {
+  it("is dropped if older ones wait without end", async () => {
     receiver = await startReceiver(() => undefined);
     const all = Array.from({ length: 4 }, () => letter());
     const box = queueOf({ abreast: 1, most: 2 });
@@ -153,8 +153,8 @@ describe("what is to be delivered", () => {
   });
 });
 
-describe("at the end of the server", () => {
-  it("what waits is tried once more, at once", async () => {
+describe("at the end of the server, a delivery", () => {
+  it("that waits is retried once, at once", async () => {
     await answering(500, 200);
     const { letter: sent, settled } = letter();
     const box = queueOf({ retryMs: 600_000 });
@@ -164,7 +164,7 @@ describe("at the end of the server", () => {
     await expect(settled).resolves.toMatchObject({ outcome: "delivered", attempts: 2 });
   });
 
-  it("what is not answered within the grace is broken off", async () => {
+  it("without a response within the grace period is aborted", async () => {
     receiver = await startReceiver(() => undefined);
     const { letter: sent, settled } = letter();
     const box = queueOf();

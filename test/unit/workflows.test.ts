@@ -7,7 +7,7 @@ const { scripts } = Manifest.parse(JSON.parse(readFileSync("package.json", "utf8
 const ci = readFileSync(".github/workflows/ci.yml", "utf8");
 
 describe("continuous integration", () => {
-  it("runs for main, for version tags, for pull requests, and when it is started by hand", () => {
+  it("runs for main, for version tags, for pull requests, and when it is started manually", () => {
     const [, events = ""] = /^on:\n((?: .*\n)+)/m.exec(ci) ?? [];
     expect(events).toContain("branches: [main]");
     expect(events).toContain('tags: ["v*"]');
@@ -16,12 +16,12 @@ describe("continuous integration", () => {
   });
 });
 
-describe("the scripts that people of other projects expect", () => {
+describe("the common names of scripts", () => {
   it.each([
     ["format:check", "check:format"],
     ["lint", "check:lint"],
     ["typecheck", "check:types"],
-  ])("%s is another name of %s", (alias, script) => {
+  ])("include %s as another name of %s", (alias, script) => {
     expect(scripts[alias]).toBe(`npm run -s ${script}`);
     expect(scripts).toHaveProperty([script]);
   });
