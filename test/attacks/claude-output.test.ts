@@ -11,7 +11,7 @@ import { HOSTILE_CLAUDE, type Misbehaviour } from "../support/attacks/hostile-cl
 
 const world = useWorld();
 let server: Server;
-/** The real one, which asks and waits while another goes wrong, and does a turn beside each. */
+/** A session of the real Claude Code that asks and waits while another misbehaves, and a turn of it beside each row. */
 let neighbour: { sessionId: string; cwd: string };
 beforeAll(async () => {
   server = await world.server();
@@ -28,7 +28,7 @@ const requests = (id: string, request: object = {}): string =>
     request: { subtype: "can_use_tool", tool_name: "Bash", input: { command: "true" }, tool_use_id: "t", ...request },
   });
 
-/** What no Claude Code says: each is valid JSON, and lacks what belongs to it or has something else there. */
+/** Messages that no Claude Code writes: valid JSON with missing or wrong fields. */
 const ODD: readonly unknown[] = [
   { type: 5 },
   { type: "__proto__" },
@@ -94,7 +94,7 @@ it.each(ROWS)("a Claude Code that writes %s loses its own turn, and no other", a
   // It can come before Claude Code was known to be up.
   expect(["lost", "start_failed"]).toContain(lost.result?.errorSubtype);
   expect(lost.result?.result).toMatch(told);
-  // What was refused is not in its log.
+  // The refused message is not in its log.
   expect(lost.nextCursor).toBeLessThan(1_000);
 
   const [action] = asked.actions;

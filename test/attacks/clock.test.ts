@@ -9,8 +9,8 @@ import { useWorld } from "../support/world.ts";
 import { writing } from "../support/faults/driving.ts";
 
 /**
- * The clock of the machine is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.
- * What measures is not set: with libfaketime it would be by default, and nothing would be shown.
+ * The system clock is set (suspend, NTP, a person) in the middle of two turns: one runs, one has a request open.
+ * The monotonic clock is not set: libfaketime sets it by default, and the test would show nothing.
  */
 
 const LIBRARY = ["x86_64", "aarch64"]
@@ -18,14 +18,14 @@ const LIBRARY = ["x86_64", "aarch64"]
   .find((path) => existsSync(path));
 
 const HOUR = 3600;
-/** By how much, s. */
+/** Jumps of the clock, s. */
 const JUMPS = [40, -40, HOUR, -HOUR, 5 * HOUR];
-/** Long enough that a lease which has run out would count, ms. */
+/** Long enough for an expired lease to take effect, ms. */
 const LOOK_ON_MS = 17_000;
 
 const world = useWorld({ agent: "stand-in" });
 
-/** Neither Claude Code nor the stand-in is to live by it: the first does not even start under libfaketime. */
+/** Keeps Claude Code and the stand-in off the fake clock: Claude Code does not even start under libfaketime. */
 const REAL = { advanced: { env: { LD_PRELOAD: "" }, sessionInitTimeoutMs: 60_000 } };
 
 /** A clock for some servers. */
@@ -88,7 +88,7 @@ describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
       ),
     );
     for (const server of [owner, other, late]) expect(await statuses(server)).toEqual(both);
-    // What is shown of the time left is right again.
+    // The remaining time is shown correctly again.
     const shown = (await poll(late, asking.sessionId)).actions[0]!;
     expect(Math.abs(shown.remainingMs - remainingMs)).toBeLessThan(60_000);
 
@@ -106,7 +106,7 @@ describe.concurrent("the system clock is set", { timeout: 300_000 }, () => {
     for (const sessionId of ids) {
       const { lastActiveAt, processStarts } = await rowOf(other, sessionId);
       expect(processStarts).toBe(1);
-      // The servers did live by the clock that was set.
+      // The servers did use the clock that was set.
       expect(Math.abs(Date.parse(String(lastActiveAt)) - Date.now() - jump * 1000)).toBeLessThan(30_000);
     }
   });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });
 
-/** Many calls in one answer of the model: each turn sends all that was before. */
+/** Many calls in one answer of the model, because each request sends everything before it. */
 const BATCH = 50;
 const batches = Array.from({ length: Math.ceil(SPELLINGS.length / BATCH) }, (_, index) => ({
   tools: SPELLINGS.slice(index * BATCH, (index + 1) * BATCH).flatMap(({ command }) => bash(command).tools),
@@ -36,7 +36,7 @@ function notRefused(sessionId: string): string[] {
   );
 }
 
-/** What the session has made. */
+/** Markers that the session has made. */
 function made(cwd: string): string[] {
   return ["M", "g/M", "../M", "ran"].filter((name) => existsSync(join(cwd, name)));
 }
@@ -60,7 +60,7 @@ describe("a rule that denies `touch`, in every spelling of the table", () => {
     await expect.poll(async () => (await told(on(), sessionId)).status, { timeout: 60_000 }).toBe("idle");
     expect(await told(on(), sessionId)).toMatchObject({ result: { result: "end" } });
     expect(notRefused(sessionId)).toEqual([expect.stringContaining("completed with no output")]);
-    // It does run what no rule means.
+    // A command that no rule covers does run.
     expect(made(cwd)).toEqual(["ran"]);
   });
 });

@@ -6,7 +6,7 @@ import { ALL_KINDS, leaveDaemons, type Kind } from "../support/left-behind.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What Bash leaves behind in a session ends with it: each kind, however session or server end, by each means. */
+/** Processes that Bash leaves behind end with the session: each kind, for each end of session or server, by each means. */
 
 const world = useWorld();
 
@@ -39,7 +39,7 @@ function pathWithout(program: string): string {
 
 interface Means {
   args?: string[];
-  /** All, where not said. */
+  /** Default: all. */
   ends?: string[];
   without?: string;
   says: string;
@@ -67,7 +67,7 @@ const MEANS: Record<string, Means> = {
   },
 };
 
-/** The server lives on after these. */
+/** The server survives these. */
 const ENDS_OF_SESSION = new Set(["close", "cancel"]);
 
 describe.each(Object.entries(MEANS))(
@@ -83,7 +83,7 @@ describe.each(Object.entries(MEANS))(
       const daemons = await leaveDaemons(server, { cwd: world.folder() });
       expect(new Set(daemons.left().map(({ kind }) => kind))).toEqual(new Set(ALL_KINDS));
       const { sessionId } = daemons;
-      // Some begin after the turn has ended, and are found when it is looked again.
+      // Some start after the turn has ended, and are found by the next scan.
       const shown = async () =>
         (await server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0 })).background;
       await expect.poll(shown).toHaveLength(ALL_KINDS.length - survive.length);

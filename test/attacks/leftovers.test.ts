@@ -7,7 +7,7 @@ import { leaveDaemons, type Kind } from "../support/left-behind.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What a server that was killed could not end, and whose it is. */
+/** Processes that a killed server could not end, and the server that ends them. */
 
 const world = useWorld();
 afterEach(async () => world.closeServers());
@@ -34,14 +34,14 @@ async function killWithReaper(server: Server): Promise<void> {
   await server.gone;
 }
 
-/** The Claude Codes of a server, its spare among them, by their process ids. */
+/** Process ids of a server's Claude Codes, its spare included. */
 function agentsOf(server: Server): string[] {
   return childrenOf(server).filter((pid) => commandOf(pid).includes("stream-json"));
 }
 
 async function withSpare(server: Server): Promise<void> {
   await server.call("claude_code", { prompt: scriptTag([{ text: "done" }]), cwd: world.folder(), waitMs: 40_000 });
-  // It starts when nothing else is to be done: late, beside other attacks.
+  // A spare starts when the server is idle: late, beside other attacks.
   await expect.poll(() => server.stderr(), { timeout: 60_000 }).toContain("a spare waits");
 }
 

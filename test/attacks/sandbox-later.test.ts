@@ -41,7 +41,7 @@ describe("a sandboxed session", () => {
         ...paths.filter((path) => path.startsWith(project)).map(write),
         bash("mv bin bin2; mkdir bin; touch bin/bwrap; mv .git git2; mkdir -p .git/hooks; touch .git/hooks/pre-commit"),
       ],
-      // Once as its own folder, once as one above.
+      // Once as the session's own folder, once as its parent.
       { cwd: project },
     );
     await tries(

@@ -23,7 +23,7 @@ import { SPELLINGS } from "../support/attacks/touch-spellings.ts";
 
 const runs = promisify(execFile);
 
-/** How many of the spellings run side by side where nothing confines them. */
+/** Number of spellings that run concurrently without a sandbox. */
 const AT_ONCE = 8;
 
 let fenced: Fenced;
@@ -147,7 +147,7 @@ describe("a sandboxed session does not reach", () => {
       ],
       { cwd },
     );
-    // What the model was told, whole.
+    // Everything that the model was sent.
     const transcript = world.transcript(done.sessionId);
     const isTold = [transcript.includes("in plain sight"), transcript.includes(SECRET)];
     expect(isTold).toEqual([true, false]);
@@ -186,7 +186,7 @@ describe("a sandboxed session does not reach", () => {
     tcp.close();
     expect(reached).toBe(0);
     expect(outputs(done).match(/^no E/gm)).toHaveLength(2);
-    // Claude Code's own proxy answers for the world: what is on no list is refused.
+    // Claude Code's own proxy stands for the network: it refuses every host that is not listed.
     expect(outputs(done)).toContain("403");
   });
 });

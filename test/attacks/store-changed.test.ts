@@ -10,10 +10,10 @@ import { TAMPERINGS } from "../support/store/tampering.ts";
 
 const world = useWorld({ agent: "stand-in" });
 
-/** Several Claude Codes start at once. */
+/** Long, because several Claude Codes start at once. */
 const PATIENT = { advanced: { sessionInitTimeoutMs: 60_000 } };
 const look = { action: "poll", until: "end", waitMs: 40_000 };
-/** The others are found in the same way: test/unit/store-changed.test.ts has them all. */
+/** The other changes are found in the same way: test/unit/store-changed.test.ts has them all. */
 const ROWS = TAMPERINGS.filter(([what]) => !/beginning|middle|cut off|index|another log/.test(what));
 
 describe.concurrent("the store is changed under the server", { timeout: 300_000 }, () => {
@@ -33,7 +33,7 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     const waiting = asked();
     await tamper(store);
 
-    // A file that was put there can hold the session: then its log says why.
+    // A replaced file can hold the session: then its log says why.
     for (const answer of [await waiting, await asked()]) {
       expect(answer).toContain(told);
       expect(answer).not.toContain("nothing that was told before is lost");
@@ -42,12 +42,12 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     await vi.waitFor(() => expect(world.processes().filter(isMine)).toEqual([]), 15_000);
     await server.close();
 
-    // What is left is a store that the next server can use; but for one that is a newer server's.
+    // The next server can use the store, unless it is now a newer server's.
     const next = await world.server({ env });
     const begun = { prompt: scriptTag([{ text: "Good." }]), cwd: world.folder(), waitMs: 45_000, ...PATIENT };
     const after = await next.call("claude_code", begun).then(({ result }) => result?.result, String);
     expect(after).toContain(what.startsWith("a newer") ? told : "Good.");
-    // SQLite still had what stood in a log that was only deleted.
+    // SQLite still holds the content of a log that was only deleted.
     const kept = await next
       .call("claude_code_check", { ...look, sessionId, cursor: 1, waitMs: 0, responseMode: "full" })
       .then(

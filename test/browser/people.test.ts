@@ -11,7 +11,7 @@ import { signIn } from "../support/console-client.ts";
 import { cards, entry, press, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
-/** Several people at one server: what is whose, and who may only look. */
+/** Several users of one server: whose sessions are whose, and who may only read. */
 
 const users = namedUsers({
   ann: { scopes: ["read", "run", "approve"] },
@@ -39,7 +39,7 @@ afterAll(async () => {
   await issuer.close();
 });
 
-/** What the API answers when the page itself is made to ask, with all that its browser keeps. */
+/** The API's answer to a request from the page itself, with the credentials of its browser. */
 const forced = async (page: Page, path: string, body: object) =>
   page.evaluate<number>(`(async () => {
     const [key] = Object.keys(localStorage).filter((name) => name.endsWith("console key"));

@@ -8,7 +8,7 @@ import { calling, writing } from "../support/fake-user.ts";
 import { cards, entry, press, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
-/** What Claude Code asks, answered on the page: the tool has run, or has not, and the timeline says who decided. */
+/** Requests of Claude Code, answered on the page: the tool has run or has not, and the timeline says who decided. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** No card is left that could be answered. */
+/** Waits until no open card is left. */
 const allDone = async (page: Page) => {
   await entry(page, "Turn done").last().waitFor();
   await expect.poll(async () => cards(page).count()).toBe(0);
@@ -148,7 +148,7 @@ it("a plan is sent back with feedback, and then approved", async () => {
   const cwd = desk.world.folder();
   const id = await startSession(page, scriptTag([{ text: "I think." }]), { cwd, mode: "Plan" });
   await allDone(page);
-  // Where Claude Code has told the model to write its plan.
+  // The file into which Claude Code has told the model to write its plan.
   const [, planFile = ""] = /"planFilePath":"([^"]+)"/.exec(desk.world.transcript(id)) ?? [];
   const plan = "# First things first\n\n1. Read everything.\n2. Change **one** line.";
   const show = { name: "ExitPlanMode", input: {} };

@@ -9,7 +9,7 @@ import { calling, writing } from "../support/fake-user.ts";
 import { cards, entry, shownEvents, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
-/** A session from its page: what is said to it, how it is stopped, taken back, named and thrown away; and without a mouse. */
+/** A session on its page: prompts, interrupt, cancel, rewind, rename and delete, and all of it without a mouse. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -47,12 +47,12 @@ describe("while a turn runs", () => {
     desk.world.model.release("steer-1");
     await entry(page, "Three, later.").waitFor();
     await turnsDone(page, 2);
-    // It stands where it was heard, and not in the midst of the turn before it.
+    // It is shown where it was delivered, not within the turn before it.
     const shown = await page.locator(".items > li").allInnerTexts();
     const at = (words: RegExp) => shown.findIndex((each) => words.test(each));
     const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+Later\./), at(/^Three, later/)];
     expect(order).toEqual(order.toSorted((a, b) => a - b));
-    // No file was changed: there is nothing to put back.
+    // No file was changed: there is nothing to rewind.
     expect(await page.getByRole("button", { name: /^Rewind files/ }).count()).toBe(0);
     expect(await detail(id)).toMatchObject({ status: "idle", queued: 0 });
     expect(desk.world.transcript(id)).toContain("Hurry up, please.");
@@ -98,7 +98,7 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
     cwd: desk.world.folder(),
   });
   await page.getByLabel("Prompt").fill("And then");
-  // Letters do nothing in a choice of their own.
+  // Shortcut letters do nothing inside a choice.
   await page.getByRole("radio", { name: "Into this turn" }).focus();
   await page.keyboard.press("g");
   await page.keyboard.press("s");
@@ -107,7 +107,7 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
   // The heading came twice: before the session was known, and with its name.
   await page.getByRole("heading", { level: 1, name: /^Half/ }).waitFor();
   await expect.poll(focused).toBe("h1");
-  // And what is typed while it is on its way is the next one.
+  // Text typed while it is being sent belongs to the next prompt.
   await page.route("**/reply", async (route) => {
     await page.getByLabel("Prompt").fill("Then this");
     await route.continue();
@@ -129,7 +129,7 @@ it("a session is named, and deleted", async () => {
   const words = "Short: see [the notes](docs/notes.md).";
   const id = await startSession(page, scriptTag([{ text: words }]), { cwd: desk.world.folder() });
   await turnsDone(page, 1);
-  // No browser opens a file of the agent's: its path is read, and nothing leads there.
+  // A browser cannot open a file of the agent: its path is shown without a link.
   await entry(page, "Short: see the notes (docs/notes.md).").waitFor();
   expect(await page.getByRole("link", { name: "the notes" }).count()).toBe(0);
   await page.getByRole("button", { name: "Rename" }).click();

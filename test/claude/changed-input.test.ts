@@ -5,7 +5,7 @@ import { play, told } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What an answer lets run in place of what was asked, and paths that are not what they look like, through the real Claude Code. */
+/** Inputs that an answer changes, and paths that are not what they look like, through the real Claude Code. */
 
 const OUTSIDE = "outside the session's folders";
 
@@ -98,7 +98,7 @@ describe("a path with white space at an end", () => {
       { tools: [{ name: "Write", input: { file_path: ` ${join(cwd, "fine.txt")}\n`, content: "x" } }] },
       { text: "end" },
     ];
-    // Only the last of them is put to the caller, who says nothing.
+    // Only the last of them reaches the caller, who does not answer.
     const { sessionId } = await play(bounded, script, { cwd, permissionRequestTimeoutMs: 1000 });
     await bounded.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
     const whole = { responseMode: "full", maxBytes: 262_144, waitMs: 0 };

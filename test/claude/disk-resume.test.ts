@@ -13,15 +13,15 @@ const SECRET = "correct horse battery staple";
 const ALLOWED = { CLAUDE_CODE_MCP_ALLOW_DISK_RESUME: "1" };
 
 const world = useWorld();
-/** Has run sessions on a store of its own, which no other server sees. */
+/** Has run sessions on a store that no other server uses. */
 let elsewhere: Server;
-/** Takes what is on disk. */
+/** Allows disk resume. */
 let here: Server;
-/** Has the store of that one, and does not. */
+/** Shares the store of that one, and does not allow disk resume. */
 let strict: Server;
 /** Resumes for every caller that has the token. */
 let secretive: Server;
-/** A session of the first of them, and what the others made of it while it was open there: it and the fork are closed. */
+/** A session of the first server, and answers of the others while it was open there. The session and its fork are closed. */
 let original: { sessionId: string; costUsd: number };
 let whileOpen: { refused: Failure; strictly: Failure; fork: Answer };
 beforeAll(async () => {
@@ -56,7 +56,7 @@ async function begin() {
   return { sessionId: first.sessionId, costUsd: first.result?.usage?.costUsd ?? 0 };
 }
 
-/** Until nothing has it open. */
+/** Waits until no process has it open. */
 async function close(server: Server, sessionId: string) {
   await server.call("claude_code_session", { action: "close", sessionId });
   await vi.waitUntil(() => !world.processes().some(({ command }) => command.includes(sessionId)), 15_000);

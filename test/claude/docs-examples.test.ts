@@ -7,12 +7,12 @@ import type { Server } from "../support/stdio-server.ts";
 import { stream } from "../support/streaming.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Every worked call in docs/toolsets.md is made, in the order of the page, and compared with the answer there. */
+/** Makes every example call of docs/toolsets.md, in the order of the page, and compares the answers. */
 
 const EXAMPLE = /<!-- example: (\w+) -->\n\n```json\n([^`]+)```\n\n```json\n([^`]+)```/g;
 const FOLDER = "/home/me/project";
 const SESSION = "4b07c6a2-0a4c-4a7e-9d3f-2f6f7a1f8a11";
-/** Different each time, or of another release. */
+/** Texts that differ between runs or releases. */
 const LOOSE = new Set(["toolUseId", "lastToolUseId", "output", "model", "resolvedModel", "timestamp"]);
 
 const page = readFileSync("docs/toolsets.md", "utf8");
@@ -28,7 +28,7 @@ beforeAll(async () => {
   writeFileSync(join(cwd, "note.txt"), "The tide is low.\n");
 });
 
-/** What must be the same: everything but measures, ids, and the insides of what Claude Code counts. */
+/** The part that must be equal: everything except measures, ids, and the details of Claude Code's usage. */
 function fixed(value: unknown, key = ""): unknown {
   if (typeof value === "number") return "a number";
   if (typeof value === "string") return LOOSE.has(key) ? "a text" : value;
@@ -55,7 +55,7 @@ it.each(examples)("$tool answers as its example says", async ({ answer, call, to
   expect(Object.keys(data).toSorted()).toEqual(keys.toSorted());
 });
 
-/** What stands in `example` stands in one of `found`, with values of the same kind. */
+/** Whether one of `found` has every field of `example`, with values of the same kind. */
 function isLike(example: unknown, found: unknown): boolean {
   if (Array.isArray(example))
     return Array.isArray(found) && example.every((each) => found.some((one) => isLike(each, one)));
@@ -156,7 +156,7 @@ describe("the examples of other pages", () => {
     const decisions = shapesOf(tools, "decisions");
     const real = events.filter(({ type }) => type === "permission_result");
     expect(decisions.filter((shape) => !real.some((each) => isLike(shape, each)))).toEqual([]);
-    // Told in mode full can be read alone, and nothing else: 1 is the prompt, 2 the start of the turn.
+    // Only events of mode full can be read alone: 1 is the prompt, 2 the start of the turn.
     const whole = { action: "poll", sessionId: id, cursor: 1, waitMs: 0, responseMode: "full", maxBytes: 200_000 };
     const { events: all } = await server.call("claude_code_check", whole);
     const told = new Set(all.map((event) => event.id));

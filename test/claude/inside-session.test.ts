@@ -6,7 +6,7 @@ import { connectTo, type Server } from "../support/stdio-server.ts";
 import { calling, writing } from "../support/fake-user.ts";
 import { SHORT_LIVED, useWorld } from "../support/world.ts";
 
-/** What a session can reach of the very servers that run it: by its shell, and by an address in Claude Code's settings. */
+/** Access of a session to the servers that run it: by its shell, and by a URL in Claude Code's settings. */
 
 const main = resolve("dist/cli/main.js");
 

@@ -19,7 +19,7 @@ const LEAST = { command: process.execPath, args: [resolve("test/support/least-se
 
 const WATCHED = agent("watched", { observer: "warden", observerMessage: "Think of the lighthouse." });
 
-/** What `plain` has not, each of the others has. */
+/** Each of the others has one field that `plain` lacks. */
 const AGENTS = {
   plain: agent("plain"),
   keen: agent("keen", {
@@ -39,11 +39,11 @@ const AGENTS = {
 
 const world = useWorld();
 let server: Server;
-/** The session that sends these agents, a turn for each test. */
+/** The session that starts these agents, with a turn for each test. */
 let session: { id: string; cwd: string };
-/** One with more of Claude Code switched on. */
+/** A session with more features of Claude Code switched on. */
 let equipped: string;
-/** Sessions with a subagent that stands: a summary of it comes after half a minute, in which the other tests run. */
+/** Sessions with a blocked subagent: its summary comes after half a minute, in which the other tests run. */
 let standing: { silent: string; asked: string };
 beforeAll(async () => {
   server = await world.server();
@@ -65,15 +65,15 @@ const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
 
 const memoryOf = (name: string, cwd: string) => join(cwd, ".claude", "agent-memory-local", name);
 
-/** The call that sends an agent to play a script, and waits for it. */
+/** The tool call that starts an agent on a script and waits for it. */
 const send = (name: string, script: Script) => ({
   name: "Agent",
   input: { description: "look", subagent_type: name, prompt: `Look. ${scriptTag(script)}`, run_in_background: false },
 });
 
 /**
- * Starts a session that at last sends a subagent whose own request stops in mid-stream; the one for a summary of it
- * meets no fault.
+ * Starts a session whose last subagent's own request stops in mid-stream; the request for a summary of it
+ * has no fault.
  */
 async function stand(before: Script, advanced: object): Promise<string> {
   const stands: Script[number] = { text: ["Reading", " the harbour map."], hang: "mid-stream", times: 1 };
@@ -86,10 +86,10 @@ async function stand(before: Script, advanced: object): Promise<string> {
   return sessionId;
 }
 
-/** Whether the agent that stands asks it of the model. */
+/** Whether the request is that of the blocked agent. */
 const isOfStanding = (request: RequestRecord) => request.subagent && request.told.includes("the harbour map.");
 
-/** A session whose agents have been sent; then it stands. */
+/** A session that has started its agents and is blocked. */
 async function equip(): Promise<string> {
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: LEAST } }));
   const agents = {
@@ -98,14 +98,14 @@ async function equip(): Promise<string> {
     watched: WATCHED,
     warden: agent("warden"),
   };
-  // Without tool search all tools stand in the request.
+  // Without tool search, all tools are in the request.
   const env = { CLAUDE_CODE_EXPERIMENTAL_OBSERVER_AGENTS: "1", ENABLE_TOOL_SEARCH: "false" };
   const errands = [send("plain", quiet), send("watched", [{ text: "All is dark." }]), send("rigged", quiet)];
   const sent = errands.map((each) => ({ tools: [each] }));
   return stand(sent, { agents, mcpServers: { given: LEAST }, env });
 }
 
-/** What an agent has asked of the model, after the request of this number. */
+/** An agent's requests to the model after the request of this number. */
 const askedBy = (name: string, sessionId: string, after = 0) =>
   world.model.requests.filter(
     (each) => each.seq > after && each.sessionId === sessionId && each.system.includes(`You are ${name}.`),
@@ -117,13 +117,13 @@ const lastRequest = () => world.model.requests.at(-1)?.seq ?? 0;
 const begin = async (script: Script, waitMs = 0) =>
   server.call("claude_code_reply", { sessionId: session.id, prompt: scriptTag(script), waitMs });
 
-/** The same, and tells all of the session once the turn has ended or something is asked. */
+/** The same, and resolves with all of the session once the turn has ended or a request is open. */
 async function turn(script: Script) {
   await begin(script, 40_000);
   return told(server, session.id);
 }
 
-/** Sends an agent and `plain` at once, who differ in nothing but the fields. */
+/** Starts an agent and `plain` at once, which differ only in the fields. */
 async function sendBoth(name: keyof typeof AGENTS, script: (name: string) => Script) {
   const before = lastRequest();
   const answer = await turn([{ tools: [send("plain", script("plain")), send(name, script(name))] }, ...ok]);
@@ -161,7 +161,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
   });
 
   it("compacts at its `.autoCompactWindow`", async () => {
-    // What the model says while it works is its answer to the request for a summary, too.
+    // The model's text while it works also answers the request for a summary.
     const step = { ...look, text: "<summary>I saw the harbour.</summary>", usage: { input_tokens: 120_000 } };
     const { plain, other } = await sendBoth("narrow", () => [step, step, step, ...quiet]);
     const goesOn = "This session is being continued from a previous conversation";
@@ -193,7 +193,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
   });
 
   it("runs behind the session even when it is not asked to: `.background`", async () => {
-    /** What the turn ends with when the agent is held until the session, or the agent, has asked this much. */
+    /** The end of the turn when the agent is held until the session, or the agent, has made this many requests. */
     const lastWords = async (name: keyof typeof AGENTS, until: { subagent: boolean; entry: number }) => {
       const gate = world.folder();
       const before = lastRequest();
@@ -246,11 +246,11 @@ describe("an option of `claude_code` about subagents", () => {
     expect(await hear(server, asked, "backgroundTask")).toEqual([
       { id: expect.any(String), status: "running", summary: "Reading the harbour map." },
     ]);
-    // By now the other has stood as long.
+    // By now the other has been blocked for as long.
     const still = await told(server, silent);
     expect(still.status).toBe("running");
     const ended = expect.objectContaining({ status: "completed" }) as object;
-    // The other agents of that session have ended; of the one that stands nothing is told.
+    // The other agents of that session have ended; nothing is reported of the blocked one.
     expect(ofKind(still, "backgroundTask")).toEqual(Array(3).fill(ended));
     expect(requestsOf(world, silent, true).filter(isOfStanding)).toHaveLength(2);
   });

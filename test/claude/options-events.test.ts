@@ -11,7 +11,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Two sessions do the same; one of them tells all that it can. */
+/** Two sessions do the same; one of them reports all that it can. */
 let silent: Answer;
 let open: Answer;
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 const look = { tools: [{ name: "Bash", input: { command: "ls" } }] };
-/** Sends a subagent to play a script, and waits for it. */
+/** Starts a subagent on a script, and waits for it. */
 const sendAgent = (script: Script) => ({
   tools: [
     {

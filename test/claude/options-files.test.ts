@@ -16,7 +16,7 @@ const write = (file: string) => ({ tools: [{ name: "Write", input: { file_path: 
 
 interface Ran extends Answer {
   cwd: string;
-  /** What the model was told at first. */
+  /** The first request to the model. */
   context: string;
 }
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   );
 });
 
-/** Has a session look around, change a file, and make those more. */
+/** Lets a session read, change a file, and make `more`. */
 async function run(advanced: object, more: object[] = []): Promise<Ran> {
   const cwd = world.folder();
   const old = join(cwd, "old.txt");

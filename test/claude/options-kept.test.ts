@@ -9,7 +9,7 @@ import { useWorld } from "../support/world.ts";
 
 const world = useWorld();
 let server: Server;
-/** Two sessions that stand before the end of their first turn; of one nothing is kept, but for what it is writing. */
+/** Two sessions that are blocked before the end of their first turn; one of them is not persisted. */
 const gate = "the end";
 let fleeting: string;
 let lasting: string;

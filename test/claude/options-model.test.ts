@@ -61,7 +61,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(request.betas).toContain(BETA);
     expect(request.system).toMatch(/You are a parrot\.$/);
     expect(request.system).not.toContain(OWN_PROMPT);
-    // Claude Code itself reckons with the larger window, too.
+    // Claude Code itself uses the larger window, too.
     expect(request.result?.["modelUsage"]).toMatchObject({ "claude-sonnet-4-5": { contextWindow: 1_000_000 } });
     expect(request.tools).toContain("StructuredOutput");
     expect(request.result).toMatchObject({ isError: false, structuredOutput: { answer: 42 } });

@@ -28,7 +28,7 @@ async function open(options: object) {
   return { sessionId, cwd };
 }
 
-/** What becomes of a file that is written and of a program that is run in a session; whatever is asked is denied. */
+/** Outcomes of writing a file and of running a program in a session; every request is denied. */
 async function fates({ cwd, sessionId }: { cwd: string; sessionId: string }, name: string) {
   const files = { Write: join(cwd, `${name}-written.txt`), Bash: join(cwd, `${name}-ran.txt`) };
   const script = [write(files.Write), program(files.Bash), { text: `end of ${name}` }];
@@ -68,7 +68,7 @@ describe("a `permissionMode` of `claude_code`", () => {
     ["dontAsk", "Write denied, Bash denied"],
   ])("decides what is asked, run and denied: %s", async (permissionMode, expected) => {
     const { sessionId } = living;
-    // In the first the session has started; each reaches Claude Code as it is, then or now.
+    // The session has started in the first mode; every mode reaches Claude Code unchanged, at the start or later.
     if (permissionMode !== "auto") {
       await server.call("claude_code_session", { action: "set_permission_mode", sessionId, permissionMode });
     }
@@ -117,7 +117,7 @@ describe("an option of `claude_code` that decides", () => {
     await server.call("claude_code_check", { action: "poll", sessionId, until: "end", waitMs: 40_000 });
     const { events, result } = await told(server, sessionId);
     expect(result?.result).toBe("end");
-    // What is denied beats what is allowed; a tool that is denied whole is not even offered.
+    // Deny beats allow; a tool that is denied as a whole is not even offered.
     expect([existsSync(ran), existsSync(kept)]).toEqual([true, false]);
     const tools = requestsOf(world, sessionId)[0]?.tools;
     expect(tools).toContain("Edit");
@@ -128,11 +128,11 @@ describe("an option of `claude_code` that decides", () => {
     expect(requests.map(({ data }) => data)).toMatchObject([
       { toolName: "Bash", summary: expect.stringContaining(asked) },
     ]);
-    // Rules that deny leave a result too, without a request.
+    // Deny rules leave a result too, without a request.
     const last = results.at(-1);
     expect(last?.data).toMatchObject({ decision: "deny", by: "timeout" });
     const waited = Date.parse(last?.timestamp ?? "") - Date.parse(requests[0]?.timestamp ?? "");
-    // The default is 60 s from the first showing.
+    // The default is 60 s from the first time that it is shown.
     expect(waited).toBeGreaterThanOrEqual(950);
     expect(waited).toBeLessThan(20_000);
   });

@@ -58,7 +58,7 @@ function standIns() {
     '[ $# -gt 0 ] && shift && exec "$@"',
     "exit 0",
   ]);
-  // Outside the sandbox it is waited for; inside, a real one would end with the sandbox, which this one does not have.
+  // Outside the sandbox it is waited for; inside, a real proxy would end with the sandbox, which does not exist here.
   program(folder, "socat", [
     'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
   ]);
@@ -85,7 +85,7 @@ describe("an option of `claude_code` about the process", () => {
   });
 
   it("bounds its start: `sessionInitTimeoutMs`", async () => {
-    // It takes its input and says nothing, until it is ended.
+    // It reads its input and writes nothing until it is killed.
     const silent = program(world.folder(), "silent-claude", ["exec cat > /dev/null"]);
     const { result } = await play(server, ok, {
       cwd: world.folder(),

@@ -23,9 +23,9 @@ const scout = {
 
 const world = useWorld();
 let server: Server;
-/** A session with few tools, one of the two skills and an agent; it uses the skill, and sends the agent. */
+/** A session with few tools, one of the two skills and an agent; it uses the skill, and starts the agent. */
 let few: Answer;
-/** A session with all that there is, and one with nothing but a server. */
+/** A session with all tools, and one with nothing but a server. */
 let all: Answer;
 let alone: Answer;
 beforeAll(async () => {
@@ -46,7 +46,7 @@ beforeAll(async () => {
 
   writeFileSync(join(world.configFolder, ".claude.json"), JSON.stringify({ mcpServers: { mine: least } }));
   const mcpServers = { given: { ...least, env: { SECRET_OF_THE_SERVER: "swordfish" } } };
-  // Without tool search all tools stand in the request.
+  // Without tool search, all tools are in the request.
   const env = { ENABLE_TOOL_SEARCH: "false" };
   const preset = { type: "preset", preset: "claude_code" };
   all = await start({ advanced: { tools: preset, mcpServers, env } });

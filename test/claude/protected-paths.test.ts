@@ -49,7 +49,7 @@ beforeAll(async () => {
   server = await world.server({ args, env: { IS_SANDBOX: "1" } });
 });
 
-/** What is closed, as a session may spell it. */
+/** Protected paths, as a session may spell them. */
 const CLOSED: (() => string)[] = [
   () => at(".local/state/claude-agents-mcp/http-token"),
   () => "~/.local/state/claude-agents-mcp/http-token",
@@ -98,7 +98,7 @@ const Result = z.looseObject({
   content: z.unknown(),
 });
 
-/** By the rule, or by the hook, that keeps it closed; a call beside one that fails may end for that alone. */
+/** Refused by the rule or the hook that protects the path; a call beside a failing one may end for that alone. */
 const REFUSED = /^refused: .*(denied by your permission settings|Read deny rule|No session may reach)/;
 
 /** The results of the calls of a session, each with the id of its call, as Claude Code has written them down. */
@@ -109,7 +109,7 @@ function resultsOf(sessionId: string): [id: string, result: string][] {
     .filter((line) => line !== "");
   return lines.flatMap((line) => {
     const { message, type } = Line.parse(JSON.parse(line));
-    // What it has sent to the model stands in lines of another type, once more.
+    // Lines of another type repeat what was sent to the model.
     const content = type === "user" ? message?.content : undefined;
     const blocks = Array.isArray(content) ? content.map((each: unknown) => Result.safeParse(each)) : [];
     return blocks.flatMap(({ data }): [string, string][] =>

@@ -9,7 +9,7 @@ import { play } from "../support/one-turn.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** What the real bubblewrap holds back is shown in test/attacks/sandbox.test.ts; here stand-ins take its place. */
+/** test/attacks/sandbox.test.ts shows what the real bubblewrap confines; here stand-ins take its place. */
 
 const world = useWorld();
 let server: Server;
@@ -27,7 +27,7 @@ beforeAll(async () => {
     'while [ $# -gt 0 ] && [ "$1" != "--" ]; do shift; done',
     '[ $# -gt 0 ] && shift && exec "$@"',
   ]);
-  // Outside the sandbox it is waited for; inside, a real one would end with the sandbox, which this one does not have.
+  // Outside the sandbox it is waited for; inside, a real proxy would end with the sandbox, which does not exist here.
   program(folder, "socat", [
     'case "$1" in UNIX-LISTEN:*) socket=${1#UNIX-LISTEN:}; touch "${socket%%,*}"; exec tail -f /dev/null;; esac',
   ]);

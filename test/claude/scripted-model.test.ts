@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(async () => model.close());
 
-/** One for all tests, which begin and end while it is idle; `onTool` is told when it asks for a tool. */
+/** One for all tests, which begin and end while it is idle; `onTool` is called when it asks for a tool. */
 let claude: Claude;
 let onTool: () => Promise<void> = async () => Promise.resolve();
 beforeAll(async () => {
@@ -28,7 +28,7 @@ interface Claude {
   readonly cwd: string;
   /** Resolves when the SDK has taken the prompt. */
   say(text: string): Promise<void>;
-  /** Reads on to the next idle; the results on the way. */
+  /** Reads on until it is idle; resolves with the results on the way. */
   idle(): Promise<readonly string[]>;
   /** All that was read so far. */
   readonly messages: readonly SDKMessage[];

@@ -4,7 +4,7 @@ import { fixtures } from "./fixtures.ts";
 import { judge } from "./judge.ts";
 import { serveIn } from "./world.ts";
 
-// Everything that the protocol knows of goes through our HTTP layer: door, limits, transport, sessions of clients.
+// Every feature of the protocol passes our HTTP layer: guards, limits, transport, protocol sessions.
 judge("fixtures", async () =>
   serveIn(async (argv, env) => {
     const app = createApp({

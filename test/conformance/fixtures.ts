@@ -5,7 +5,7 @@ import { addPrompts, addResources } from "./fixtures/reading.ts";
 import { createStateSeal } from "./fixtures/state.ts";
 
 /**
- * A server that has everything the protocol knows of and nothing of ours: what the conformance suite asks for by name,
+ * A server with every feature of the protocol and none of ours: everything that the conformance suite asks for by name,
  * so that all of it goes through our HTTP layer.
  */
 

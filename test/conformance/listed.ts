@@ -19,7 +19,7 @@ const NotOurs = z.strictObject({
   on: Subject,
   revision: Revision,
   scenarios: z.array(z.string()).min(1),
-  /** These fail and no other does; without them any may, but for the shape of what was sent. */
+  /** Exactly these fail; without them any may fail, except for the shape of messages. */
   checks: z.array(z.string()).min(1).exactOptional(),
   reason: z.string().min(1),
 });

@@ -39,7 +39,7 @@ async function run(url: string, which: readonly string[]): Promise<Outcomes> {
   let output = "";
   for (const stream of [suite.stdout, suite.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
   try {
-    // Its exit code knows nothing of what is not ours.
+    // Its exit code does not know the scenarios that are not ours.
     await once(suite, "close");
     const outcomes = new Map(readdirSync(folder).map((name) => outcomeIn(folder, name)));
     if (outcomes.size === 0) throw new Error(`the suite ran nothing: ${output.slice(-2_000)}`);

@@ -1,9 +1,9 @@
 import type { NotOurs } from "./listed.ts";
 import type { Check } from "./suite.ts";
 
-/** What came of a scenario, against what is listed of it. */
+/** Compares the outcome of a scenario with what is listed for it. */
 
-/** Checks the form of all that the server sent; each scenario has it. */
+/** The check of the form of all messages of the server, which each scenario has. */
 const FORM = "wire-schema-valid";
 
 export function isBad({ status }: Check): boolean {
@@ -19,8 +19,8 @@ export function failuresOf(checks: readonly Check[]): string[] {
 }
 
 /**
- * Failures that are not listed, and what is listed and did not fail: a list that excuses too much is a fault as well.
- * Whatever a server lacks, what it sends has the form that the protocol gives it: no list excuses that.
+ * Failures that are not listed, and listed ones that did not fail: a list that excuses too much is a fault as well.
+ * No list excuses a message whose form breaks the protocol, whatever a server lacks.
  */
 export function faultsIn(checks: readonly Check[], listed: Pick<NotOurs, "checks"> | undefined): string[] {
   const failed = failuresOf(checks);

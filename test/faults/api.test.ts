@@ -14,7 +14,7 @@ beforeAll(async () => {
   bounded = await world.server({ args: ["--inactivity-ms", "3000"] });
 });
 
-/** What has become of a turn, on whose session another went on. The session has left nothing behind. */
+/** The end of a turn, after a second turn of its session succeeded. The session leaves no process behind. */
 async function run(script: Script, on = server) {
   const { sessionId } = await on.call("claude_code", { prompt: scriptTag(script), cwd: world.folder() });
   const ended = await on.end(sessionId);

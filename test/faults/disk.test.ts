@@ -15,7 +15,7 @@ import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "ccm-disk-"));
 
-/** A disk of 32 MB; only root may have one. */
+/** A disk of 32 MB; only root may mount one. */
 const isMounted = (() => {
   try {
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", disk], { stdio: "ignore" });
@@ -32,13 +32,13 @@ afterAll(() => {
 // Ended before the disk is taken away: hooks run in the reverse order.
 const world = useWorld();
 
-/** Takes what room there is, again and again: the store's own log gives some back when it is wound up. */
+/** Fills the disk again and again, because the store's own log frees some space at a checkpoint. */
 function fill(): void {
   const { bavail, bsize } = statfsSync(disk);
   if (bavail > 0) writeFileSync(join(disk, "ballast"), Buffer.alloc(bavail * bsize), { flag: "a" });
 }
 
-/** What a client is answered that asks how the session is: the answer, or the error. */
+/** The answer to a poll of the session, or its error. */
 async function look(server: Server, sessionId: string): Promise<Answer | string> {
   return server.call("claude_code_check", { action: "poll", sessionId, cursor: 1_000_000, waitMs: 100 }).catch(String);
 }
@@ -65,7 +65,7 @@ it.runIf(isMounted)(
     const watcher = new Watcher(server);
     await watcher.follow(sessionId);
 
-    // What comes of it is told twice, so that no space that the store has already can hold it.
+    // The output is stored twice, so that no space that the store already has can hold it.
     const long = scriptTag([{ gateBefore: gate, text: "x".repeat(1_900_000) }]);
     await server.call("claude_code_reply", { sessionId, prompt: long });
     await world.model.waitForRequest((request) => request.lastUserText.includes(gate));
@@ -76,7 +76,7 @@ it.runIf(isMounted)(
         fill();
         const answer = await look(server, sessionId);
         if (typeof answer === "string" || answer.status === "running") return answer;
-        // There was still room in the store's own log: more of the same.
+        // The store's own log still had space: repeat.
         const again = scriptTag([{ text: "x".repeat(1_900_000) }]);
         return server.call("claude_code_reply", { sessionId, prompt: again }).catch(String);
       },

@@ -13,7 +13,7 @@ const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 /** A turn of about two seconds that starts, thinks, runs tools and talks. */
 const LONGEST_MS = 2_500;
 
-/** Random, one in each of as many parts of the turn as there are runs: few of them meet its start, its middle and its end. */
+/** Random, one in each of `runs` equal parts of the turn, so that few runs still hit its start, middle and end. */
 const momentOf = (run: number, runs: number, random: () => number) => ((run + random()) / runs) * LONGEST_MS;
 
 function turn(): string {
@@ -30,7 +30,7 @@ function turn(): string {
 }
 const back = `Go on. ${scriptTag([{ text: "Back." }])}`;
 
-/** How many processes are left 10 s after. */
+/** Number of processes that are left after 10 s. */
 async function leftOver(): Promise<number> {
   return world.quiet(10_000).then(
     () => 0,
@@ -97,7 +97,7 @@ describe(`kills at random moments (seed ${String(seed)})`, () => {
         const claude = world.processes().find(({ command }) => command.includes(sessionId));
         if (claude) process.kill(claude.pid, "SIGKILL");
         await watching;
-        // One that was killed after its turn had ended is noticed a moment later; a prompt in that moment would be lost with it.
+        // A kill after the end of a turn is noticed a moment later; a prompt in that moment would be lost with it.
         const get = { action: "get", sessionId };
         const isLive = async () => (await server.call("claude_code_session", get)).sessions[0]?.["processLive"];
         await vi.waitUntil(async () => !claude || (await isLive()) !== true, { timeout: 30_000, interval: 20 });

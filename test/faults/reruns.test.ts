@@ -9,7 +9,7 @@ import { allow, back, killAll, waitForRequest, writing } from "../support/faults
 import { expectUsable } from "../support/faults/watcher.ts";
 
 const world = useWorld();
-// What a test leaves idle is no leftover of the next one.
+// Closed after each test, so that an idle process does not count as a leftover of the next one.
 afterEach(async () => world.closeServers());
 
 describe("a permission request that is open while the server dies", () => {
@@ -47,7 +47,7 @@ describe("a permission request that is open while the server dies", () => {
       advanced: { onLost: "resume" },
     });
     await waitForRequest(server, sessionId);
-    // Claude Code writes down what happened some moments after it.
+    // Claude Code writes its transcript with some delay.
     await expect.poll(() => world.transcript(sessionId), { timeout: 30_000 }).toContain('"type":"tool_result"');
     await killAll(server, world);
 
@@ -93,7 +93,7 @@ describe("a server that dies before Claude Code has written the prompt down", ()
     const run = { tools: [{ name: "Bash", input: { command: "echo once >> ran.txt" } }] };
     const prompt = `Run it. ${scriptTag([run, { text: "It ran." }])}`;
     await server.call("claude_code_reply", { sessionId, prompt });
-    // A process that resumes takes some tenths of a second until it takes a prompt.
+    // A resuming process needs some tenths of a second until it takes a prompt.
     await killAll(server, world);
     expect(world.model.requests.some(({ lastUserText }) => lastUserText.includes("Run it."))).toBe(false);
 

@@ -12,7 +12,7 @@ import { isFull, report } from "../support/faults/figures.ts";
 import { countLost, expectUsable, Watcher } from "../support/faults/watcher.ts";
 
 const world = useWorld();
-// What a test leaves idle is no leftover of the next one.
+// Closed after each test, so that an idle process does not count as a leftover of the next one.
 afterEach(async () => world.closeServers());
 
 describe("two servers on one store", () => {
@@ -109,7 +109,7 @@ async function freeze(owner: Server, other: Server, sessionId: string): Promise<
     )
       return;
     process.kill(owner.pid, "SIGCONT");
-    // Stopped again at once it would never come to the end of that write.
+    // Stopped again at once, it would never finish that write.
     await owner.call("claude_code_session", { action: "get", sessionId });
   }
   throw new Error("the server could not be frozen between two writes");

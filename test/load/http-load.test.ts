@@ -4,7 +4,7 @@ import { load } from "../../bench/over-http/run.mjs";
 import { createWorld, type World } from "../../bench/world.mjs";
 import { environmentOf } from "../support/world.ts";
 
-/** The load of `npm run bench -- load`, shorter, and judged by what must be right on any machine: docs/benchmarks.md has times. */
+/** The load of `npm run bench -- load`, shorter, with the bounds that hold on any machine: docs/benchmarks.md has times. */
 
 const { agent, clients, growthMost, seconds, sessions } =
   process.env["LOAD"] === "full"
@@ -15,7 +15,7 @@ const { agent, clients, growthMost, seconds, sessions } =
 let world: World;
 beforeAll(async () => {
   const { environment, ...own } = await createWorld();
-  // Whose turns they are makes no difference to clients over HTTP; those of the stand-in leave the processor to them.
+  // The stand-in leaves the processor to the clients over HTTP, for which its turns make no difference.
   world = { ...own, environment: { ...environment, ...environmentOf(agent) } };
 });
 afterAll(async () => world.close());
@@ -42,7 +42,7 @@ it(
       invented: 0,
       twice: 0,
     });
-    // Else there was no load.
+    // Otherwise there was no load.
     expect(found.turns).toBeGreaterThan(0);
     expect(found.asked).toBeGreaterThan(0);
     expect(counts.vanished).toBeGreaterThan(0);

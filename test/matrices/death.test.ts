@@ -2,7 +2,7 @@ import { describe, it } from "vitest";
 import { expectNothingLeft, KILLING_NAMES, MEANS, type MeansName } from "../support/server-ends.ts";
 import { useWorld } from "../support/world.ts";
 
-/** Every end of a server with every means against what it leaves behind. */
+/** Every end of a server with every means of ending leftover processes. */
 
 const world = useWorld();
 

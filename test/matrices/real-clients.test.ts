@@ -11,7 +11,7 @@ import { callOnce, startOuterClaude } from "../support/outer-claude.ts";
 import { connectTo, type Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 
-/** The demo's whole story over HTTP, through clients that others have written. */
+/** The demo's whole story over HTTP, through third-party clients. */
 
 const world = useWorld({ agent: "stand-in" });
 let shared: HttpServer;
@@ -26,7 +26,7 @@ interface Caller {
 const writing = (file: string, last: string) =>
   scriptTag([{ tools: [{ name: "Write", input: { file_path: file, content: "Hello." } }] }, { text: last }]);
 
-/** What is asked is shown, decided, and its end told. */
+/** A request is shown and decided, and the end of the turn is reported. */
 async function decide(client: Caller, sessionId: string, cursor: number, decision: object): Promise<Answer> {
   const asked = await client.call("claude_code_check", { action: "poll", sessionId, cursor, waitMs: 40_000 });
   expect(asked).toMatchObject({ status: "waiting_permission", actions: [{ type: "permission", toolName: "Write" }] });

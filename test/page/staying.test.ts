@@ -33,10 +33,10 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** How far the end is below the view, px. */
+/** Distance of the end below the view, px. */
 const below = async (page: Page) =>
   page.evaluate<number>("document.documentElement.scrollHeight - innerHeight - scrollY");
-/** The word at the top of what is read, and how far down it is. */
+/** The word at the top of the view, and its distance from the top. */
 const wordRead = async (page: Page) =>
   page.evaluate<string>(`{
     const head = document.querySelector(".session-head").getBoundingClientRect().bottom;
@@ -92,7 +92,7 @@ it("a reader at the end of a session stays there in a window of any size, and a 
     await expect.poll(async () => isBetween(await topOfWord(page, word), 30, 260)).toBe(true);
   }
   await window.picture("staying-line", false);
-  // A keyboard comes up while one writes.
+  // An on-screen keyboard opens while the user types.
   await page.setViewportSize(PHONE);
   await page.getByLabel("Prompt").focus();
   await page.setViewportSize({ width: PHONE.width, height: 380 });
@@ -103,7 +103,7 @@ it("a reader at the end of a session stays there in a window of any size, and a 
   await expect.poll(shown).toBe(true);
 });
 
-// Before any session is changed: the list is asked for again for that.
+// Before any session changes, because a change fetches the list again.
 it("the list is fetched once when the page loads, and a search that is typed and left at once still runs", async () => {
   const { page } = await desk.open();
   const asked: { url: string; at: number }[] = [];
@@ -117,7 +117,7 @@ it("the list is fetched once when the page loads, and a search that is typed and
   await page.getByLabel("Search sessions").fill("number 33");
   await page.getByRole("link", { name: "Numbers" }).click();
   await page.getByRole("heading", { name: "Numbers" }).waitFor();
-  // The stream tells what changed in the 3 s before it: only a list older than that (on a busy machine) is asked for again.
+  // The stream repeats changes of the last 3 s: only an older list (on a busy machine) is fetched again.
   const isFresh = ({ at }: { at: number }) => Math.abs(at - connectedAt) < 2_500;
   const lists = asked.filter(({ url }) => !url.includes("text="));
   expect(lists.length).toBeLessThanOrEqual(isFresh(lists[0]!) ? 1 : 2);

@@ -6,7 +6,7 @@ import { openDesk, type Desk } from "../support/browser/desk.ts";
 import { makeSights, type Sights } from "../support/browser/sample-sessions.ts";
 import { DESKTOP, PHONE, type OpenWindow } from "../support/browser/window.ts";
 
-/** Every view as it is seen: without what axe finds wrong, no wider than the window, and with a picture for people. */
+/** Every view: without violations of axe, no wider than the window, and with a picture for people. */
 
 let desk: Desk;
 let sights: Sights;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterEach(async (test) => desk.clear(test));
 afterAll(async () => desk.close());
 
-/** All that can be opened, and what is in it. */
+/** Opens every `details`, nested ones included. */
 async function unfold(page: Page): Promise<void> {
   const closed = page.locator("main details:not([open]) > summary");
   await expect
@@ -81,7 +81,7 @@ const VIEWS: View[] = [
   },
 ];
 
-/** What is wrong with what is shown now. */
+/** Faults of the view as it is now. */
 async function faults(window: OpenWindow): Promise<unknown> {
   const overhang = Math.max(0, await window.overhang());
   return { violations: await window.violations(), overhang };
@@ -95,7 +95,7 @@ describe.each([
   ["desktop", DESKTOP],
   ["phone", PHONE],
 ] as const)("on a %s", (device, viewport) => {
-  /** What is wrong in each of the colours; `view` names the pictures. */
+  /** Faults in each colour scheme; `view` names the pictures. */
   const faultsOf = async (window: OpenWindow, view: string, isWhole = true) => {
     const found: Record<string, unknown> = {};
     for (const colorScheme of SCHEMES) {
@@ -112,7 +112,7 @@ describe.each([
     for (const { hash, isThere, name } of VIEWS) {
       await window.go(hash());
       await isThere(window.page);
-      // What stays in view is drawn in the midst of a picture of all.
+      // Sticky elements would be drawn in the middle of a picture of the whole page.
       found[name] = await faultsOf(window, name, !name.startsWith("session-") && name !== "session");
     }
     expect(found).toEqual(Object.fromEntries(VIEWS.map(({ name }) => [name, WELL])));

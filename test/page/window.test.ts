@@ -3,19 +3,19 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { openDesk, type Desk } from "../support/browser/desk.ts";
 import { openWindow, type OpenWindow } from "../support/browser/window.ts";
 
-/** That the other tests here would see it: what goes wrong in a window is noticed, whatever it is. */
+/** Tests of the test support: every fault in a window is noticed. */
 
 let desk: Desk;
 let window: OpenWindow;
 beforeAll(async () => {
   desk = await openDesk();
-  // Not by the desk, which would complain of what is wrong in it.
+  // Not opened by the desk, which would throw for the faults in it.
   window = await openWindow(desk.browser, desk.http, {});
 });
 beforeEach(async () => {
   await window.page.reload();
   await window.page.getByRole("heading", { level: 1 }).waitFor();
-  // Those of the test before it.
+  // Remove those of the test before it.
   window.troubles.length = 0;
 });
 afterAll(async () => desk.close());
