@@ -1,6 +1,6 @@
-// What a session has used, and what it costs.
+// The usage of a session, and its cost.
 
-/** USD for a million tokens: into the model, out of it. */
+/** USD per million tokens: input, output. */
 const PRICES = { "claude-opus-5-5": [4, 20], "claude-sonnet-5-5": [2, 10], "claude-haiku-5-5": [0.1, 0.5] };
 const COUNTS = {
   inputTokens: "input_tokens",

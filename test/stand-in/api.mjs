@@ -1,4 +1,4 @@
-// One request to the Messages API: streamed, repeated where that helps.
+// One request to the Messages API: streamed, and retried where that helps.
 import { request as httpRequest, Agent } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -35,7 +35,7 @@ export class ApiError extends Error {
     return this.status === null || this.status >= 500 || [401, 429].includes(this.status);
   }
 
-  /** What stands in place of an answer. */
+  /** The text that replaces an answer. */
   get text() {
     const { message, status } = this;
     if (status === null) return `API Error: ${message}`;
@@ -95,7 +95,7 @@ async function* eventsIn(response) {
   if (!ended) throw new Error("the stream broke off");
 }
 
-/** Yields the events of the first answer that comes through whole. `onRetry` is told before each repetition. */
+/** Yields the events of the first complete answer. `onRetry` is called before each retry. */
 async function* streamed(target, request, { onRetry, signal }) {
   const { baseUrl, retries } = target;
   for (let attempt = 0, simpler = 0; ;) {
@@ -129,7 +129,7 @@ async function retryable(response) {
   return failure;
 }
 
-/** The message as it grows: `onEvent` is told each event, `onBlock` each finished block. Resolves with the whole message. */
+/** Assembles the message: `onEvent` gets each event, `onBlock` each finished block. Resolves with the whole message. */
 export async function send(target, request, { onBlock, onEvent, onRetry, signal }) {
   let message;
   let block;
@@ -162,7 +162,7 @@ export async function send(target, request, { onBlock, onEvent, onRetry, signal 
       if (event.type === "message_delta") Object.assign(message, { ...event.delta, usage: event.usage });
     }
   } catch (error) {
-    // What was being written is kept when the user interrupts it.
+    // Partial text is kept when the user interrupts it.
     if (signal.aborted && block?.type === "text" && block.text !== "") onBlock(message, block, true);
     throw error;
   }

@@ -1,8 +1,8 @@
-// What files were before each prompt, so that they can be put back.
+// Files as they were before each prompt, so that they can be restored.
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 export class Checkpoints {
-  /** For each prompt, in order: its id, and the files that have changed since with what they were. */
+  /** For each prompt, in order: its id, and the former content of the files that have changed since. */
   #prompts = [];
 
   begin(uuid) {

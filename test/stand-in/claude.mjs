@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Stands in for Claude Code where a test is about this server, and not about Claude Code: it speaks the same stream-json with
 // the Agent SDK, asks the same scripted model, and starts in a seventh of the time. `test/server/stand-in.test.ts` holds it to
-// what the real one does.
+// the behaviour of the real one.
 import { createInterface } from "node:readline";
 import { probe } from "./api.mjs";
 import { Session } from "./session.mjs";
@@ -24,7 +24,7 @@ const answers = {
       output_style: "default",
       available_output_styles: ["default"],
       account: {},
-      // What the SDK wants to hear before it goes on.
+      // The SDK waits for this before it goes on.
       hooks_applied: true,
       mcp_servers_applied: true,
     };
@@ -67,7 +67,7 @@ const answers = {
   },
 };
 
-/** What there is nothing to go on with says so, and ends before it has answered anything. */
+/** A session that cannot be resumed says so, and ends before it has answered anything. */
 function begun(settings) {
   try {
     return new Session(settings);

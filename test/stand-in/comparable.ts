@@ -1,6 +1,6 @@
 import type { Answer } from "../support/connection.ts";
 
-/** A log without what differs from one run to the next, and without what Claude Code tells and nothing here reads. */
+/** A log without the parts that differ between runs, and without fields of Claude Code that nothing here reads. */
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -44,7 +44,7 @@ const UNREAD = new Set([
   "thinking_display",
 ]);
 
-/** Of what a turn begins with. */
+/** Fields of the first message of a turn. */
 const INIT = ["cwd", "mcp_servers", "model", "permissionMode", "subtype", "tools", "type"];
 
 const UUID = String.raw`[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}`;
@@ -81,12 +81,12 @@ export function comparable(
   return told.filter(({ data }) => !isPassing(data));
 }
 
-/** The same events in no order, and with ids that say no more than what they are of. */
+/** The same events without order, and with ids that only say their kind. */
 export function unordered(log: Json[]): string[] {
   return log.map((event) => JSON.stringify(event).replaceAll(/<(\w+) \d+>/g, "<$1>")).toSorted();
 }
 
-/** How far a subagent is, and that a session waits for a process, is told when it happens. */
+/** The progress of a subagent and a session's wait for a process are reported whenever they happen. */
 function isPassing(data: Json): boolean {
   return isRecord(data) && (data["subtype"] === "task_progress" || data["notice"] === "waiting");
 }

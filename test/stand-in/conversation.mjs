@@ -1,4 +1,4 @@
-// What is said between the model and the tools: of the session itself, or of one of its subagents.
+// The conversation between the model and the tools, of the session itself or of one of its subagents.
 import { randomUUID } from "node:crypto";
 import { send } from "./api.mjs";
 import { isConcurrent, normalInput, ToolError } from "./tools.mjs";
@@ -12,7 +12,7 @@ const CORRECTION =
 
 export class Conversation {
   messages = [];
-  /** Told in the messages of a subagent; nothing of the session itself. */
+  /** Fields of the messages of a subagent; none for the session itself. */
   agent;
   #session;
   #model;
@@ -38,7 +38,7 @@ export class Conversation {
     };
   }
 
-  /** The model's next message, told block by block. `first` is told with the first one. */
+  /** The model's next message, reported block by block. `first` is reported with the first one. */
   async answer(signal, first = {}) {
     const session = this.#session;
     const model = this.#model ?? session.model;
@@ -89,7 +89,7 @@ export class Conversation {
     return { body, headers };
   }
 
-  /** Uses the tools: those that only look at the same time, others one after the other. */
+  /** Uses the tools: read-only ones concurrently, others one after the other. */
   async useAll(calls, signal) {
     const results = new Map();
     const one = async (call) => results.set(call.id, await this.#use(call, signal));

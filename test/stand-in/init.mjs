@@ -1,4 +1,4 @@
-// What each turn begins with.
+// The first message of each turn.
 
 const AGENTS = ["claude", "Explore", "general-purpose", "Plan", "statusline-setup"];
 

@@ -1,4 +1,4 @@
-// What has changed between two texts, as one hunk with three lines around it.
+// The difference of two texts, as one hunk with three lines of context.
 const AROUND = 3;
 
 export function patchOf(before, after) {

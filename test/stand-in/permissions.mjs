@@ -20,7 +20,7 @@ function isInside(path, { cwd, folders }) {
   return [cwd, ...folders].some((folder) => isIn(folder, place));
 }
 
-/** Where output goes that no file takes. */
+/** Redirections of output that write no file. */
 const HARMLESS = /\d?>&\d|\d?>\s*\/dev\/null/g;
 const KEYWORDS = new Set("! do done elif else fi if then until while".split(" "));
 
@@ -34,7 +34,7 @@ function commandsIn(line) {
     .filter(([program = ""]) => program !== "");
 }
 
-/** Without what only says when they run. */
+/** Without leading `KEYWORDS`, which only say when the command runs. */
 function wordsOf(words) {
   const at = words.findIndex((word) => !KEYWORDS.has(word));
   return at < 0 ? [] : words.slice(at);
@@ -103,7 +103,7 @@ export class Permissions {
   #rules;
   #places;
 
-  /** Where the model may write without a question while it plans. */
+  /** The file that the model may write without a request in plan mode. */
   #planFile;
 
   constructor({ allowed, disallowed, folders, permissionMode, settings }, { cwd, planFile }) {
@@ -118,7 +118,7 @@ export class Permissions {
     return this.#rules.deny;
   }
 
-  /** A tool that a rule denies by its name is none that the model has. */
+  /** The model is not offered a tool that a rule denies by its name. */
   hides(name) {
     return this.#rules.deny.some((rule) => rule === name || (rule === "Task" && name === "Agent"));
   }
@@ -151,7 +151,7 @@ export class Permissions {
     return { ask: { ...this.#question(use), ...why } };
   }
 
-  /** What lets it run without a question. */
+  /** The reason to run it without a request. */
   #unasked(use, isAllowed) {
     const isCommand = use.name === "Bash";
     if (this.mode === "bypassPermissions") return "mode";

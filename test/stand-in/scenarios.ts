@@ -19,10 +19,10 @@ const agent = (script: Script, more: object = {}) => ({
 const ALLOW = { decision: "allow" };
 const DENY = { decision: "deny", denyMessage: "Not that one." };
 
-/** What Claude Code does that our own code depends on; each is some turns of a session, and returns what was found beside the log. */
+/** Behaviour of Claude Code that our code depends on: each is some turns of a session, and returns findings beside the log. */
 type Scenarios = Readonly<Record<string, (stage: Stage) => Promise<unknown>>>;
 
-/** In the mode in which what changes anything is asked. */
+/** In the mode in which every change needs approval. */
 const ASKED: Scenarios = {
   "two turns of text in one process": async (stage) => {
     await stage.prompt([{ text: ["One, ", "two, ", "three."] }]);
@@ -88,7 +88,7 @@ const ASKED: Scenarios = {
   },
 };
 
-/** What comes between: an interrupt, a message, an error, another mode. */
+/** Interruptions of a turn: an interrupt, a message, an error, another mode. */
 const DISTURBED: Scenarios = {
   "an interrupt while it waits for the model": async (stage) => {
     await stage.prompt([{ gateBefore: stage.gate("never"), text: "Never said." }], { waitMs: 0 });
@@ -129,7 +129,7 @@ const DISTURBED: Scenarios = {
   },
 };
 
-/** Three requests, of which it is chance which comes first. */
+/** Three requests in random order. */
 const AT_ONCE: Scenarios = {
   "requests at the same time": async (stage) => {
     const files = ["one", "two", "three"].map((name) => join(stage.elsewhere, name));
@@ -196,7 +196,7 @@ const PROCESSES: Scenarios = {
   },
 };
 
-/** Where edits are accepted, and what was there before is kept. */
+/** With acceptEdits and file checkpoints. */
 const EDITS: Scenarios = {
   "tools that fail": async (stage) => {
     const file = join(stage.cwd, "a");
@@ -260,11 +260,11 @@ const schema = { type: "object", properties: { n: { type: "number" } }, required
 interface Session {
   readonly scenarios: Scenarios;
   readonly options?: object;
-  /** It is chance what of the log comes first. */
+  /** The order of the log is random. */
   readonly unordered?: boolean;
 }
 
-/** What is played: the log of each session is compared. */
+/** The sessions that are played; the log of each is compared. */
 export const SESSIONS: Readonly<Record<string, Session>> = {
   "that asks": { scenarios: ASKED },
   "that is disturbed": { scenarios: DISTURBED },

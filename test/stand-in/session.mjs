@@ -66,7 +66,7 @@ export class Session {
     this.transcript.goOnFrom(branch.at(-1)?.uuid ?? null);
     for (const { promptId } of branch) if (promptId !== undefined) this.#seen.add(promptId);
     this.main.messages = messagesOf(branch);
-    // A copy begins to count anew.
+    // A fork starts its own count.
     if (!fork) Object.assign(this.account, account);
     if (this.settings.runsAgain) this.#runAgain(branch);
   }
@@ -133,7 +133,7 @@ export class Session {
     this.account.removed += lines.filter((line) => line.startsWith("-")).length;
   }
 
-  /** Tells the mode, if it is another than was told. */
+  /** Reports the mode if it differs from the last one reported. */
   toldMode() {
     const { mode: permissionMode } = this.permissions;
     if (permissionMode === this.#mode) return;
@@ -198,7 +198,7 @@ export class Session {
 
   onRest = () => undefined;
 
-  /** What Claude Code does when it is resumed to run a turn again, without being told. */
+  /** When it is resumed with an unfinished turn, Claude Code runs that again by itself. */
   begin() {
     this.#next();
   }
@@ -206,7 +206,7 @@ export class Session {
   #next() {
     if (this.#turn || this.#queue.length === 0) return;
     const [first] = this.#queue;
-    // Prompts that wait make one turn together; each piece of news makes one of its own.
+    // Waiting prompts form one turn together; each notification forms one of its own.
     const items = first.kind === "prompt" ? this.#queue.filter(({ kind }) => kind === "prompt") : [first];
     this.#queue = this.#queue.filter((item) => !items.includes(item));
     void this.#run(items);
@@ -259,7 +259,7 @@ export class Session {
     return [{ type: "text", text }];
   }
 
-  /** What has come while tools were at work joins the turn. */
+  /** Prompts that arrived while tools ran join the turn. */
   join() {
     const items = this.#queue;
     this.#queue = [];

@@ -1,4 +1,4 @@
-// What Claude Code is started with: its arguments and its variables.
+// The arguments and variables that Claude Code is started with.
 import { readFileSync } from "node:fs";
 
 /** `--name=value`, `--name value` and bare `--name`. */
@@ -14,7 +14,7 @@ function flagsOf(args) {
   return flags;
 }
 
-/** Rules are divided by commas outside of parentheses. */
+/** Rules are separated by commas outside parentheses. */
 export function listOf(text = "") {
   return text
     .split(/,(?![^(]*\))/)

@@ -13,7 +13,7 @@ export function shell(command, cwd, signal) {
     ended: new Promise((end, fail) => {
       child.once("error", fail);
       child.once("exit", () => shells.delete(child));
-      // With its pipes, which a child of its own may hold open.
+      // With its pipes, which a child may hold open.
       child.once("close", (code) => {
         signal?.removeEventListener("abort", stop);
         end(code ?? KILLED);
@@ -25,7 +25,7 @@ export function shell(command, cwd, signal) {
   return running;
 }
 
-/** As a shell tells that a signal has ended a command. */
+/** The exit code with which a shell reports that a signal has ended a command. */
 const KILLED = 137;
 
 const shells = new Set();

@@ -7,7 +7,7 @@ import type { World } from "../support/world.ts";
 
 export type Script = Parameters<typeof scriptTag>[0];
 
-/** What the scenarios of a session are played on: one server, in a world whose Claude Code is the real one or the stand-in. */
+/** One server for the scenarios of a session, in a world with the real Claude Code or the stand-in. */
 export class Stage {
   readonly world: World;
   readonly server: Server;
@@ -15,7 +15,7 @@ export class Stage {
   readonly elsewhere: string;
   readonly #options: object;
   #sessionId = "";
-  /** What there was when the scenario began: how far the log went, and how often the model had been asked. */
+  /** State at the start of the scenario: the end of the log, and the number of requests to the model. */
   #before = { cursor: 1, requests: 0 };
 
   constructor(world: World, server: Server, options: object) {
@@ -66,7 +66,7 @@ export class Stage {
     return this.server.call("claude_code_check", { action: "poll", sessionId: this.#sessionId, ...args });
   }
 
-  /** All that has been told of the session. */
+  /** All events of the session so far. */
   async log(): Promise<Answer> {
     return this.check({ waitMs: 0, responseMode: "full", maxBytes: 1_000_000 });
   }
@@ -75,7 +75,7 @@ export class Stage {
     return this.server.call("claude_code_session", { action, sessionId: this.#sessionId, ...args });
   }
 
-  /** Waits until the log holds the text, as something that has come in this scenario. */
+  /** Waits until this scenario has logged the text. */
   async told(text: string, times = 1): Promise<void> {
     for (let { cursor } = this.#before, seen = 0; ;) {
       const news = { cursor, waitMs: 20_000, until: "event", responseMode: "full", maxBytes: 262_144 };
@@ -104,13 +104,13 @@ export class Stage {
     return `${name} of ${this.cwd}`;
   }
 
-  /** Who had said what when the model was asked for this text. */
+  /** The roles and texts in the request to the model for this text. */
   conversation(text: string): string[] {
     const asked = this.world.model.requests.findLast(({ lastUserText }) => lastUserText.includes(`"text":"${text}"`));
     return [...(asked?.told ?? "").matchAll(/"text":"(?:One|Two|Three|Four)\./g)].map(([said]) => said);
   }
 
-  /** Waits until the model is asked in this scenario. */
+  /** Waits until this scenario makes a request to the model. */
   async requested(): Promise<void> {
     await this.world.model.waitForRequest(() => this.#requests() > this.#before.requests);
   }

@@ -1,4 +1,4 @@
-// What goes on behind the turns: shells and subagents. Each end is told to the model.
+// Background tasks: shells and subagents. The model is notified of each end.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -152,7 +152,7 @@ export class Tasks {
     return { content: [{ type: "text", text: launched(id, task.file) }], output };
   }
 
-  /** Resolves with its last words. */
+  /** Resolves with its last text. */
   async #run(conversation, signal, task) {
     for (;;) {
       const { content, usage } = await conversation.answer(signal);

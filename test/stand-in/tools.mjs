@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import { patchOf } from "./patch.mjs";
 import { shell } from "./shell.mjs";
 
-/** What the model is told where a tool has failed. */
+/** The result that the model gets for a failed tool. */
 export class ToolError extends Error {
   /** `isUse`: it was called wrongly, and no approver was asked. */
   constructor(message, { isUse = false } = {}) {
@@ -41,7 +41,7 @@ function textOf(path) {
   }
 }
 
-/** `known` are the files that the model has seen as they are. */
+/** `known` are the files whose present content the model has read. */
 const Read = {
   needs: ["file_path"],
   isConcurrent: true,
@@ -80,7 +80,7 @@ const Write = {
     writeFileSync(place, content);
     context.known.add(place);
     const structuredPatch = originalFile === null ? [] : patchOf(originalFile, content);
-    // Of a new file it counts one line more than there are where the last one ends in a break.
+    // For a new file that ends in a line break, Claude Code counts one line too many.
     const added = content.split("\n").map((line) => `+${line}`);
     context.count(originalFile === null ? [{ lines: added }] : structuredPatch);
     const type = originalFile === null ? "create" : "update";
@@ -233,7 +233,7 @@ const Skill = {
   run: ({ skill }) => ({ content: `Launching skill: ${skill}`, output: { success: true } }),
 };
 
-/** Those that scripts call. Others are in the list of tools, and are not to be had. */
+/** Tools that scripts call. Others are listed, but not implemented. */
 const TOOLS = { Agent: AgentTool, AskUserQuestion, Bash, Edit, ExitPlanMode, Read, Skill, StructuredOutput, Write };
 
 export const NAMES =
@@ -241,7 +241,7 @@ export const NAMES =
     " ",
   );
 
-/** The tool, with all that was wrong about its use. Throws ToolError. */
+/** The tool, after a check of its input. Throws ToolError. */
 export function toolFor({ input, name }, context) {
   const tool = context.hasTool(name) ? TOOLS[name] : undefined;
   if (!tool) throw new ToolError(`Error: No such tool available: ${name}`, { isUse: true });
@@ -255,7 +255,7 @@ export function toolFor({ input, name }, context) {
   return tool;
 }
 
-/** As Claude Code tells it: with its defaults. */
+/** The input as Claude Code reports it: with its defaults. */
 export function normalInput(name, input, session) {
   return TOOLS[name]?.normal?.(input, session) ?? input;
 }

@@ -1,4 +1,4 @@
-// What is kept of a session: a file of lines in the configuration folder, as Claude Code keeps it.
+// The transcript of a session: a file of lines in the configuration folder, as Claude Code keeps it.
 import { appendFileSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -28,13 +28,13 @@ function found(sessionId) {
         text: readFileSync(join(PROJECTS, project, `${sessionId}.jsonl`), "utf8"),
       };
     } catch {
-      // It is of another project.
+      // It belongs to another project.
     }
   }
   throw new Error(`No conversation found with session ID: ${sessionId}`);
 }
 
-/** The branch that ends with the last line, or at a message of it; and what it has cost until then. */
+/** The branch that ends with the last line, or at one of its messages, and its cost until then. */
 export function read(sessionId, at) {
   const { file, text } = found(sessionId);
   const lines = text
@@ -50,7 +50,7 @@ export function read(sessionId, at) {
   return { file, branch, account: lines.findLast(({ type }) => type === "account")?.account };
 }
 
-/** The blocks of one answer of the model stand in lines of their own, as do the results of its tools. */
+/** Each block of an answer of the model has a line of its own, as has each result of its tools. */
 export function messagesOf(branch) {
   const messages = [];
   for (const { message, type: role } of branch) {

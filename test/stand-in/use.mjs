@@ -1,11 +1,11 @@
-// One use of a tool: looked at by the hooks, decided, and done.
+// One use of a tool: hooks, decision, execution.
 import { ask } from "./wire.mjs";
 import { toolFor, ToolError } from "./tools.mjs";
 
 /** It was interrupted while it ran. */
 export class Stopped extends Error {}
 
-/** Throws ToolError where it is not done. */
+/** Throws ToolError if the tool does not run. */
 export async function useTool(call, conversation, signal) {
   const { session } = conversation;
   const { id, input, name } = call;
@@ -42,7 +42,7 @@ export async function useTool(call, conversation, signal) {
   try {
     return { ...(await tool.run(given, context)), meta };
   } catch (error) {
-    // What was at work already may have done something.
+    // A running tool may already have had an effect.
     if (!(error instanceof ToolError) && signal.aborted) throw name === "Bash" ? new Stopped() : error;
     // An input that a hook or an approver has made fails the tool, not the program.
     throw Object.assign(error instanceof ToolError ? error : new ToolError(String(error)), { meta });
@@ -60,7 +60,7 @@ function refusal(session, call, conversation, { decision, message }) {
   return error;
 }
 
-/** What the hooks before it have decided: the strictest counts. */
+/** The decision of the hooks: the strictest one counts. */
 async function callHooks(session, { id, input, name }, signal) {
   const decided = {};
   for (const { hookCallbackIds, matcher } of session.hooks.PreToolUse ?? []) {
