@@ -27,7 +27,7 @@ const decided = async (watcher: Connection, { data }: Pick<Streamed, "data">) =>
 /** A query asks, whatever the operator's default is. */
 export const asks = (tool: string) => (tool === QUERY ? { permissionMode: "default" } : {});
 
-/** Nothing is told twice, and the answer has all of what was told. */
+/** Nothing is reported twice, and the answer holds everything that was reported. */
 export function isWhole(tool: string, answer: Streamed): void {
   const { answered, told: said } = tool === QUERY ? messagesOf(answer) : toolsOf(answer);
   expect(said).toEqual(answered);
@@ -61,9 +61,9 @@ export interface Rows {
   readonly cancelled: readonly (readonly [client: "legacy" | "v1", transport: Transport])[];
 }
 
-/** Servers whose callers can answer what is asked, and others whose callers cannot: those over HTTP are one of each. */
+/** Servers whose callers can answer requests, and others whose callers cannot: over HTTP there is one of each. */
 export interface Desk {
-  /** Looks on. */
+  /** Polls the sessions of the others. */
   readonly watcher: Connection;
   /** A client with a person at it. */
   open(person: FakeUser, client?: ClientKind, transport?: Transport): Promise<Connection>;
@@ -87,7 +87,7 @@ async function startDesk(world: World): Promise<Desk> {
   return { watcher: await servers.get(OPEN)!.connect(), open: at(OPEN), closed: at(CLOSED) };
 }
 
-/** What is shown for each of these tools and clients. */
+/** The tests for each of these tools and clients. */
 export function blockingForms(world: World, rows: Rows): () => Desk {
   let desk: Desk;
   let watcher: Connection;

@@ -47,7 +47,7 @@ const Answer = z.looseObject({
 });
 export type Answer = z.infer<typeof Answer>;
 
-/** What a tool has answered in words, as a client without structuredContent takes it. */
+/** The text of a tool's answer, as a client without structuredContent reads it. */
 export function answerIn(text: string): Answer {
   return Answer.parse(JSON.parse(text));
 }
@@ -78,9 +78,9 @@ export interface Connection {
   measured(tool: string, args: Record<string, unknown>): Promise<{ answer: Answer; bytes: number }>;
   /** The error that the call is answered with; throws when it succeeds. */
   refusal(tool: string, args: Record<string, unknown>): Promise<Failure>;
-  /** Waits until no turn runs. Throws when something is asked meanwhile. */
+  /** Waits until no turn runs. Throws when a request is opened meanwhile. */
   end(sessionId: string, cursor?: number): Promise<Answer>;
-  /** Waits until something is asked or the turn ends. */
+  /** Waits until a request is open or the turn ends. */
   news(sessionId: string, cursor?: number): Promise<Answer>;
   close(): Promise<void>;
 }

@@ -3,9 +3,9 @@ import { EventSourceParserStream } from "eventsource-parser/stream";
 import type { LiveEvents, PendingRequest, SessionDetail } from "../../src/console/wire.ts";
 import { post as json, type HttpServer } from "./http-server.ts";
 
-/** What the page of the console asks of its server, without a browser. */
+/** The requests of the console's page to its server, without a browser. */
 
-/** A browser that has signed in: what it keeps, and what it sends with each request. */
+/** A signed-in browser: its credentials, and the requests that it sends with them. */
 export interface Signed {
   readonly cookie: string;
   readonly key: string;
@@ -43,7 +43,7 @@ export function signed(http: Origin, { cookie, key }: Pick<Signed, "cookie" | "k
   const post: Signed["post"] = async (path, body = {}, more = {}) =>
     send(http, `api/${path}`, json(body, { ...headers, ...more }));
   const get = async <T>(path: string): Promise<T> => well(await ask(path));
-  /** What the live stream says until `wanted` has found it. */
+  /** The messages of the live stream until `wanted` matches one. */
   const until = async <K extends keyof LiveEvents, T>(
     sessionId: string,
     kind: K,

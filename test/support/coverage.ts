@@ -1,5 +1,5 @@
 /**
- * What a test file executes, for `npm run test:coverage`: of this process by the profiler, of all Node processes that it starts by
+ * Code that a test file executes, for `npm run test:coverage`: in this process by the profiler, in all Node processes that it starts by
  * NODE_V8_COVERAGE, which Node hands on to children whatever their environment. Each test file has a folder of its own.
  */
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The documents of this project, for tests of what they say. */
+/** The documents of this project, for tests of their content. */
 
 export interface Document {
   readonly file: string;

@@ -10,7 +10,7 @@ import type { HttpServer } from "./http-server.ts";
 import { told } from "./one-turn.ts";
 import type { World } from "./world.ts";
 
-/** Forms at clients of each kind over each transport, and what people do with them. */
+/** Forms at clients of each kind over each transport, and the answers of people. */
 
 export type Transport = "stdio" | "http";
 export type Way = readonly [kind: ClientKind, transport: Transport];
@@ -56,7 +56,7 @@ const QUESTIONS = [
   { question: "Which parts?", header: "Parts", multiSelect: true, labels: ["Server", "Client"] },
 ].map(({ labels, ...rest }) => ({ ...rest, options: labels.map((label) => ({ label, description: `${label}!` })) }));
 
-/** By their titles, of which the subject is a person. */
+/** By their titles, whose subject is a person. */
 export const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>>> = {
   "allows, denies with a reason, and declines, while one call waits: nothing is started twice": async ({
     client,
@@ -187,7 +187,7 @@ export const BEHAVIOURS: Readonly<Record<string, (at: AtClient) => Promise<void>
       const { actions } = await client.call("claude_code_check", quick);
       const deny = { action: "respond_permission", sessionId, requestId: actions[0]?.requestId, decision: "deny" };
       await client.call("claude_code_check", { ...deny, waitMs: 0 });
-      // Before 2026-07-28 the server can take its form back; later it hears of nothing until the person answers.
+      // Before 2026-07-28 the server can take its form back; later it learns nothing until the person answers.
       if (kind !== "modern") await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       return { action: "accept", content: { decision: "allow" } };
     };

@@ -9,13 +9,13 @@ import { join } from "node:path";
 export interface Place {
   /** Sessions may be here. */
   readonly allowed: string;
-  /** Beside it: sessions may not. */
+  /** Beside it: sessions may not be here. */
   readonly outside: string;
 }
 
 export interface Escape {
   readonly how: string;
-  /** Lays out what the attack takes; returns the folder that a caller would name. It exists, and is outside. */
+  /** Creates the files of the attack; returns the folder that a caller would name. It exists, and is outside. */
   readonly folder: (place: Place) => string;
 }
 

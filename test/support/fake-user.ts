@@ -5,7 +5,7 @@ import type { Answer, Person, SeenForm } from "./connection.ts";
 
 /** People at clients that show forms, and turns that ask. */
 
-/** What a person does at a form, told as the test goes on. */
+/** The action of a person at a form, which the test sets. */
 export class FakeUser {
   readonly seen: SeenForm[] = [];
   does: Person = () => ({ action: "cancel" });

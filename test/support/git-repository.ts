@@ -19,7 +19,7 @@ export const gitIn =
   (...args: string[]): string =>
     execFileSync("git", ["-C", folder, ...args], { env: ENVIRONMENT, stdio: "pipe", encoding: "utf8" });
 
-/** A commit, and a change that is in none. */
+/** A commit, and an uncommitted change. */
 export function repository(folder: string, text: string): void {
   const git = gitIn(folder);
   writeFileSync(join(folder, "a.txt"), `${text}\n`);
@@ -31,7 +31,7 @@ export function repository(folder: string, text: string): void {
   utimesSync(join(folder, "a.txt"), 1, 1);
 }
 
-/** A session whose folder is a repository that each test makes anew, and turns against who looks at it. */
+/** A session whose folder is a repository that each test makes anew and turns hostile. */
 export async function hostileRepository() {
   const world = await createWorld({ agent: "stand-in" });
   const server = await world.server();
@@ -69,7 +69,7 @@ export async function hostileRepository() {
     attributes: (text: string) => {
       writeFileSync(dotGit("info", "attributes"), text);
     },
-    /** A blob that the last commit has and the store has not. */
+    /** A blob of the last commit that is missing in the object store. */
     removeBlob() {
       const blob = git("rev-parse", "HEAD:a.txt").trim();
       rmSync(dotGit("objects", blob.slice(0, 2), blob.slice(2)));

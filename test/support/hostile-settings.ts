@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { World } from "./world.ts";
 
-/** A repository whose settings run commands, and what of them has run; `shared` stands in its settings as well. */
+/** A repository whose settings run commands, and those that have run; `shared` is part of its settings. */
 export function hostile(world: Pick<World, "folder">, shared: object = {}): { cwd: string; ran: () => string[] } {
   const cwd = world.folder();
   const traces = world.folder();

@@ -8,7 +8,7 @@ import { ConfigError } from "../../src/config/error.ts";
 import { isAdmitted, type Admitted } from "../../src/http/auth/admitted.ts";
 import { createAuthenticator, type Authenticator, type AuthSettings } from "../../src/http/auth/authenticator.ts";
 
-/** A server's door, with real files and requests, and what it says to its log. */
+/** The authentication of a server, with real files and requests, and its log. */
 export class Door {
   readonly folder: string;
   readonly logged: string[] = [];
@@ -43,7 +43,7 @@ export class Door {
     return createAuthenticator(this.settings(over));
   }
 
-  /** The message of the ConfigError that these settings come to. */
+  /** The message of the ConfigError for these settings. */
   async refusal(over: Partial<AuthSettings>): Promise<string> {
     try {
       await this.open(over);
@@ -96,7 +96,7 @@ export class Issuer {
   #path = "";
   readonly asked: string[] = [];
   keys: Pair[] = [];
-  /** What is answered at each path; a number is a status without a body. */
+  /** The answer at each path; a number is a status without a body. */
   readonly answers = new Map<string, () => unknown>();
 
   private constructor(server: Server) {
@@ -145,7 +145,7 @@ export class Issuer {
     return `${this.origin}/keys`;
   }
 
-  /** A good token, but for what is said otherwise; a claim that is undefined is left out. */
+  /** A valid token with these claims replaced; a claim that is undefined is left out. */
   async sign(claims: Record<string, unknown> = {}, header: Record<string, string> = {}, key = this.keys[0]!) {
     const now = Math.floor(Date.now() / 1_000);
     const good = { iss: this.url, aud: AUDIENCE, sub: "ada", scope: "read run", iat: now, exp: now + 300 };

@@ -84,7 +84,7 @@ export async function startHttp({ args, env, through = [], token }: Start): Prom
   };
 }
 
-/** For a server that may not have told where it listens. */
+/** For a server that may not yet have logged its address. */
 export async function connectOver(url: URL, client: Client | V1Client, token: string): Promise<HttpConnection> {
   const gone = new AbortController();
   const headers = { authorization: `Bearer ${token}` };

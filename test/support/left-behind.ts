@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "./stdio-server.ts";
 
-/** Runs for ever, and is found by the word behind it. */
+/** Runs for ever, and is found by its last argument. */
 const FOREVER = "/bin/sh -c 'while :; do /bin/sleep 0.2; done'";
 const DEAF = `/bin/sh -c 'trap "" TERM HUP INT; while :; do /bin/sleep 0.2; done'`;
 const QUIET = "</dev/null >/dev/null 2>&1";
@@ -22,13 +22,13 @@ const KINDS = {
 export type Kind = keyof typeof KINDS;
 export const ALL_KINDS = Object.keys(KINDS).filter((kind): kind is Kind => kind in KINDS);
 
-/** Those that run, of one session. */
+/** The running ones of a session. */
 export interface Daemons {
   readonly sessionId: string;
   left(): { kind: Kind; pid: number }[];
-  /** The kinds of those that run, each once. */
+  /** The kinds of the running ones, each once. */
   kinds(): Kind[];
-  /** Resolves when none is left, or with those that are after `ms`. */
+  /** Resolves when none is left, or with those left after `ms`. */
   leftAfter(ms: number): Promise<Kind[]>;
   kill(): void;
 }
@@ -72,7 +72,7 @@ export async function leaveDaemons(
   };
 }
 
-/** By their last argument: of some, nothing can be read in the environment. */
+/** By their last argument, because the environment of some cannot be read. */
 function runningWith(word: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

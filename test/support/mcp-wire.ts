@@ -75,7 +75,7 @@ export class Wire {
     });
   }
 
-  /** As out of a pipe: what was written together arrives in one chunk and is handled in one go. */
+  /** Like a pipe: messages that were written together arrive in one chunk and are handled in one go. */
   #arriving(onWhole: () => void): string[] {
     const chunk: string[] = [];
     process.nextTick(onWhole);

@@ -6,24 +6,24 @@ import type { World } from "./world.ts";
 
 type Script = Parameters<typeof scriptTag>[0];
 
-/** Starts a session that plays the script, and tells all of it once its turn has ended or something is asked. */
+/** Starts a session on the script, and resolves with all events once its turn has ended or a request is open. */
 export async function play(server: Server, script: Script, options: object): Promise<Answer> {
   const { sessionId } = await server.call("claude_code", { prompt: scriptTag(script), ...options, waitMs: 40_000 });
   return told(server, sessionId);
 }
 
-/** All that is in the log of a session by now. */
+/** The whole log of a session so far. */
 export async function told(server: Pick<Server, "call">, sessionId: string): Promise<Answer> {
   const whole = { responseMode: "delta_compact", maxBytes: 262_144 };
   return server.call("claude_code_check", { action: "poll", sessionId, waitMs: 0, ...whole });
 }
 
-/** What the model was asked by the main conversation of a session, in order; `subagents` in place of it. */
+/** Requests to the model by the main conversation of a session, in order, or by its `subagents`. */
 export function requestsOf(world: World, sessionId: string, subagents = false): RequestRecord[] {
   return world.model.requests.filter((each) => each.sessionId === sessionId && each.subagent === subagents);
 }
 
-/** What the events told of this kind are. */
+/** The data of the events of this kind. */
 export function ofKind({ events }: Pick<Answer, "events">, kind: string): unknown[] {
   return events.flatMap(({ data }) => (kind in data ? [data[kind]] : []));
 }

@@ -1,6 +1,6 @@
 import type { Gate } from "../../src/engine/gate.ts";
 
-/** What an operator allows who has restricted nothing but the bypass of permissions. */
+/** The policy of an operator who has restricted nothing but the bypass of permissions. */
 export const OPEN_GATE: Gate = {
   callerApproves: "all",
   callersAnswer: true,

@@ -10,7 +10,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import { startScriptedModel, type ScriptedModel } from "../../src/demo/model/server.ts";
 import { answerIn, type Answer } from "./connection.ts";
 
-/** The real `claude -p` as a client of ours: its own model, scripted too, calls our tools as it is told. */
+/** The real `claude -p` as a client of ours: its own model, scripted too, calls our tools as its prompt says. */
 export interface OuterClaude {
   /** One prompt, at which its model calls the tool. Throws when the tool answers with an error. */
   call(tool: string, args: object): Promise<Answer>;
@@ -33,7 +33,7 @@ const ToolResult = z.looseObject({
 });
 type ToolResult = z.infer<typeof ToolResult>;
 
-/** `folder` is for what it keeps: nothing in it is shared with the Claude Codes that the server runs. */
+/** `folder` is for its files: nothing in it is shared with the Claude Codes that the server runs. */
 export async function startOuterClaude(
   folder: string,
   { token, url }: { url: string; token: string },

@@ -1,6 +1,6 @@
 /**
- * The processor time that this process spends on the work, ms. Unlike time on the clock it says nothing of what else the
- * machine has to do: a bound on it finds work that grows out of proportion, and nothing else.
+ * The processor time that this process spends on the work, ms. Unlike elapsed time it does not depend on the load of the
+ * machine: a bound on it finds work that grows out of proportion, and nothing else.
  */
 export async function processorMs(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();

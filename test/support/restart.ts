@@ -12,21 +12,21 @@ import { CLIENT_KINDS } from "./connection.ts";
 import type { HttpServer } from "./http-server.ts";
 import type { World } from "./world.ts";
 
-/** A server that ends while sessions run and clients wait, and another in its place. */
+/** A server that ends while sessions run and clients wait, and another that replaces it. */
 
 export interface Restart {
   readonly signal: "SIGKILL" | "SIGTERM";
-  /** For half of them the model goes on while the server waits for them. */
+  /** The model continues half of them while the server drains. */
   readonly sessions: number;
   readonly clients: number;
   readonly drainMs: number;
-  /** So long is a wait; a library that has lost the stream of its answer gives it up after twice that. */
+  /** Length of a wait; a library that has lost the stream of its answer gives up after twice that. */
   readonly waitMs: number;
 }
 
 const run = promisify(execFile);
 
-/** Session by session, each in the middle of a turn: it has run a command, and waits for the model at its gate. */
+/** Sessions in the middle of a turn: each has run a command, and waits for the model at its gate. */
 async function begin(world: World, server: HttpServer, gates: readonly string[]): Promise<string[]> {
   const client = await server.connect();
   const works = gates.map(async (gateBefore) => {
@@ -52,7 +52,7 @@ const ENDS = {
   SIGTERM: { inTime: { isError: false, result: "to the end" }, late: { isError: true, errorSubtype: "shutdown" } },
 } as const;
 
-/** Clients come back to the next one, every session goes on, nothing is lost, told twice or left. */
+/** Clients reconnect to the next server, every session goes on, and nothing is lost, repeated or left. */
 export async function expectRecovery(world: World, restart: Restart): Promise<void> {
   const { clients, drainMs, sessions, signal, waitMs } = restart;
   const store = `${world.folder()}/store.db`;
@@ -100,7 +100,7 @@ export async function expectRecovery(world: World, restart: Restart): Promise<vo
   for (const watcher of watchers) watcher.leave();
   await Promise.all(following);
   expect(counts.failed).toEqual([]);
-  // Those of 2025 were told that they have to begin another session, and did.
+  // Clients of 2025 were told to begin another protocol session, and did.
   expect(counts.unknown).toBeGreaterThan(0);
   expect(watchers.map(({ twice }) => twice)).toEqual(watchers.map(() => 0));
   for (const sessionId of ids) {

@@ -7,7 +7,7 @@ import type { Answer, Connection } from "./connection.ts";
 import { stream } from "./streaming.ts";
 import type { World } from "./world.ts";
 
-/** One task, asked of each toolset: whichever tool a caller uses, it learns the same of what happened. */
+/** One task for each toolset: whichever tool a caller uses, it learns the same about the session. */
 
 const QUESTION = {
   question: "Which colour?",
@@ -86,7 +86,7 @@ function learnInvocations(learned: Learned, invocations: unknown): void {
 /** Every message by itself, with the ids of its calls. */
 const SHORT = { responseMode: "delta_compact" };
 
-/** Answers what is asked with claude_code_check, whichever tool has started the turn, until nothing runs. */
+/** Answers requests with claude_code_check, whichever tool has started the turn, until no turn runs. */
 async function answerAll(server: Connection, asked: Answer, learned: Learned): Promise<Answer> {
   let now = asked;
   for (let cursor = asked.nextCursor; now.actions.length > 0; cursor = now.nextCursor) {
@@ -147,13 +147,13 @@ const DRIVES = {
 export type Toolset = keyof typeof DRIVES;
 export const TOOLSETS = Object.keys(DRIVES) as Toolset[];
 
-/** What makes a server offer all of them. */
+/** Flags of a server that offers all of them. */
 export const SCENARIO_ARGS = ["--toolsets", TOOLSETS.join(",")];
 
-/** What the first of each world has told: all the others of it cost the same. */
+/** The cost that the first run of each world has reported: all others have the same. */
 const costs = new WeakMap<World, number>();
 
-/** Plays the task through the toolset, and expects that all of it is told. */
+/** Plays the task through the toolset, and expects that all of it is reported. */
 export async function expectSameFacts(world: World, server: Connection, toolset: Toolset): Promise<void> {
   const cwd = world.folder();
   writeFileSync(join(cwd, "in.txt"), "content");

@@ -6,7 +6,7 @@ import { scriptTag } from "../../src/demo/model/script.ts";
 import type { Server } from "./stdio-server.ts";
 import type { World } from "./world.ts";
 
-/** The ways in which a server ends in the middle of a session's work, and that none of them leaves anything behind. */
+/** The ways in which a server ends in the middle of a turn, none of which leaves a process behind. */
 
 /** A session whose Bash runs for ever, seen running. */
 export async function withRunningShell(world: World, server: Server): Promise<{ sessionId: string; cwd: string }> {
@@ -55,7 +55,7 @@ const KILLINGS = {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // It had ended by then.
+      // It had already ended.
     }
   },
 } satisfies Record<string, Killing>;
@@ -63,11 +63,11 @@ const KILLINGS = {
 export type KillingName = keyof typeof KILLINGS;
 export const KILLING_NAMES = Object.keys(KILLINGS) as KillingName[];
 
-/** What ends the sessions of a dead server: flags that leave it setpriv beside the reaper, or the reaper alone. */
+/** Means to end the sessions of a dead server: flags for setpriv beside the reaper, or for the reaper alone. */
 export const MEANS = { "setpriv and the reaper": [], "the reaper alone": ["--reaper", "always"] };
 export type MeansName = keyof typeof MEANS;
 
-/** Ends a server of the world, which has no other, while a Bash runs: 10 s later nothing runs any more. */
+/** Ends the only server of the world while a Bash runs: 10 s later no process runs. */
 export async function expectNothingLeft(world: World, means: MeansName, name: KillingName): Promise<void> {
   const server = await world.server({ args: MEANS[means] });
   await withRunningShell(world, server);

@@ -9,7 +9,7 @@ export interface Log {
   logger?: string | undefined;
 }
 
-/** A call that tells what it does while it runs: what it answered, and what was told before. */
+/** A call that reports while it runs: its answer, and the messages before it. */
 export interface Streamed {
   readonly blocks: string[];
   readonly data: Record<string, unknown>;

@@ -60,7 +60,7 @@ export class TaskClient {
     this.#capabilities = capabilities;
   }
 
-  /** Over the same connection, declaring something else. */
+  /** Over the same connection, with other capabilities. */
   declaring(capabilities: object): TaskClient {
     return new TaskClient(this.#send, capabilities);
   }
@@ -88,7 +88,7 @@ export class TaskClient {
     return this.result("tools/call", { name: tool, arguments: args });
   }
 
-  /** What is begun, with the session that it is in. */
+  /** The created task, with its session. */
   async begin(tool: string, args: object): Promise<{ task: Task; sessionId: string; nextCursor: number }> {
     const begun = await this.call(tool, args);
     const { structuredContent } = CallResult.parse(begun);
@@ -99,7 +99,7 @@ export class TaskClient {
     return Task.parse(await this.result("tasks/get", { taskId }));
   }
 
-  /** Polls, as the protocol has it, until the task stands like this. */
+  /** Polls, as the protocol says, until the task has this status. */
   async until(task: Pick<Task, "taskId">, status: Task["status"]): Promise<Task> {
     for (;;) {
       const now = await this.get(task);

@@ -7,7 +7,7 @@ import { z } from "zod";
 
 export const SECRET = `whsec_${Buffer.from("the secret of these tests, 32 by").toString("base64")}`;
 
-/** How the server is given it. */
+/** The environment that gives the server the secret. */
 export const WITH_SECRET = { CLAUDE_CODE_MCP_NOTIFY_SECRET: SECRET };
 
 const Payload = z.looseObject({
@@ -24,7 +24,7 @@ type Payload = z.infer<typeof Payload>;
 
 export interface Delivery {
   readonly headers: IncomingHttpHeaders;
-  /** As it came; its signature was good. */
+  /** A delivery as it arrived, with a valid signature. */
   readonly text: string;
   readonly payload: Payload;
   readonly response: ServerResponse;
@@ -32,9 +32,9 @@ export interface Delivery {
 
 export interface ReceiverServer {
   readonly url: string;
-  /** All that came, the first first. */
+  /** All deliveries, oldest first. */
   readonly got: readonly Delivery[];
-  /** Resolves with the next delivery, from the first on, that is as wanted. */
+  /** Resolves with the next delivery, from the first on, that matches. */
   next(wanted?: (delivery: Delivery) => boolean): Promise<Delivery>;
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export const of =
   ({ payload }: Delivery): boolean =>
     payload.type === type;
 
-/** `answer` is called with each delivery whose signature is good; the others are answered 401. */
+/** `answer` is called with each delivery whose signature is valid; the others are answered 401. */
 export async function startReceiver(
   answer: (delivery: Delivery, index: number) => void = ({ response }) => void response.end(),
   port = 0,

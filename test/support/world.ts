@@ -10,11 +10,11 @@ import type { ClientKind, Person } from "./connection.ts";
 import { startHttp, type HttpServer } from "./http-server.ts";
 import { connect, type Server } from "./stdio-server.ts";
 
-/** What a group of tests lives in: a scripted model, an own Claude configuration, and the servers it starts. */
+/** The environment of a group of tests: a scripted model, a Claude configuration of its own, and the servers it starts. */
 export interface World {
   readonly model: ScriptedModel;
   readonly configFolder: string;
-  /** What Claude Code itself has written down of a session so far, "" before it has anything. */
+  /** Claude Code's own transcript of a session so far, "" before there is one. */
   transcript(sessionId: string): string;
   /** A new, empty folder. */
   folder(): string;
@@ -32,7 +32,7 @@ export interface World {
     token?: string;
     through?: readonly string[];
   }): Promise<HttpServer>;
-  /** Every process that lives in this world, but for the servers themselves: Claude Code, its shells, reapers. */
+  /** Every process of this world except the servers themselves: Claude Code, its shells, reapers. */
   processes(): { pid: number; command: string }[];
   /** Resolves when `processes()` is empty, else throws after `ms` with what is left. */
   quiet(ms: number): Promise<void>;
@@ -51,10 +51,10 @@ const LOUD = ["--log-level", "debug"];
 /** Known to the operator of the servers of these tests. */
 const TOKEN = "ccm_of-the-operator-of-these-tests-0123456789";
 
-/** Which Claude Code the sessions of a world have: the real one, or a program that does as it does, seven times as fast. */
+/** The Claude Code of a world's sessions: the real one, or a program that behaves like it, seven times as fast. */
 export type AgentKind = "real" | "stand-in";
 
-/** What makes a server start the stand-in. */
+/** The variables that make a server start the stand-in. */
 export const STAND_IN = { CLAUDE_CODE_MCP_CLAUDE_PATH: join(import.meta.dirname, "..", "stand-in", "claude.mjs") };
 
 /** `AGENT=real npm test` has the real one everywhere. */
@@ -66,7 +66,7 @@ interface WorldOptions {
   readonly agent?: AgentKind;
 }
 
-/** A world for the tests of a file or of a `describe`: it is there from before the first to after the last. */
+/** A world for the tests of a file or of a `describe`, from before the first to after the last. */
 export function useWorld(options: WorldOptions = {}): World {
   const world: Partial<World> = {};
   beforeAll(async () => void Object.assign(world, await createWorld(options)));
@@ -79,7 +79,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
   const root = realpathSync(mkdtempSync(join(tmpdir(), "ccm-test-")));
   const configFolder = mkdtempSync(join(root, "config-"));
   const servers: Pick<Server, "pid" | "close">[] = [];
-  // Without spares, unless a test asks for them: most count processes, or have but one session.
+  // Without spares by default: most tests count processes, or have only one session.
   const quiet = { CLAUDE_CODE_MAX_RETRIES: "1", CLAUDE_CODE_MCP_SPARES: "0" };
   const environment = {
     ...model.environment(configFolder),
@@ -139,7 +139,7 @@ export async function createWorld({ agent = "real" }: WorldOptions = {}): Promis
   return world;
 }
 
-/** Processes are told apart by an inherited variable, so that shells which left their group and parent are seen too. */
+/** Finds processes by an inherited variable, so that shells which left their group and parent are included. */
 function processesWith(variable: string): { pid: number; command: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -1,7 +1,7 @@
 import { DECLARED, META } from "../tasks-client.ts";
 import { frames, post, type HttpServer } from "../http-server.ts";
 
-/** The ways by which a caller of a server over HTTP does something, each to the code that it is answered with. */
+/** Ways in which a caller of a server over HTTP performs an action; each resolves with the code of its answer. */
 
 /** "ok", or the code of the refusal; a status where there is none. */
 export type Drive = (server: HttpServer, token: string) => Promise<string>;
@@ -31,7 +31,7 @@ export function mcp(method: string, params: object): Drive {
     };
     const message = { jsonrpc: "2.0", id: sent, method, params: { ...params, _meta: meta } };
     const response = await server.fetch("/mcp", post(message, headers));
-    // At the door.
+    // Refused by the guards.
     if (response.status === 403) return codeIn(response);
     const { error, result } = await messageIn(response);
     if (error) return error.data?.code ?? error.message;

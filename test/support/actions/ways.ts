@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 
 import { http, mcp, page, tool, type Drive } from "./drives.ts";
 
-/** Every way by which an action on sessions can be done, on every surface. */
+/** Every way to perform an action on a session, on every interface. */
 
 /** What an action is done to. */
 export interface Target {
@@ -18,9 +18,9 @@ export interface Way {
   /** The tool with its action, the route, or the method. */
   readonly way: string;
   readonly drive: (target: Target) => Drive;
-  /** What it is done to: a session that all such ways share, which has had a turn and goes on, unless it says otherwise. */
+  /** The target: by default a session that all such ways share, which has had a turn and goes on. */
   readonly on?: "asking" | "task" | "own";
-  /** What comes of it for one who may; "ok" unless there is nothing that it could be done to. */
+  /** The outcome for a caller with the scope: "ok", unless the target is missing. */
   readonly comesTo?: string;
 }
 
@@ -167,7 +167,7 @@ export const WAYS: readonly Way[] = [
     on: "asking",
     drive: ({ requestId, sessionId }) =>
       tool("claude_code_check", { action: "answer_question", sessionId, requestId, answers: {}, waitMs: 0 }),
-    // It is no question.
+    // It is not a request with questions.
     comesTo: NOTHING,
   },
   {

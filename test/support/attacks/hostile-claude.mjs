@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Stands in for a Claude Code that has gone wrong: it says hello as the real one does, and its first prompt, a JSON text,
-// says what it writes then. It ends with exit code 3.
+// Stands in for a misbehaving Claude Code: it initializes as the real one does, and its first prompt, a JSON text,
+// says what it writes after that. It ends with exit code 3.
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 
-/** A program that a session takes for Claude Code (pathToClaudeCodeExecutable); its prompt says what it does. */
+/** A program that replaces Claude Code in a session (`pathToClaudeCodeExecutable`); its prompt says what it does. */
 export const HOSTILE_CLAUDE = fileURLToPath(new URL("hostile-claude.mjs", import.meta.url));
 
 /** As JSON the prompt. */

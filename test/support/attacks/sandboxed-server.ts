@@ -49,10 +49,10 @@ export async function createFenced(): Promise<Fenced> {
   return { world, server: await another([]), another, outside, project, programs };
 }
 
-/** Plays all calls in one turn, and tells what came of it. */
+/** Plays all calls in one turn, and resolves with the answer after it. */
 export async function tries(server: Server, tools: Call[], options: object): Promise<Answer> {
   const prompt = scriptTag([{ tools }, { text: "tried" }]);
-  // Beside other tests it may take its time to come up.
+  // Beside other tests it may start slowly.
   const patient = { sessionInitTimeoutMs: 60_000 };
   const { sessionId } = await server.call("claude_code", { prompt, ...bypass, ...patient, ...options });
   let status: string | undefined;

@@ -1,12 +1,12 @@
 import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 
-/** Requests as they stand on the page, and how they are answered there. */
+/** Cards of requests on the page, and answers to them. */
 
 export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subagent|.* \(subagent\)) (asks|has)/) =>
   page.getByRole("article", { name });
 
-/** Presses it as often as the card says that it has only just come, or until `taken` shows that it was pressed. */
+/** Presses the button until the card no longer says that it has just appeared, or `taken` shows that it was pressed. */
 export async function press(card: Locator, name: string, taken?: Locator): Promise<void> {
   const button = card.getByRole("button", { name, exact: true });
   const tooSoon = card.getByText("This has only just come here");
@@ -19,7 +19,7 @@ export async function press(card: Locator, name: string, taken?: Locator): Promi
   await taken?.waitFor();
 }
 
-/** An item of the timeline that has these words. Prompts have none but scripts here. */
+/** An item of the timeline with this text. Prompts hold only scripts here. */
 export const entry = (page: Page, words: RegExp | string) =>
   page
     .getByRole("region", { name: "What has happened" })

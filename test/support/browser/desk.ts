@@ -10,11 +10,11 @@ import { seed } from "../sessions-command.ts";
 import { createWorld, type AgentKind, type World } from "../world.ts";
 import { openWindow, PICTURES, type OpenWindow, type WindowOptions } from "./window.ts";
 
-/** Where a person sits in these tests: a world with the built server over HTTP, and the Chromium of all tests in front of it. */
+/** The workplace of a user in these tests: a world with the built server over HTTP, and the Chromium that all tests share. */
 export interface Desk {
   readonly world: World;
   readonly browser: Browser;
-  /** The server of now. */
+  /** The current server. */
   readonly http: HttpServer;
   /** The API as the operator asks it, without a browser. */
   readonly api: Signed;
@@ -22,9 +22,9 @@ export interface Desk {
   open(options?: WindowOptions): Promise<OpenWindow>;
   /** Changes the store beside the server, as another server on it does. */
   change(work: (node: SessionBackend) => Promise<void>): Promise<void>;
-  /** Starts the server anew, at the same port and on the same store; resolves when it is there. */
+  /** Restarts the server, at the same port and on the same store; resolves when it is ready. */
   comeBack(): Promise<void>;
-  /** Closes all windows; throws what went wrong in them. A test that has failed leaves pictures behind. */
+  /** Closes all windows; throws the faults in them. A failed test leaves pictures behind. */
   clear(test: TestContext): Promise<void>;
   close(): Promise<void>;
 }
@@ -40,7 +40,7 @@ interface DeskOptions {
   /** Which Claude Code its sessions have: the stand-in, unless the test is about what the real one does. */
   readonly agent?: AgentKind;
   readonly args?: string[];
-  /** What is in the store before there is a server. */
+  /** Fills the store before the server starts. */
   readonly seeded?: (node: SessionBackend) => Promise<void>;
 }
 

@@ -9,7 +9,7 @@ import type { Desk } from "./desk.ts";
 export interface Sights {
   /** Its timeline has an item of every kind. */
   readonly everything: string;
-  /** Each of them asks something. */
+  /** Each of them has an open request. */
   readonly permission: string;
   readonly command: string;
   readonly question: string;

@@ -4,26 +4,26 @@ import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Pa
 
 import type { HttpServer } from "../http-server.ts";
 
-/** Pictures for people, of tests that fail and, with PICTURES=1, of what the others look at; git ignores them. */
+/** Pictures for people, of failed tests and, with PICTURES=1, of views in the others; git ignores them. */
 export const PICTURES = "test-output/console";
 
-/** A window of the console, as a person has it, and all that goes wrong in it. */
+/** A window of the console, and all faults in it. */
 export interface OpenWindow {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Errors of the page, of its console and of its policy, requests to others, dialogs: none is expected. */
   readonly troubles: string[];
-  /** From now on the server may refuse, or be gone: what the browser itself says of that is no trouble. */
+  /** From now on the server may refuse, or be gone: the browser's own messages about that are no fault. */
   allowFailures(of: RegExp): void;
   /** Goes to a view by its address. */
   go(hash: string): Promise<void>;
-  /** What axe finds wrong in what is shown now. */
+  /** Violations that axe finds in the present view. */
   violations(): Promise<string[]>;
-  /** How far the document is wider than the window, px. */
+  /** The width by which the document exceeds the window, px. */
   overhang(): Promise<number>;
   /** Of all of the page, or of what is in view of it. */
   shot(name: string, isWhole?: boolean): Promise<void>;
-  /** The same, for who wants to look: with PICTURES=1. */
+  /** The same, only with PICTURES=1. */
   picture(name: string, isWhole?: boolean): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export async function openWindow(
     ...options,
   });
   const page = await context.newPage();
-  // Far above what is ever waited for: a slow machine is no failure.
+  // Far above every real wait, so that a slow machine is no failure.
   page.setDefaultTimeout(60_000);
   const allowed: RegExp[] = [UNKNOWN_YET];
   const troubles = watch(page, http.origin, allowed);

@@ -13,7 +13,7 @@ export function writing(file: string): string {
   ]);
 }
 
-/** Waits until the session asks, and says what there was instead: a mere loop would only say that it took too long. */
+/** Waits until the session asks, and reports what happened instead: a plain loop would only report a timeout. */
 export async function waitForRequest(server: Server, sessionId: string) {
   let asked = await server.news(sessionId);
   while (asked.actions.length === 0 && asked.status === "running")
@@ -22,7 +22,7 @@ export async function waitForRequest(server: Server, sessionId: string) {
   throw new Error(`nothing was asked: ${JSON.stringify(asked)}\n${server.stderr()}`);
 }
 
-/** Allows what the session asks, through whichever server. */
+/** Allows the open request of the session, through any server. */
 export async function allow(server: Server, sessionId: string) {
   const asked = await waitForRequest(server, sessionId);
   const { requestId } = asked.actions[0] ?? {};

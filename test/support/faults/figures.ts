@@ -10,7 +10,7 @@ export interface Figure {
   lost: number;
   /** Processes that were still there 10 s after. */
   leftOver: number;
-  /** What else there is to say, such as how often the fault met which state. */
+  /** Further figures, such as how often the fault met which state. */
   note?: string;
 }
 
@@ -24,7 +24,7 @@ export function report(figure: Figure): void {
   if (file) appendFileSync(file, `${JSON.stringify(figure)}\n`);
 }
 
-/** Random, but told: a run that failed can be looked at again with its seed. */
+/** Random, but printed: a failed run can be repeated with its seed. */
 export function randoms(seed: number): () => number {
   let state = seed;
   return () => {

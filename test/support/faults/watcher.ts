@@ -5,12 +5,12 @@ import { expect } from "vitest";
 import type { Answer } from "../connection.ts";
 import type { Server } from "../stdio-server.ts";
 
-/** In which an event is told the same whenever it is read. */
+/** The mode in which an event reads the same at any time. */
 const responseMode = "delta_compact";
 
 type Seen = Answer["events"][number];
 
-/** A client that follows a session event by event, and remembers what it was shown. */
+/** A client that follows a session event by event, and remembers the events. */
 export class Watcher {
   readonly seen = new Map<number, Seen>();
   readonly #server: Server;
@@ -33,7 +33,7 @@ export class Watcher {
   }
 }
 
-/** How many of the seen events are not there any more, or not as they were. */
+/** Number of the seen events that are missing or changed. */
 export async function countLost(server: Server, sessionId: string, seen: ReadonlyMap<number, Seen>): Promise<number> {
   const now = new Map<number, Seen>();
   let cursor = 1;
@@ -52,14 +52,14 @@ export async function countLost(server: Server, sessionId: string, seen: Readonl
   return [...seen.values()].filter((event) => !isSame(event, now.get(event.id))).length;
 }
 
-/** A text that stands in the result of the same answer is not told twice there: both ways of telling it are the same. */
+/** A text that the result of the same answer holds is not repeated in its event: both forms count as equal. */
 function isSame(before: Seen, after: Seen | undefined): boolean {
   if (!after || before.type !== after.type || before.timestamp !== after.timestamp) return false;
   const isBrief = [before, after].some(({ data }) => JSON.stringify(data).includes("(see result)"));
   return isBrief || isDeepStrictEqual(before.data, after.data);
 }
 
-/** A reply goes through, and the totals are the sums over all results of the session. */
+/** Expects that a reply succeeds, and that the totals are the sums over all results of the session. */
 export async function expectUsable(server: Server, sessionId: string, prompt: string): Promise<void> {
   const before = await server.call("claude_code_session", { action: "get", sessionId });
   const reply = await server.call("claude_code_reply", { sessionId, prompt, waitMs: 40_000 });

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { ApproverParts, ApproverPort, Offered, Reception } from "../../../src/approvers/approver.ts";
 
-/** `REQUEST.request.json` says what is asked for as long as it is; `REQUEST.decision.json` is the answer. */
+/** `REQUEST.request.json` holds the request as long as it is open; `REQUEST.decision.json` is the answer. */
 
 const Decision = z.strictObject({ decision: z.enum(["allow", "deny"]), denyMessage: z.string().exactOptional() });
 

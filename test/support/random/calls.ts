@@ -39,7 +39,7 @@ const without = ({ properties = {}, ...schema }: Schema, ...left: string[]): Sch
 const list = (items: Schema): Schema => ({ type: "array", items });
 const WHERE: Schema = { type: "object", properties: { sessionId: { type: "string" }, cursor: { type: "integer" } } };
 
-/** What the listing leaves to the options reference (which is made of the same schemas) and to the docs. */
+/** Parameters that the listing leaves to the options reference (generated from the same schemas) and to the docs. */
 const UNTOLD: Readonly<Record<string, Schema>> = {
   advanced: without(OPTIONS, "cwd"),
   diskResumeConfig: without(OPTIONS),
@@ -67,7 +67,7 @@ interface Asked {
 }
 
 const ENDING = new Set(["claude_session_close", "claude_chat_interrupt"]);
-/** The tools that have the most behind them are called the most. */
+/** The tools with the most code behind them are called the most. */
 const WEIGHTS: Readonly<Record<string, number>> = { claude_code_check: 12, claude_code_session: 9, claude_code: 3 };
 
 function toolCall(tools: readonly ListedTool[]): Arbitrary<Asked> {
@@ -90,7 +90,7 @@ function toolCall(tools: readonly ListedTool[]): Arbitrary<Asked> {
 const SCHEMES = ["session://", "claude-code://", "SESSION://", "session:/", "file://", ""];
 const BEHIND = ["", "/events", "/events/", "/events/../..", "/transcript", "#x", "/%65vents", "?cursor=1"];
 
-/** Resources that there are, and those that lie beside them. */
+/** URIs of existing resources, and of ones beside them. */
 const resourceCall: Arbitrary<Asked> = fc
   .oneof(
     {
@@ -147,7 +147,7 @@ const otherCall: Arbitrary<Asked> = fc.record({
   params: fc.oneof(fc.constant({}), fc.constant(undefined), fc.record({ level: oddText, cursor: odd }), odd),
 });
 
-/** In the era of 2026 a request says of itself what `initialize` said before. */
+/** In the era of 2026, each request carries what `initialize` carried before. */
 const MODERN = {
   "io.modelcontextprotocol/protocolVersion": "2026-07-28",
   "io.modelcontextprotocol/clientInfo": { name: "anybody", version: "1" },

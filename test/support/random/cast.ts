@@ -10,11 +10,11 @@ import { CALLERS, type CallerName } from "./calls.ts";
 import type { Forbidden } from "./judge.ts";
 
 /**
- * Who calls, and the sessions there are to call about. Their folder is there only while they are made: every later
- * start and every prompt comes as far as the folder, and is refused. So none of the calls sets a Claude Code going.
+ * The callers and their sessions. The folder of the sessions exists only while they are made: every later
+ * start and every prompt gets as far as the folder, and is refused. So none of the calls starts a Claude Code.
  */
 
-/** Unlike anything else, so that it is known wherever it turns up. */
+/** Unlike any other text, so that it is recognized wherever it appears. */
 const SECRETS = {
   PLANTED_API_KEY: "planted-7f3a-key-of-the-server",
   CLAUDE_CODE_MCP_RESUME_SECRET: "planted-7f3a-resume-secret",
@@ -44,7 +44,7 @@ export class Cast {
   readonly #own: Record<Owner, Own>;
   readonly #clients: Record<Owner, HttpConnection>;
   readonly #sessions: Record<CallerName, string> = { operator: "", confined: "", reader: "" };
-  /** All ids there ever were: a closed one is another's as well. */
+  /** All ids that ever existed: a closed session is another caller's as well. */
   readonly #ids: Record<Owner, Set<string>> = { operator: new Set(), confined: new Set() };
 
   private constructor(server: HttpServer, folder: string, clients: Record<Owner, HttpConnection>) {
@@ -80,7 +80,7 @@ export class Cast {
     return new Cast(server, folder, clients);
   }
 
-  /** Makes anew what earlier calls have ended. */
+  /** Replaces the sessions that earlier calls have ended. */
   async gather(): Promise<void> {
     mkdirSync(this.#folder, { recursive: true });
     await Promise.all((["operator", "confined"] as const).map(async (owner) => this.#gatherOf(owner)));
@@ -105,7 +105,7 @@ export class Cast {
     return { ever: this.secrets, others };
   }
 
-  /** Whether there stands in it what only the caller may hear. */
+  /** Whether it holds text that only its own caller may see. */
   isOwn(caller: CallerName, text: string): boolean {
     return caller !== "reader" && text.includes(WORDS[caller]);
   }

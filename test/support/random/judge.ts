@@ -11,13 +11,13 @@ export interface Forbidden {
 }
 
 const STATUSES = new Set([200, 202, 204, 400, 401, 403, 404, 405, 406, 409, 413, 415]);
-/** JSON-RPC's own but the fault of ours, and those of MCP. */
+/** The codes of JSON-RPC, except the one for internal errors, and those of MCP. */
 const RPC_CODES = new Set([-32_700, -32_600, -32_601, -32_602, -32_000, -32_001, -32_002, -32_020, -32_021, -32_022]);
 const HEADER_MISMATCH = -32_020;
-/** What a tool may say where the caller has not asked for more, bytes. */
+/** The default limit of a tool's answer, bytes. */
 const USUAL_BYTES = 32_768;
 
-/** Of the server's own: the frames of a stack, where its source lies, and what Node says in the words of its own source. */
+/** Internals of the server: stack frames, paths of its source, and messages of Node about its code. */
 const INSIDES = [
   /(?:\\n|\n)\s*at \S.*:\d+:\d+/,
   /node:internal/,
@@ -28,7 +28,7 @@ const INSIDES = [
   /Cannot (?:read|set) propert|is not a function|is not iterable|Maximum call stack|undefined is not/,
 ];
 
-/** What is wrong with an answer, in words; [] when all is well. */
+/** The faults of an answer, in words; [] if there are none. */
 export function faultsOf(sent: Sent, answer: Answer, forbidden: Forbidden): string[] {
   const { status, text } = answer;
   const insides = INSIDES.filter((pattern) => pattern.test(text)).map(
@@ -49,7 +49,7 @@ function formFaults(sent: Sent, { status, text, type }: Answer): string[] {
     return data.flatMap((line) => messageFaults(sent, line.slice(6), status));
   }
   if (type.startsWith("application/json")) return messageFaults(sent, text, status);
-  // Of what was not for MCP at all.
+  // The request was not for MCP at all.
   return status === 404 || status === 405 ? [] : [`is of the type ${type}`];
 }
 
@@ -83,12 +83,12 @@ function errorFaults(error: unknown): string[] {
   return [
     ...(known ? [] : [`has the error ${String(code)}`]),
     ...(typeof message === "string" && message !== "" ? [] : ["has an error without a message"]),
-    // The SDK repeats what a header should have said, however long that is.
+    // The SDK repeats the expected header, however long it is.
     ...(bytes > USUAL_BYTES && code !== HEADER_MISMATCH ? [`has an error of ${size(bytes)}`] : []),
   ];
 }
 
-/** The SDK has this code for what is not of the shape of its method as well, and then a list of what is wrong as its text. */
+/** The SDK also uses this code for params of the wrong shape, with a list of issues as the text. */
 function isShapeFault(code: unknown, message: unknown): boolean {
   return code === -32_603 && typeof message === "string" && /^\[\s*\{\s*"(?:expected|code|origin)"/.test(message);
 }
@@ -124,5 +124,5 @@ function bytesAllowed({ json }: Sent): number {
   return typeof asked === "number" ? asked : USUAL_BYTES;
 }
 
-/** Not to the byte, so that the same fault reads the same. */
+/** Rounded, so that the same fault reads the same. */
 const size = (bytes: number): string => (bytes > 1_000_000 ? "over a megabyte" : "over 32 KiB");

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { Call } from "./calls.ts";
 import { spell, spellText, type Place } from "./spell.ts";
 
-/** Sends a call as a program without a library does, and hears all of the answer. */
+/** Sends a call as a program without a library does, and reads the whole answer. */
 
 export interface Sent {
   readonly body: string;
@@ -24,7 +24,7 @@ export interface Target {
   readonly place: Place;
 }
 
-/** Nothing that is called here takes so long; what does hangs. */
+/** No call here takes this long unless it hangs. */
 const HANG_MS = 30_000;
 
 export class Line {
@@ -49,7 +49,7 @@ export class Line {
         const [incoming] = (await once(asked, "response")) as [IncomingMessage];
         return { sent, answer: await heard(incoming, call.verb) };
       } catch (error) {
-        // A connection that was kept may have been given up at the other end just now.
+        // The other end may just have closed a kept-alive connection.
         if (asked.reusedSocket && error instanceof Error && "code" in error && error.code === "ECONNRESET") continue;
         throw error;
       }
@@ -67,7 +67,7 @@ const spellId = (text: string, id: number): string => text.replaceAll(`"${String
 async function heard(incoming: IncomingMessage, verb: string): Promise<Answer> {
   const { headers, statusCode: status = 0 } = incoming;
   const type = headers["content-type"] ?? "";
-  // A stream to listen on has no end of its own.
+  // A listening stream has no end of its own.
   if (verb === "GET" && type.startsWith("text/event-stream")) {
     incoming.destroy();
     return { status, type: "", text: "" };
@@ -103,7 +103,7 @@ function legacyHeaders(json: unknown, place: Place): Record<string, string> {
   return { "mcp-session-id": place["session"] ?? "", "mcp-protocol-version": "2025-11-25" };
 }
 
-/** From 2026 on what a request is about stands in its headers too. */
+/** From 2026 on, the method and the name of a request are in its headers too. */
 function modernHeaders(json: unknown): Record<string, string | undefined> {
   const params = at(json, "params");
   const [method, name] = [at(json, "method"), at(params, "name") ?? at(params, "uri")];
@@ -114,7 +114,7 @@ function modernHeaders(json: unknown): Record<string, string | undefined> {
   };
 }
 
-/** What no header can hold goes in base64; what is longer than any, in part. */
+/** Text that no header can hold is sent in base64, and text beyond the limit in part. */
 function headerOf(text: string): string {
   const short = text.slice(0, 2_000);
   const isPlain = /^[\u0021-\u007E]+$/.test(short) && !short.startsWith("=?");

@@ -1,6 +1,6 @@
-/** From a call as it was made up to the bytes that are sent. */
+/** From a generated call to the bytes that are sent. */
 
-/** What the names in «» stand for when a call is sent: sessions, requests, a folder. */
+/** Values of the names in «» when a call is sent: sessions, requests, a folder. */
 export type Place = Readonly<Record<string, string>>;
 
 const DEPTH = 90;
@@ -21,7 +21,7 @@ const WHOLE: Readonly<Record<string, string>> = {
 /** Those that may also stand for a name. */
 const TEXTS = new Set(["mega", "wide"]);
 
-/** JSON of `value` with everything put in place. A name that stands for nothing is left as it is. */
+/** JSON of `value` with every name replaced. An unknown name is left as it is. */
 export function spell(value: unknown, place: Place): string {
   return spellText(value === undefined ? "" : JSON.stringify(value), place);
 }

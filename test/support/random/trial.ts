@@ -10,7 +10,7 @@ import { faultsOf } from "./judge.ts";
 import { Line } from "./send.ts";
 
 /**
- * Calls made up from the schemas and beside them. What failed is printed with its seed and made as small as it goes.
+ * Calls generated from the schemas, valid and invalid. A failed call is printed with its seed and shrunk as far as possible.
  * RANDOM_SEED=n makes the same calls again, RANDOM_CALLS=n makes more or fewer of them.
  */
 
@@ -53,13 +53,13 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
 }
 
 interface Found {
-  /** Of the round, and the number of the call in it. */
+  /** The seed of the round; `path` is the number of the call in it. */
   readonly seed: number;
   readonly path: string;
   readonly faults: readonly string[];
 }
 
-/** Sends calls and judges what they are answered with. */
+/** Sends calls and judges the answers. */
 class Trial {
   readonly #cast: Cast;
   readonly #line = new Line(LANES);
@@ -101,7 +101,7 @@ class Trial {
   }
 }
 
-/** Of each kind of fault the smallest call that has it. */
+/** The smallest call for each kind of fault. */
 async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
   const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
   const reports: string[] = [];
@@ -113,7 +113,7 @@ async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: T
   return reports;
 }
 
-/** When one call holds the server up, those that are under way with it fail too: they do not when they are sent alone. */
+/** When one call blocks the server, concurrent calls fail too, which succeed when they are sent alone. */
 async function smallestWith(
   fault: string,
   having: readonly Found[],
@@ -134,7 +134,7 @@ function residentBytes(pid: number): number {
   return Number(kilobytes) * 1_024;
 }
 
-/** Lines of the log that tell of a fault of the server's own. */
+/** Lines of the log that report a fault of the server itself. */
 function entriesOfFaults(log: string): string[] {
   const fault =
     /uncaught|unhandled|a tool failed|a resource failed|a request failed|the engine did not start|"level":(?:50|60)/i;

@@ -1,8 +1,8 @@
 import fc, { type Arbitrary } from "fast-check";
 
 /**
- * Arguments that go by a JSON Schema, and values that go by none. What stands in «» is put in place when a call is sent
- * (spell.ts): what a failure prints then fits on a page, and says which session was meant.
+ * Arguments that follow a JSON Schema, and values that follow none. Names in «» are replaced when a call is sent
+ * (spell.ts), so that the report of a failure fits on a page and says which session was meant.
  */
 
 export interface Schema {
@@ -93,7 +93,7 @@ const ODD_VALUES: readonly unknown[] = [
   "«proto»",
 ];
 
-/** Of these each costs as much as a hundred others. */
+/** Each of these costs as much as a hundred others. */
 const HUGE_TEXTS = ["«mega»", "«wide»"];
 const HUGE_VALUES = [...HUGE_TEXTS, "«manyNames»", "«manyValues»", "«deeper»", "«deepObject»"];
 
@@ -104,7 +104,7 @@ export const oddText: Arbitrary<string> = fc.oneof(
   { weight: 12, arbitrary: fc.string({ maxLength: 100 }) },
 );
 
-/** Anything that JSON can carry, and some of what it can only just. */
+/** Any JSON value, edge cases included. */
 export const odd: Arbitrary<unknown> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(...HUGE_VALUES) },
   { weight: 20, arbitrary: fc.constantFrom(...ODD_VALUES) },
@@ -114,7 +114,7 @@ export const odd: Arbitrary<unknown> = fc.oneof(
   { weight: 7, arbitrary: fc.jsonValue({ maxDepth: 4, stringUnit: "binary" }) },
 );
 
-/** Names as they stand in a schema, nearly. */
+/** Misspelt names of a schema. */
 const nearName = (name: string): Arbitrary<string> =>
   fc.constantFrom(
     name.toUpperCase(),
@@ -129,7 +129,7 @@ const word = fc.constantFrom("Read", "Bash(git *)", "opus", "one", "a b", "mcp__
 
 const NOT_OWN = ["«theirs»", "00000000-0000-4000-8000-000000000000", "nothing"];
 const SESSIONS = ["«asking»", "«idle»", "«closed»", ...NOT_OWN];
-/** For what ends a session or its turn: seldom an own one, or there would soon be none left to call about. */
+/** For actions that end a session or its turn: seldom the caller's own, or soon none would be left. */
 const ENDED: Schema = {
   enum: [...Array.from({ length: 12 }, () => ["«closed»", ...NOT_OWN]).flat(), "«asking»", "«idle»"],
 };
@@ -141,12 +141,12 @@ export const ending = (schema: Schema): Schema => ({
   properties: { ...schema.properties, sessionId: ENDED },
 });
 
-/** What a value of this name usually is; without, nearly every call would end at the first look at it. */
+/** Usual values by name; without them, validation would refuse nearly every call. */
 const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
   sessionId: fc.constantFrom(...SESSIONS),
   requestId: fc.constantFrom("«request»", "«theirRequest»", "request-1"),
   cwd: fc.constantFrom("«folder»", "«folder»/..", "«folder»/../..", "/", "/nowhere", "."),
-  // Few wait at all, or the whole of it would be waiting.
+  // Few calls wait at all, or the test would only wait.
   waitMs: fc.constantFrom(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 30),
   cursor: fc.nat(40),
   eventId: fc.nat(40),
@@ -163,7 +163,7 @@ const BY_NAME: Readonly<Record<string, Arbitrary<unknown>>> = {
   data: fc.constantFrom("iVBORw0KGgo=", "!"),
 };
 
-/** A value that goes by its schema; by an empty one, anything. */
+/** A value that follows its schema; any value for an empty one. */
 export function valid(schema: Schema, name = ""): Arbitrary<unknown> {
   const words = wordsOf(schema);
   if (words.length > 0) return fc.constantFrom(...words);
@@ -195,9 +195,9 @@ function validNumber({ minimum = 0, maximum = 1_000_000 }: Schema): Arbitrary<nu
   return fc.oneof(fc.constantFrom(minimum, maximum), fc.integer({ min, max }));
 }
 
-/** Present in most objects that may have it: without it there is little to be done. */
+/** Present in most objects that may have it, because a call without it does little. */
 const USUAL = ["sessionId", "waitMs"];
-/** What an action is nothing without. */
+/** Arguments that an action needs. */
 const GOES_WITH: Readonly<Record<string, readonly string[]>> = {
   respond_permission: ["requestId", "decision"],
   answer_question: ["requestId", "answers"],
@@ -249,7 +249,7 @@ const change: Arbitrary<Change> = fc.record({
   value: odd,
 });
 
-/** The same with something wrong in it, or in two or three places. */
+/** The same with one fault, or two or three. */
 export function spoilt<T>(values: Arbitrary<T>): Arbitrary<unknown> {
   const changes = fc.array(change, { minLength: 1, maxLength: 3 });
   return fc.tuple(values, changes).map(([value, all]) => all.reduce<unknown>(changed, value));

@@ -17,7 +17,7 @@ import { SECOND, SHELL_TASK, Walk } from "./walk.ts";
 
 const ASKED: AgentSignal = { type: "asked", request: requestOf("a1") };
 
-/** Every kind of state that a session can be in, each reached the way it is reached in life. */
+/** Every kind of state of a session, each reached by real inputs. */
 
 const started: AgentSignal = { type: "started", pid: 4711, startedAt: "77", resumed: false };
 const killed: AgentSignal = { type: "exited", code: null, signal: "SIGKILL" };
@@ -223,7 +223,7 @@ const SIGNALS = {
 type SignalName = keyof typeof SIGNALS;
 const OF = { commandId: "c9", by: "caller" } as const;
 
-/** What Claude Code has answered. */
+/** Answers of Claude Code. */
 const ANSWERS = {
   "has chosen": { ...OF, request: { do: "configure", model: "opus" }, outcome: { ok: true, data: {} } },
   "has not chosen": {

@@ -5,7 +5,7 @@ import type { Policy } from "../../../src/engine/bounds/policy.ts";
 import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { elapse } from "../../../src/engine/step/time.ts";
 
-/** What holds for every step from every state, in words. An invariant that does not hold is named. */
+/** Invariants of every step from every state, by their titles. A broken one is named. */
 
 const STATE_BYTES = 16_384;
 
@@ -97,7 +97,7 @@ const INVARIANTS: Readonly<Record<string, Invariant>> = {
     const begun = count(events, ["turn.started"]).map(({ data }) => data);
     const started = begun.flatMap(({ promptIds, turnId: id }) => (promptIds.includes(id) ? promptIds : []));
     const gone = [...started, ...count(events, ["prompt.dropped", "prompt.steered"]).map(promptId)];
-    // One that is held is passed by those that are not.
+    // Prompts that are not held overtake one that is.
     return isDeepStrictEqual(queued.toSorted(), [...gone, ...after.queue.map((each) => each.promptId)].toSorted());
   },
   "a prompt waits only behind a turn or when it is held": ({ after }) =>
@@ -192,7 +192,7 @@ function runsOn({ turn }: SessionState, id: string): boolean {
   return turn?.awaiting.includes(id) === true && turn.stopping === undefined;
 }
 
-/** What is handed on to Claude Code is answered when it has answered. */
+/** A command that is passed to Claude Code is answered when Claude Code has answered. */
 function answeredBy(input: Input, effects: readonly Effect[]): string[] {
   if (input.type === "controlled") return [input.commandId];
   return input.type === "command" && ofType(effects, "control").length === 0 ? [input.command.id] : [];

@@ -9,7 +9,7 @@ const LOSES = "process.exited turn.ended(lost)";
 const BEGINS = "prompt.queued turn.started(prompt)";
 const UNKNOWN_REQUEST = "PERMISSION_REQUEST_NOT_FOUND";
 
-/** In each state: what comes of an input (events, then effects, a reply as "ok" or its code), and the status then. */
+/** For each state: the outcome of an input (events, then effects, a reply as "ok" or its code), and the status after it. */
 export const TABLE: Partial<Record<StateName, [InputName, told: string, SessionStatus][]>> = {
   ...APPROVAL_CHAIN_ROWS,
   fresh: [

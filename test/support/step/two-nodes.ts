@@ -24,7 +24,7 @@ import { Moments } from "./moments.ts";
 import { ManualClock } from "./clock.ts";
 import { requestOf, POLICY, resultSignal } from "./walk.ts";
 
-/** Engines on one memory store, a clock that a test moves, a Claude Code that says what the test says; and how often they sweep. */
+/** Engines on one memory store, with a clock and a Claude Code that the test controls, and the interval of their sweeps. */
 export const SWEEP_MS = 3_600_000;
 
 export const OPTIONS = { cwd: "/repo" };
@@ -96,16 +96,16 @@ export class ScriptedProcess implements AgentProcess {
 export class ScriptedRuntime implements AgentRuntime {
   readonly processes: ScriptedProcess[] = [];
   readonly moments = new Moments();
-  /** What a dead owner left, as it was to be ended; `mayEnd` says when that has succeeded. */
+  /** Leftovers of a dead owner that were to be ended; `mayEnd` says when that has succeeded. */
   readonly leftovers: Leftover[] = [];
   mayEnd: Promise<void> = Promise.resolve();
   identity: Identity = { configFolder: "/home/ann/.claude", paidBy: "ANTHROPIC_API_KEY" };
 
   readonly found = new Map<string, FoundSession>();
 
-  /** Whose sessions this server does not know. */
+  /** Principals that this server does not know. */
   readonly unknown = new Set<string>();
-  /** How often it was asked what there is to say about a start. */
+  /** Number of calls of `plan`. */
   plans = 0;
   plan = async ({ principal }: StartRequest): Promise<StartPlan> => {
     this.plans += 1;
@@ -150,7 +150,7 @@ export class TestNode {
   readonly engine: Engine;
   readonly runtime = new ScriptedRuntime();
   readonly backend: SessionBackend;
-  /** What this node has logged at warn and error. */
+  /** Log entries of this node at warn and error. */
   readonly complaints: string[] = [];
   #dead = false;
 
@@ -173,7 +173,7 @@ export class TestNode {
     });
   }
 
-  /** From now on nothing is done here when its time comes: no lease is renewed. */
+  /** From now on no timer fires here: no lease is renewed. */
   die(): void {
     this.#dead = true;
   }
@@ -191,7 +191,7 @@ export class TestNode {
     return (await this.engine.open({ ...LOCAL_CALLER, principal }, request)).sessionId;
   }
 
-  /** A session of this node that has called a tool and asks whether it may. */
+  /** A session of this node with an open permission request. */
   async asked(): Promise<string> {
     const id = await this.open();
     this.runtime.of(id).say({ type: "message", message: { type: "assistant" }, toolUseId: "toolu_1" });
@@ -218,7 +218,7 @@ export class TestNode {
   }
 }
 
-/** What each of them was rejected with; what was not is undefined. */
+/** The reasons of the rejections; undefined for each that was fulfilled. */
 export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unknown[]> {
   return Promise.all(
     calls.map(async (call) =>
@@ -230,7 +230,7 @@ export async function errorsOf(calls: readonly Promise<unknown>[]): Promise<unkn
   );
 }
 
-/** What a test puts between an engine and its store: methods that take the place of the store's. */
+/** Methods of a test that replace those of the store. */
 export type Between = (backend: SessionBackend) => {
   [P in "inbox" | "leases" | "log" | "rows"]?: Partial<SessionBackend[P]>;
 };

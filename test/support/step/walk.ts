@@ -68,10 +68,10 @@ export function resultSignal(over: Partial<AgentResult> = {}): AgentSignal {
   return { type: "result", result, message: { type: "result", subtype: result.subtype, result: result.text } };
 }
 
-/** What happens, and when by the clock on the wall. */
+/** The input, and its time by the system clock. */
 export type Moment = Happening & { at: number };
 
-/** As it reaches the step, from an owner that has been awake since `heardAt`. */
+/** The input as the step gets it, from an owner that has been awake since `heardAt`. */
 export function since(heardAt: number, moment: Moment): Input {
   return { ...moment, elapsedMs: Math.max(0, moment.at - heardAt) };
 }
@@ -79,7 +79,7 @@ export function since(heardAt: number, moment: Moment): Input {
 export class Walk {
   state: SessionState;
   at = T0;
-  /** When the last input came: what time has passed is counted from there. */
+  /** The time of the last input, from which elapsed time is counted. */
   heardAt = T0;
   /** By how much the system clock was set; `at` is as it would be without. */
   setBy = 0;
@@ -160,7 +160,7 @@ export class Walk {
     return statusOf(this.state);
   }
 
-  /** What came of the last input: events, then effects. */
+  /** The outcome of the last input: events, then effects. */
   get told(): string {
     return tellStep(this.last);
   }

@@ -41,7 +41,7 @@ export class Compiled {
 export class StoreProcess {
   readonly #child: ChildProcessByStdio<null, Readable, null>;
   readonly #lines: Interface;
-  /** All it has said so far. */
+  /** Its output so far. */
   readonly said: unknown[] = [];
   readonly ended: Promise<void>;
 
@@ -52,7 +52,7 @@ export class StoreProcess {
     this.ended = new Promise((resolve) => child.once("close", () => resolve()));
   }
 
-  /** Resolves when it has said `count` lines. */
+  /** Resolves when it has written `count` lines. */
   async says(count: number): Promise<void> {
     await new Promise<void>((resolve) => {
       const look = (): void => {

@@ -17,7 +17,7 @@ import { StoreFile } from "./files.ts";
 
 /**
  * Sessions as a store keeps them, one a line in test/unit/fixtures/stored-rows/VERSION.jsonl. A file is written by the engine
- * and the SQLite store of its version, and never again: what was stored once has to be read for ever.
+ * and the SQLite store of its version, and never again: every stored format has to stay readable.
  */
 export const StoredRow = z.object({
   situation: z.string(),
@@ -39,7 +39,7 @@ export async function readRows(version: number): Promise<StoredRow[]> {
   return lines.map((line) => StoredRow.parse(JSON.parse(line)));
 }
 
-/** Every kind of state, and what none of them has: an answer that is remembered, a transcript after /clear, chosen settings. */
+/** Every kind of state, and parts that none of them has: a remembered answer, a transcript after /clear, chosen settings. */
 const WALKS: [situation: string, walk: () => Walk][] = [
   ...STATE_NAMES.map((name): [string, () => Walk] => [name, () => walkTo(name)]),
   ["remembers an answer", remembering],
@@ -101,7 +101,7 @@ export async function writtenRows(): Promise<StoredRow[]> {
     for (const [situation, walk] of WALKS) await write(node, situation, walk());
     await node.close();
   };
-  // In a store of its own: the engine would recover what seems abandoned.
+  // In a store of its own, because the engine would recover sessions that seem abandoned.
   return [...(await dumped(walked)), ...(await dumped(open))];
 }
 
@@ -123,7 +123,7 @@ async function write(node: SessionBackend, id: string, { log, state }: Walk): Pr
   await node.leases.release(lease);
 }
 
-/** The same by an engine: with a policy, options, who pays, and what a fork has of its origin. */
+/** The same by an engine: with a policy, options, the account, and the fields of a fork. */
 async function open(backend: SessionBackend): Promise<void> {
   const node = new TestNode(backend, new ManualClock());
   const id = await node.open("begin", "key", OPTIONS);
@@ -174,7 +174,7 @@ function parse(text: string): JsonObject {
   return JsonObject.parse(JSON.parse(text));
 }
 
-/** Puts rows into a store as they are, past all that a store of this version would write. */
+/** Inserts rows into a store unchanged, without the code that writes rows of this version. */
 export async function insert(store: StoreFile, rows: readonly StoredRow[]): Promise<void> {
   await mkdir(dirname(store.file), { recursive: true });
   const node = store.connect("maker");

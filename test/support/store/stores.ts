@@ -5,7 +5,7 @@ import { initialState, type SessionState } from "../../../src/domain/session.ts"
 import { WATCH_MS } from "../../../src/store/sqlite/census.ts";
 import type { InboxItem, Lease, NewSession, SessionBackend } from "../../../src/engine/ports.ts";
 
-/** What the tests of a store are told in. */
+/** The vocabulary of the tests of a store. */
 
 export interface StoreUnderTest {
   connect(nodeId: string): Promise<SessionBackend> | SessionBackend;
@@ -15,7 +15,7 @@ export interface StoreUnderTest {
 }
 
 export const TTL = 30_000;
-/** How long a command waits that must be answered, and one that must not. */
+/** Time limits of a command that must be answered, and of one that must not. */
 export const [LONG, SHORT] = [60_000, 20];
 export const T0 = 1_800_000_000_000;
 export const never = new AbortController().signal;
@@ -79,7 +79,7 @@ export class World {
     return { id: lease.sessionId, lease };
   };
 
-  /** All that others can see of a session. */
+  /** Everything that other nodes can see of a session. */
   seen = async (id: string): Promise<unknown[]> => [await this.b.rows.get(id), await this.b.log.read(id, 1, 1000)];
 
   /** Node a no longer renews its lease, and b has seen that for long enough. */

@@ -5,7 +5,7 @@ import { openDatabase } from "../../../src/store/sqlite/connect/driver.ts";
 
 type Tampering = (file: string) => Promise<void>;
 
-/** Writes over what stands there; the file is the same one. */
+/** Overwrites the content; the file stays the same. */
 async function overwrite(path: string, from: number, bytes: number): Promise<void> {
   const file = await open(path, "r+");
   await file.write(Buffer.alloc(bytes, 7), 0, bytes, from);

@@ -27,7 +27,7 @@ export class FakeEngine implements Engine {
   readonly delivers: Delivered[][] = [];
   readonly waits: WaitRequest[] = [];
   readonly queries: SessionQuery[] = [];
-  /** What happens once a session has been opened or prompted. */
+  /** Called after a session is opened or prompted. */
   onPrompt: (session: FakeSession, prompt: string) => void = () => undefined;
   onAnswer: (session: FakeSession, answer: AnswerRequest) => void = () => undefined;
   #sleepers: (() => void)[] = [];
@@ -217,7 +217,7 @@ export class FakeEngine implements Engine {
   }
 }
 
-/** What a server has whose operator has set nothing. */
+/** The defaults of a server without settings. */
 export const TOOLSET_SETTINGS: ToolsetSettings = {
   query: querySettings(Config.parse({})),
   gate: () => ({ allowsBypass: false, bound: "all" }),

@@ -1,7 +1,7 @@
 import { FakeEngine } from "./fake-engine.ts";
 import type { FakeSession } from "./fake-session.ts";
 
-/** What Claude Code writes into a log while it works: calls of tools, and what came of them. */
+/** Events of a working Claude Code: calls of tools, and their results. */
 
 export const call = (session: FakeSession, ...ids: string[]) => {
   const content = ids.map((id) => ({ type: "tool_use", id, name: "Bash", input: { command: `run ${id}` } }));

@@ -12,7 +12,7 @@ interface Event {
   data: { text?: string; result?: string };
 }
 
-/** What the tests look into by hand. */
+/** Parts that the tests inspect directly. */
 export interface Answer {
   events: Event[];
   actions: object[];
@@ -45,7 +45,7 @@ export async function answerOf(engine: FakeEngine, name: string, args: object, c
 export const check = (engine: FakeEngine, args: object = {}, call?: ToolCall) =>
   answerOf(engine, "_check", { action: "poll", sessionId: "s1", waitMs: 0, ...args }, call);
 
-/** What the tests of claude_code_session look into by hand. */
+/** Parts that the tests of claude_code_session inspect directly. */
 export interface Listed {
   sessions: Record<string, unknown>[];
   nextPageToken?: string;
