@@ -105,7 +105,7 @@ describe("a session that no server of the store has run, and `claude_code_reply`
     expect(again.result).toMatchObject({ result: "three", sessionTotalTurns: 3 });
   });
 
-  it("has the names of tools in `diskResumeConfig` put right, as a start has, and tells what it does not know", () => {
+  it("corrects the names of tools in `diskResumeConfig`, as a start does, and warns of unknown ones", () => {
     expect(answer["warnings"]).toEqual([expect.stringContaining("disallowedTools: there is no tool Bsah")]);
     expect(existsSync(file())).toBe(false);
   });
@@ -205,7 +205,7 @@ describe("a session that no server of the store has run, where a secret is set, 
     expect(fork["warnings"]).toEqual([expect.stringMatching(/^model: not used/)]);
   });
 
-  it("does not show the secret to what it runs", async () => {
+  it("does not show the secret to the commands that it runs", async () => {
     const { sessionId } = reply;
     const whole = { waitMs: 0, responseMode: "full", maxBytes: 1_000_000 };
     const told = await secretive.call("claude_code_check", { action: "poll", sessionId, cursor: 1, ...whole });

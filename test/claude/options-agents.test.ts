@@ -214,7 +214,7 @@ describe("an agent of the option `agents` of `claude_code`", () => {
     expect(await lastWords("behind", { subagent: false, entry: 1 })).toBe("The scout is back.");
   });
 
-  it("is watched by its `.observer`, who is told its `.observerMessage`, where Claude Code's experiment is on", async () => {
+  it("is watched by its `.observer`, which gets its `.observerMessage`, where Claude Code's experiment is on", async () => {
     const digest = await world.model.waitForRequest(
       (request) => request.sessionId === equipped && request.system.includes("You are warden."),
     );

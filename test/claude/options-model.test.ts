@@ -88,7 +88,7 @@ describe("an option of `claude_code` that is for the model", () => {
     expect(requestsOf(world, request.sessionId ?? "")).toHaveLength(2);
   });
 
-  it("names who answers when the first is overloaded: `fallbackModel`; without effect there is a warning: the budget of `thinking` with a model that decides by itself", async () => {
+  it("names the model that answers when the first is overloaded: `fallbackModel`; an option without effect gives a warning: the budget of `thinking` with a model that decides by itself", async () => {
     const overloaded = { error: { status: 529 as const, retryAfterSeconds: 0.05 }, times: 3, text: "From the second." };
     const { sessionId, ...answer } = await server.call("claude_code", {
       prompt: scriptTag([overloaded]),

@@ -66,7 +66,7 @@ describe("a `permissionMode` of `claude_code`", () => {
     ["default", "Write asked, Bash asked"],
     ["acceptEdits", "Write ran, Bash asked"],
     ["dontAsk", "Write denied, Bash denied"],
-  ])("decides what is asked, run and denied: %s", async (permissionMode, expected) => {
+  ])("decides which tools run, ask and are denied: %s", async (permissionMode, expected) => {
     const { sessionId } = living;
     // The session has started in the first mode; every mode reaches Claude Code unchanged, at the start or later.
     if (permissionMode !== "auto") {
@@ -76,13 +76,13 @@ describe("a `permissionMode` of `claude_code`", () => {
     expect(await modeOf(sessionId)).toBe(permissionMode);
   });
 
-  it("decides what is asked, run and denied: bypassPermissions", async () => {
+  it("decides which tools run, ask and are denied: bypassPermissions", async () => {
     const session = await open({ permissionMode: "bypassPermissions" });
     expect(await fates(session, "it")).toBe("Write ran, Bash ran");
     expect(await modeOf(session.sessionId)).toBe("bypassPermissions");
   });
 
-  it("decides what is asked, run and denied: plan; how to plan says `planModeInstructions`", async () => {
+  it("decides which tools run, ask and are denied: plan, with the instructions of `planModeInstructions`", async () => {
     const advanced = { planModeInstructions: "First draw a map of the harbour." };
     const session = await open({ permissionMode: "plan", advanced });
     expect(await fates(session, "it")).toBe("Write asked, Bash denied");
@@ -101,7 +101,7 @@ describe("a `permissionMode` of `claude_code`", () => {
 });
 
 describe("an option of `claude_code` that decides", () => {
-  it("runs and denies by rule: `allowedTools`, `disallowedTools`; what is asked has its time from its creation: `permissionRequestTimeoutMs`", async () => {
+  it("runs and denies by rule: `allowedTools`, `disallowedTools`; a request's time limit starts at its creation: `permissionRequestTimeoutMs`", async () => {
     const cwd = world.folder();
     const [ran, kept] = [join(cwd, "ran.txt"), join(cwd, "kept.txt")];
     const bash = (command: string) => ({ tools: [{ name: "Bash", input: { command } }] });

@@ -96,7 +96,7 @@ describe("an option of `claude_code` about the process", () => {
     expect(result?.durationMs).toBeLessThan(9000);
   });
 
-  it("says what becomes of a turn whose process dies: `onLost`", async () => {
+  it("decides the fate of a turn whose process dies: `onLost`", async () => {
     const lose = async (tool: string, args: object) => {
       const gate = world.folder();
       const before = world.model.requests.at(-1)?.seq ?? 0;

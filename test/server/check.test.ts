@@ -18,7 +18,7 @@ beforeAll(async () => {
 const check = async (args: Record<string, unknown>) => server.call("claude_code_check", { waitMs: 40_000, ...args });
 
 describe("a client written for an earlier server", () => {
-  it("of `claude_code_check` polls (`action`, `sessionId`) with a `cursor` every 200 ms, answers what is asked, and has the result", async () => {
+  it("of `claude_code_check` polls (`action`, `sessionId`) with a `cursor` every 200 ms, answers the request, and gets the result", async () => {
     const cwd = world.folder();
     const file = join(cwd, "made.txt");
     const script = [

@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const change = async (action: string) => (await stream(server, CONFIGURE, { action })).data;
 
-it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs: for every new turn, not for one that runs", async () => {
+it("the bypass gate is switched by `action` of `claude_code_configure` while the server runs, for every new turn and not for a running one", async () => {
   const start = { cwd: world.folder(), permissionMode: "bypassPermissions", waitMs: 40_000 };
   const ran = join(start.cwd, "ran.txt");
   const run = { tools: [{ name: "Bash", input: { command: `touch ${ran}` } }], gateBefore: "gate is closed" };

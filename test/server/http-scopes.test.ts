@@ -80,7 +80,7 @@ describe("a caller with the scope", () => {
     await running.call("claude_code_session", { action: "cancel", sessionId });
   });
 
-  it("run starts and ends, and does not decide what is asked", async () => {
+  it("run starts and ends sessions, and decides no requests", async () => {
     const { allow, file, sessionId } = await asking(running);
     const what = "claude_code_check (respond_permission)";
     expect(await running.refusal("claude_code_check", allow)).toEqual(denied(what, "approve", "scopes read, run"));

@@ -89,7 +89,7 @@ describe("an approver that was added, before a caller who may allow nothing,", (
     expect(me).toMatchObject({ approvals: ["file-drop", "caller"], approvers: { "file-drop": fileDrop.words } });
   });
 
-  it("denies with a reason, which Claude Code is told", async () => {
+  it("denies with a reason, which reaches Claude Code", async () => {
     const { client, drop } = made;
     const { file, sessionId } = await begin(client);
     decide(drop, (await asked(drop)).requestId, { decision: "deny", denyMessage: "Not on a Friday." });

@@ -139,7 +139,7 @@ describe("a query whose caller can answer nothing", () => {
     );
   });
 
-  it("and a chat turn keeps what was done, says whether to try again, and is no INTERNAL", async () => {
+  it("and a chat turn keep the work so far, say whether to retry, and are no INTERNAL", async () => {
     const read = { name: "Read", input: { file_path: "/nowhere/at/all" } };
     const error = { status: 401 as const, message: "this key opens nothing", times: 99 };
     const prompt = scriptTag([{ text: "I begin.", tools: [read] }, { error }]);

@@ -57,7 +57,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     expect(lastRequest(sessionId)?.model).toContain("haiku");
   });
 
-  it("set_permission_mode: `permissionMode` decides what is asked from then on", async () => {
+  it("set_permission_mode: `permissionMode` decides which tools ask from then on", async () => {
     const { cwd, sessionId } = await start(say("one"));
     await act("set_permission_mode", { sessionId, permissionMode: "acceptEdits" });
     const file = join(cwd, "a.txt");
@@ -109,7 +109,7 @@ describe("`action` of `claude_code_session`, through a server that does not own 
     await expect.poll(() => world.processes().some(({ command }) => command.includes("while :"))).toBe(false);
   });
 
-  it("usage: reports how full the context is, and what it has cost", async () => {
+  it("usage: reports the use of the context, and the cost", async () => {
     const { sessionId } = await start(say("one"));
     const { usage } = (await act("usage", { sessionId })) as unknown as { usage: Record<string, number> };
     expect(usage).toMatchObject({ totalTurns: 1, context: { maxTokens: expect.any(Number) } });

@@ -32,7 +32,7 @@ async function stats(...args: string[]) {
 }
 
 describe("the figures of real sessions", () => {
-  it("count what was done, refused, retried and failed, beside the server and without it", async () => {
+  it("count successes, refusals, retries and failures, beside the server and without it", async () => {
     const store = ["--store", join(root, "real.db")];
     const server = await world.server({ args: store });
     const cwd = world.folder();

@@ -124,7 +124,7 @@ describe("many sessions, without a server", () => {
     }
   });
 
-  it("deletes what is older, and nothing that was left running", async () => {
+  it("deletes older sessions, and none that was left running", async () => {
     const { status, stdout } = await run(["delete", "--older-than", "3h", "--yes", ...store]);
     expect({ status, stdout }).toMatchObject({
       status: 0,

@@ -22,7 +22,7 @@ describe.each<[ClientKind, World]>([
   ["legacy", world],
   ["v1", world],
 ])("the main job, with the %s client", (client, its) => {
-  it("starts, is asked, approves, has the file; goes on in the same process; is denied the next file", async () => {
+  it("starts a session, approves its write and has the file, goes on in the same process, and denies the next file", async () => {
     const server = await its.server({ client });
     const cwd = its.folder();
     const file = join(cwd, "a.txt");

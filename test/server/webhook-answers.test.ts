@@ -199,7 +199,7 @@ describe("POST /requests/{session}/{request}", () => {
     expect(await look()).toEqual({ status: 200, body: { sessionId, requestId, status: "answered", ...first } });
   });
 
-  it("denies with a message, which Claude Code is told", async () => {
+  it("denies with a message, which reaches Claude Code", async () => {
     const { answer, client, file, sessionId } = await asked("ada");
     expect(await answer({ decision: "deny", message: "Not on a Friday." })).toMatchObject({ status: 200 });
     await client.end(sessionId);
