@@ -20,8 +20,8 @@ export const APPROVERS: readonly Approver[] = [
     words: { who: "this console", by: "in the console" },
     help: "the web page",
     docs: {
-      is: "whoever looks at the [console](console.md) with scope `approve`",
-      time: "600 s from when it is shown there, or `--permission-timeout-ms` where that is longer (`console:<ms>`); `console:0` has no turn, but for prompts that were given there",
+      is: "a person at the [console](console.md) with scope `approve`",
+      time: "600 s from when it is shown there, or `--permission-timeout-ms` where that is longer (`console:<ms>`); `console:0` has no turn of its own, except for sessions whose last prompt came from the console",
     },
     time: { usualMs: 600_000, atLeastCallers: true, mayHaveNone: true },
   },
@@ -31,8 +31,8 @@ export const APPROVERS: readonly Approver[] = [
     words: { who: "the calling model", by: "by the calling model" },
     help: "the model, by claude_code_check",
     docs: {
-      is: "the model that calls, through `claude_code_check`",
-      time: "60 s from when it is told (`--permission-timeout-ms`), or what it chose with `permissionRequestTimeoutMs`",
+      is: "the calling model, through `claude_code_check`",
+      time: "60 s from when it is notified (`--permission-timeout-ms`), or its own `permissionRequestTimeoutMs`",
     },
     time: { elsewhere: "--permission-timeout-ms" },
   },

@@ -5,7 +5,7 @@ import { checkNotifying, NOTIFY_SECRET_VARIABLE, notifyConfigOf, notifyFields, r
 export const webhook: Approver = {
   name: "webhook",
   words: { who: "the webhook", by: "by the webhook" },
-  docs: { is: "whoever `--notify-url` tells (needs `--http`)", time: "600 s (`webhook:<ms>`)" },
+  docs: { is: "the receiver at `--notify-url` (needs `--http`)", time: "600 s (`webhook:<ms>`)" },
   time: { usualMs: 600_000 },
   settings: notifyFields,
   check: checkNotifying,

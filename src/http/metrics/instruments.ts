@@ -48,7 +48,7 @@ function ofTheLog(registry: Registry) {
       "What the webhook was to be told, by what became of it: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
       ["outcome"],
     ),
-    exits: make.counter("claude_exits_total", "Claude Codes that ended, and whether somebody had asked them to.", [
+    exits: make.counter("claude_exits_total", "Claude Codes that ended, and whether the exit was expected.", [
       "expected",
     ]),
   };

@@ -34,7 +34,7 @@ export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
     todo: "Reply to go on from where the turn stopped, in smaller steps; or call again.",
   },
   CANCELLED: {
-    when: "a prompt for a session that is closed for good; as the code of a result: the session was cancelled in that turn",
+    when: "a prompt for a session that is permanently closed; as the code of a result: the session was cancelled in that turn",
     todo: "Start a new session.",
   },
   INTERNAL: {
