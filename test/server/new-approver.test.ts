@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { decisions, calling, writing } from "../support/fake-user.ts";
-import { fileDrop } from "../support/file-drop/approver.ts";
+import { fileDrop } from "../support/file-drop/file-drop.ts";
 import type { HttpConnection } from "../support/http-server.ts";
 import { buildWith, run } from "../support/server-with.ts";
 import { useWorld } from "../support/world.ts";

@@ -23,6 +23,7 @@ function rankOf({ moduleId }: TestSpecification): number {
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- it is vitest's method, not an array's
     const sorted = await super.sort(files);
     return sorted.toSorted((one, other) => rankOf(one) - rankOf(other));
   }

@@ -26,7 +26,7 @@ export function buildWith(copy: string, folder: string, name: string): void {
   const table = join(copy, "src", "approvers", "approvers.ts");
   const text = readFileSync(table, "utf8");
   if (!text.includes(LINE)) throw new Error(`${table} has no line of the webhook`);
-  const added = `import { ${name} } from "./${folder}/approver.ts";\n`;
+  const added = `import { ${name} } from "./${folder}/${folder}.ts";\n`;
   writeFileSync(table, added + text.replace(LINE, `${LINE}  ${name},\n`));
   run(copy, "scripts/build.mjs");
 }

@@ -1,77 +1,41 @@
-import { watch, type FSWatcher } from "node:fs";
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import type { ApproverParts, ApproverPort, Offered, Reception } from "../../../src/approvers/approver.ts";
+import type { Approver } from "../../../src/approvers/approver.ts";
+import { ConfigError } from "../../../src/config/error.ts";
+import { path } from "../../../src/config/setting.ts";
 
-/** `REQUEST.request.json` holds the request as long as it is open; `REQUEST.decision.json` is the answer. */
+/** An approver that reads requests in a folder and writes the decisions beside them. */
 
-const Decision = z.strictObject({ decision: z.enum(["allow", "deny"]), denyMessage: z.string().exactOptional() });
+const settings = {
+  dropFolder: path("none", {
+    flag: "drop-folder",
+    variable: "CLAUDE_CODE_MCP_DROP_FOLDER",
+    group: "Permissions",
+    meaning: "Where requests are written, and decisions are read.",
+  }),
+};
+const Own = z.object(settings);
 
-const DECISION = ".decision.json";
-
-export class FileDrop implements ApproverPort {
-  readonly #folder: string;
-  readonly #mask: ApproverParts["mask"];
-  readonly #log: ApproverParts["log"];
-  readonly #watcher: FSWatcher;
-  readonly #waiting = new Map<string, Offered>();
-
-  constructor(folder: string, mask: ApproverParts["mask"], log: ApproverParts["log"]) {
-    this.#folder = folder;
-    this.#mask = mask;
-    this.#log = log;
-    this.#watcher = watch(folder, (_, name) => {
-      if (name?.endsWith(DECISION)) void this.#take(name.slice(0, -DECISION.length));
-    });
-  }
-
-  async offer(offered: Offered): Promise<Reception> {
-    const { request, session, until } = offered;
-    const { input, requestId, toolName } = request;
-    const shown = this.#mask(input);
-    const text = JSON.stringify({ requestId, toolName, input: shown, session, until: until() });
-    this.#waiting.set(requestId, offered);
-    try {
-      // A reader finds a whole file, or none.
-      const draft = join(this.#folder, `${requestId}.draft`);
-      await writeFile(draft, text);
-      await rename(draft, this.#fileOf(requestId));
-    } catch (error) {
-      this.#waiting.delete(requestId);
-      this.#log.warn("file-drop: cannot be written", { error: String(error) });
-      return { is: "unreachable" };
+export const fileDrop: Approver = {
+  name: "file-drop",
+  words: { who: "the reader of the folder", by: "in the folder" },
+  help: "a folder",
+  docs: { is: "the reader of `--drop-folder`", time: "120 s (`file-drop:<ms>`)" },
+  time: { usualMs: 120_000 },
+  settings,
+  check: (config, isNamed) => {
+    if (isNamed && Own.parse(config).dropFolder === undefined) {
+      throw new ConfigError("--approvals names file-drop: say with --drop-folder where.");
     }
-    if (!this.#waiting.has(requestId)) {
-      this.withdraw(requestId);
-      return { is: "withdrawn" };
-    }
-    return { is: "delivered", whole: isDeepStrictEqual(shown, input) };
-  }
-
-  withdraw(requestId: string): void {
-    this.#waiting.delete(requestId);
-    void rm(this.#fileOf(requestId), { force: true }).catch(() => undefined);
-  }
-
-  close(): void {
-    this.#watcher.close();
-  }
-
-  async #take(requestId: string): Promise<void> {
-    const offered = this.#waiting.get(requestId);
-    if (!offered) return;
-    try {
-      await offered.answer(
-        Decision.parse(JSON.parse(await readFile(join(this.#folder, requestId + DECISION), "utf8"))),
-      );
-    } catch (error) {
-      this.#log.warn("file-drop: no decision", { requestId, error: String(error) });
-    }
-  }
-
-  #fileOf(requestId: string): string {
-    return join(this.#folder, `${requestId}.request.json`);
-  }
-}
+  },
+  closed: (config) => {
+    const { dropFolder } = Own.parse(config);
+    return dropFolder === undefined ? [] : [{ path: dropFolder, why: "the decisions of this server's file-drop" }];
+  },
+  start: async ({ config, isNamed, log, mask }) => {
+    const { dropFolder } = Own.parse(config);
+    if (dropFolder === undefined || !isNamed) return undefined;
+    const { FileDrop } = await import("./folder-port.ts");
+    const port = new FileDrop(dropFolder, mask, log);
+    return { port, close: async () => Promise.resolve(port.close()) };
+  },
+};
