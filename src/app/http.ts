@@ -135,10 +135,10 @@ const STRANGER_MS = 10_000;
 /** What is kept free is for Claude Code, the store and its logs. */
 function mostConnections({ maxConnections }: Config): number {
   const limit = descriptorLimit() ?? Number.POSITIVE_INFINITY;
-  return maxConnections ?? Math.max(4, Math.min(MOST_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
+  return maxConnections ?? Math.max(4, Math.min(MAX_CONNECTIONS, Math.floor((limit - OWN_DESCRIPTORS) / 2)));
 }
 
-const MOST_CONNECTIONS = 4_096;
+const MAX_CONNECTIONS = 4_096;
 /** Of a server that does nothing. */
 const OWN_DESCRIPTORS = 32;
 

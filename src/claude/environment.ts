@@ -122,7 +122,7 @@ export function configFolder(environment: Readonly<Record<string, string | undef
 }
 
 /** It grows with every project, and a larger one is not read. */
-export const STATE_MOST_BYTES = 67_108_864;
+export const MAX_STATE_BYTES = 67_108_864;
 
 /** The file beside it that holds projects and their trust. */
 export function stateFile(environment: Readonly<Record<string, string | undefined>>): string {

@@ -57,10 +57,10 @@ function readPort(argv: string[]): { port: string; rest: string[] } {
   if (at === -1) return { port: "0", rest: argv };
   const [, inline] = argv[at]?.split("=") ?? [];
   const port = inline ?? argv[at + 1] ?? "";
-  if (!/^\d{1,5}$/.test(port) || Number(port) > MOST_PORT) {
+  if (!/^\d{1,5}$/.test(port) || Number(port) > MAX_PORT) {
     throw new ConfigError("console: --port must be a number from 0 to 65535, such as 7466. 0 takes a free one.");
   }
   return { port, rest: argv.toSpliced(at, inline === undefined ? 2 : 1) };
 }
 
-const MOST_PORT = 65_535;
+const MAX_PORT = 65_535;

@@ -1,5 +1,6 @@
 import { Principals } from "./principals/terms.ts";
-import { count, optionalCount, json, LONGEST_MS, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
+import { count, optionalCount, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /** Settings of a server that is reached over HTTP. Without `http` they have no effect, but for what principals may do. */
 
@@ -161,7 +162,7 @@ export const httpFields = {
     },
   ),
   idleClientMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 3_600_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 3_600_000 },
     {
       flag: "idle-client-ms",
       variable: "CLAUDE_CODE_MCP_IDLE_CLIENT_MS",

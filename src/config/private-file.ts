@@ -2,13 +2,13 @@ import { readFile, stat } from "node:fs/promises";
 import { ConfigError } from "./error.ts";
 
 /** A larger file holds something else. */
-const MOST_BYTES = 8_192;
+const MAX_BYTES = 8_192;
 
 /** The text of a file that holds a `kind` of secret, which only the user of the server can read or write. Throws ConfigError. */
 export async function readPrivate(file: string, kind: "secret" | "token"): Promise<string> {
   try {
     const found = await stat(file);
-    if (!found.isFile() || found.size > MOST_BYTES) throw new ConfigError(`${file} is no file that holds a ${kind}.`);
+    if (!found.isFile() || found.size > MAX_BYTES) throw new ConfigError(`${file} is no file that holds a ${kind}.`);
     // Windows has no such bits; there the folder of the user protects it.
     if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
       throw new ConfigError(`The ${kind} file ${file} is open to other users: chmod 600 it, and change the ${kind}.`);

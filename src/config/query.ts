@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { PERMISSION_MODES } from "../domain/permission.ts";
-import { choice, count, LONGEST_MS, milliseconds, optionalCount, path, text, toggle, words } from "./setting.ts";
+import { choice, count, milliseconds, optionalCount, path, text, toggle, words } from "./setting.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
  * Settings of the query toolset, under the variables of seed 003. They are defaults of claude_code_query and of nothing
@@ -66,7 +67,7 @@ export const queryFields = {
     meaning: "Default of allowedTools.",
   }),
   queryMaxExecutionMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 300_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 300_000 },
     {
       flag: "query-max-execution-ms",
       variable: "CLAUDE_CODE_MAX_EXECUTION_TIME",

@@ -9,7 +9,6 @@ import {
   choices,
   count,
   directories,
-  LONGEST_MS,
   milliseconds,
   optionalCount,
   optionalMilliseconds,
@@ -19,6 +18,7 @@ import {
   toggle,
 } from "./setting.ts";
 import type { Setting } from "./setting.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
  * Every setting of the server, once: what a flag, a variable and the configuration file accept, the help text and
@@ -33,7 +33,7 @@ const sessionFields = {
     meaning: "Maximum time that a tool call may block, for every client.",
   }),
   turnMaxMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 14_400_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 14_400_000 },
     {
       flag: "turn-max-ms",
       variable: "CLAUDE_CODE_MCP_RUNNING_SESSION_MAX_MS",
@@ -43,7 +43,7 @@ const sessionFields = {
     },
   ),
   inactivityMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {
       flag: "inactivity-ms",
       variable: "CLAUDE_CODE_MCP_INACTIVITY_MS",
@@ -53,7 +53,7 @@ const sessionFields = {
     },
   ),
   idleProcessMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {
       flag: "idle-process-ms",
       variable: "CLAUDE_CODE_MCP_SESSION_TTL_MS",
@@ -63,7 +63,7 @@ const sessionFields = {
     },
   ),
   permissionTimeoutMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 60_000 },
     {
       flag: "permission-timeout-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_TIMEOUT_MS",
@@ -73,7 +73,7 @@ const sessionFields = {
     },
   ),
   permissionMaxMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 1_800_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 1_800_000 },
     {
       flag: "permission-max-ms",
       variable: "CLAUDE_CODE_MCP_PERMISSION_MAX_MS",
@@ -200,7 +200,7 @@ const sessionFields = {
     },
   ),
   cleanupIntervalMs: milliseconds(
-    { least: 1_000, most: LONGEST_MS, fallback: 60_000 },
+    { least: 1_000, most: MAX_TIMER_MS, fallback: 60_000 },
     {
       flag: "cleanup-interval-ms",
       variable: "CLAUDE_CODE_MCP_CLEANUP_INTERVAL_MS",

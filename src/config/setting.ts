@@ -16,9 +16,6 @@ interface About {
   readonly meaning: string;
 }
 
-/** Timers of Node are 32 bits: a longer one fires at once. */
-export const LONGEST_MS = 2_147_483_647;
-
 /** How text from a flag or a variable becomes the value that a file would hold as JSON. */
 export type Reading = "number" | "boolean" | "text" | "words" | "path" | "directories" | "store" | "json";
 

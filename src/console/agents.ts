@@ -5,8 +5,8 @@ import type { AskingAgent } from "./wire.ts";
 /** What a subagent that asks was sent to do: in the words of whoever sent it, as the log has it before the request. */
 
 /** Events of a log that are read at a time, from the request backwards, and at most. */
-const [PAGE, READ_MOST] = [500, 5_000];
-const WORDS_MOST = 120;
+const [PAGE, MAX_READ] = [500, 5_000];
+const MAX_WORDS = 120;
 /** Subagents that are remembered. */
 const KEPT = 2_000;
 
@@ -34,7 +34,7 @@ export class Agents {
 
   async #find(sessionId: string, agentId: string, eventId: number): Promise<AskingAgent | undefined> {
     let task: JsonObject | undefined;
-    const least = Math.max(1, eventId - READ_MOST);
+    const least = Math.max(1, eventId - MAX_READ);
     for (let end = eventId; end > least; end -= PAGE) {
       const from = Math.max(least, end - PAGE);
       const events = await this.#log.read(sessionId, from, PAGE, ["message"]);
@@ -66,5 +66,5 @@ function callsWith({ message, type }: JsonObject, toolUseId: unknown): boolean {
 
 function wordsOf(description: unknown): string {
   const line = typeof description === "string" ? description.trim().replaceAll(/\s+/g, " ") : "";
-  return line.length <= WORDS_MOST ? line : `${line.slice(0, WORDS_MOST - 1)}…`;
+  return line.length <= MAX_WORDS ? line : `${line.slice(0, MAX_WORDS - 1)}…`;
 }

@@ -6,7 +6,7 @@ import { CONSOLE, type ApproverName } from "../domain/approvals/approver-name.ts
 import { SessionStatus } from "../domain/session.ts";
 import type { Actor } from "../engine/actions/action.ts";
 import { start } from "../engine/actions/begin.ts";
-import { PAGE_DEFAULT, PAGE_MAX } from "../engine/actions/input.ts";
+import { PAGE_DEFAULT, MAX_PAGE } from "../engine/actions/input.ts";
 import { events as readEvents, get, list as listSessions } from "../engine/actions/reading.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionBackend, SessionQuery } from "../engine/ports.ts";
@@ -151,7 +151,7 @@ function given(query: URLSearchParams, name: string): Record<string, string> {
 }
 
 async function list(sources: Sources, { caller, query }: Asked): Promise<SessionList> {
-  const limit = numberOf(query, "limit", { least: 1, most: PAGE_MAX, fallback: PAGE_DEFAULT });
+  const limit = numberOf(query, "limit", { least: 1, most: MAX_PAGE, fallback: PAGE_DEFAULT });
   const statuses = Statuses.safeParse(query.getAll("status"));
   if (!statuses.success) throw invalidArgument("status", `must be one of ${SessionStatus.options.join(", ")}.`);
   const sought = Sought.safeParse({ ...given(query, "text"), ...given(query, "cwd") });
@@ -182,7 +182,7 @@ async function detail(sources: Sources, { caller, params }: Asked): Promise<Sess
   return detailOf(sources, await get.run(actorOf(sources, { caller }), { sessionId: idOf(params) }));
 }
 
-const [PAGE, PAGE_MOST] = [200, 500];
+const [PAGE, MAX_LOG_PAGE] = [200, 500];
 const ID = { least: 1, most: Number.MAX_SAFE_INTEGER };
 
 async function events(sources: Sources, { caller, params, query }: Asked): Promise<EventPage> {
@@ -190,7 +190,7 @@ async function events(sources: Sources, { caller, params, query }: Asked): Promi
   const sessionId = idOf(params);
   const { state } = await get.run(actor, { sessionId });
   const { lastEventId } = state;
-  const limit = numberOf(query, "limit", { least: 1, most: PAGE_MOST, fallback: PAGE });
+  const limit = numberOf(query, "limit", { least: 1, most: MAX_LOG_PAGE, fallback: PAGE });
   const forward = query.has("from");
   const end = Math.min(numberOf(query, "before", { ...ID, fallback: lastEventId + 1 }), lastEventId + 1);
   const from = forward ? numberOf(query, "from", { ...ID, fallback: 1 }) : Math.max(1, end - limit);

@@ -7,7 +7,7 @@ import type { ShownEvent } from "./wire.ts";
  */
 
 /** Characters of one text, and levels of what stands in one event. */
-const [TEXT_MOST, DEPTH_MOST] = [10_000, 100];
+const [MAX_TEXT, MAX_DEPTH] = [10_000, 100];
 
 export function shownEvent(event: StoredEvent): ShownEvent {
   if (!isTooMuch(event, 0)) return event;
@@ -17,20 +17,20 @@ export function shownEvent(event: StoredEvent): ShownEvent {
 }
 
 function isTooMuch(value: unknown, depth: number): boolean {
-  if (typeof value === "string") return value.length > TEXT_MOST;
+  if (typeof value === "string") return value.length > MAX_TEXT;
   if (typeof value !== "object" || value === null) return false;
-  return depth >= DEPTH_MOST || Object.values(value).some((inside) => isTooMuch(inside, depth + 1));
+  return depth >= MAX_DEPTH || Object.values(value).some((inside) => isTooMuch(inside, depth + 1));
 }
 
 function cut(value: unknown, depth: number): unknown {
-  if (typeof value === "string") return value.length > TEXT_MOST ? beginningOf(value) : value;
+  if (typeof value === "string") return value.length > MAX_TEXT ? beginningOf(value) : value;
   if (typeof value !== "object" || value === null) return value;
-  if (depth >= DEPTH_MOST) return "…";
+  if (depth >= MAX_DEPTH) return "…";
   if (Array.isArray(value)) return value.map((inside) => cut(inside, depth + 1));
   return Object.fromEntries(Object.entries(value).map(([key, inside]) => [key, cut(inside, depth + 1)]));
 }
 
 /** Half a character would be no text any more. */
 function beginningOf(text: string): string {
-  return text.slice(0, TEXT_MOST).replace(/[\uD800-\uDBFF]$/, "");
+  return text.slice(0, MAX_TEXT).replace(/[\uD800-\uDBFF]$/, "");
 }

@@ -10,11 +10,11 @@ import type { Decided, PendingRequest } from "./wire.ts";
 /** What waits for people, and what was decided. */
 
 /** Of sessions in which something waits, so many are looked at. */
-const SESSIONS_MOST = 200;
+const MAX_SESSIONS = 200;
 
 /** All that is open in the principal's sessions, the oldest first. */
 export async function pendingOf(sources: Sources, principal: Principal): Promise<PendingRequest[]> {
-  const waiting = await sources.engine.list({ principal, statuses: ["waiting_permission"], limit: SESSIONS_MOST });
+  const waiting = await sources.engine.list({ principal, statuses: ["waiting_permission"], limit: MAX_SESSIONS });
   const requests = await Promise.all(waiting.map(async (record) => pendingIn(sources, record)));
   return requests.flat().toSorted((a, b) => a.createdAt - b.createdAt);
 }

@@ -49,7 +49,7 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
   const admitted = await options.enter(context, "read", withToken(context.req.raw, token.trim()));
   if (!isAdmitted(admitted)) return admitted;
   const { cookie, key } = await sealed(token.trim());
-  if (cookie.length > COOKIE_MOST)
+  if (cookie.length > MAX_COOKIE)
     return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
   setCookie(context, cookieName(context), cookie, {
     path: cookiePath(options),
@@ -63,7 +63,7 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
 }
 
 /** What browsers take of one. */
-const COOKIE_MOST = 3_800;
+const MAX_COOKIE = 3_800;
 
 /** Who makes a request of the console. */
 export interface Visitor extends Admitted {

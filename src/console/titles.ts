@@ -4,7 +4,7 @@ import type { SessionRecord } from "../engine/ports.ts";
 
 /** What a session is called: as somebody has named it, or as its first prompt begins, which never changes. */
 
-const TITLE_MOST = 120;
+const MAX_TITLE = 120;
 /** First prompts that are remembered. */
 const KEPT = 2_000;
 /** Nothing of note comes before the first prompt. */
@@ -44,5 +44,5 @@ export function noneIfRefused(error: unknown): [] {
 
 function beginningOf(text: string): string {
   const line = text.trim().replaceAll(/\s+/g, " ");
-  return line.length <= TITLE_MOST ? line : `${line.slice(0, TITLE_MOST - 1)}…`;
+  return line.length <= MAX_TITLE ? line : `${line.slice(0, MAX_TITLE - 1)}…`;
 }

@@ -19,7 +19,7 @@ export interface ConnectionLimits {
 const STRANGERS = 0.5;
 /** Of all connections so large a share, and never more than so many, may be strangers' from one address. */
 const ONE_ADDRESS = 0.25;
-const ONE_ADDRESS_MOST = 64;
+const MAX_PER_ADDRESS = 64;
 /** The log says no more often that connections were cut off, ms. */
 const TELL_EVERY_MS = 60_000;
 
@@ -52,7 +52,7 @@ export class Connections {
     const { most, strangerMs } = this.#limits;
     const address = socket.remoteAddress ?? "";
     const ofAddress = this.#byAddress.get(address) ?? new Set();
-    if (ofAddress.size >= Math.max(1, Math.min(ONE_ADDRESS_MOST, Math.floor(most * ONE_ADDRESS)))) {
+    if (ofAddress.size >= Math.max(1, Math.min(MAX_PER_ADDRESS, Math.floor(most * ONE_ADDRESS)))) {
       this.#cut(first(ofAddress), `more than ${String(ofAddress.size)} without a token from one address`);
     } else if (this.#strangers.size >= Math.max(1, most * STRANGERS) || this.#all.size >= most) {
       const oldest = first(this.#strangers.keys());

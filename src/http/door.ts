@@ -12,6 +12,7 @@ import type { Connections } from "./connections.ts";
 import { OpenRequests, rateLimit } from "./limits.ts";
 import type { Bindings } from "./listen.ts";
 import type { Requests } from "./requests.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /** The way of a request in: what it must be, who sends it, how much he may ask for, and where it goes. */
 
@@ -161,12 +162,9 @@ function addressOf({ env }: Context<Env>): string {
 
 /** Whoever came in by a token hears nothing more when it has run out. `at`: ms since the epoch. */
 function endAt(outgoing: Bindings["outgoing"], at: number): void {
-  const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), LONGEST_MS)).unref();
+  const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), MAX_TIMER_MS)).unref();
   outgoing.once("close", () => clearTimeout(timer));
 }
-
-/** Timers of Node are 32 bits. */
-const LONGEST_MS = 2_147_483_647;
 
 async function serveMcp(
   context: Context<Env>,

@@ -26,7 +26,7 @@ const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOK
 const LEAST_LENGTH = 8;
 
 /** Objects within objects: more would be more than the call stack holds. */
-const DEEPEST = 200;
+const MAX_DEPTH = 200;
 
 /**
  * Every message goes through this one: it must take time in proportion to the text, whatever the text. What stands
@@ -123,7 +123,7 @@ function maskValue(value: unknown, text: MaskText, above: readonly object[]): un
   if (typeof value === "string") return text(value);
   if (typeof value !== "object" || value === null || value instanceof Date) return value;
   if (above.includes(value)) return "[circular]";
-  if (above.length >= DEEPEST) return "[nested too deeply]";
+  if (above.length >= MAX_DEPTH) return "[nested too deeply]";
   if (Array.isArray(value)) return maskList(value, text, [...above, value]);
   if (value instanceof Error) {
     // What an error says of itself is not enumerable; fields of its class are.

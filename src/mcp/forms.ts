@@ -2,6 +2,7 @@ import { inputRequired, type InputRequiredResult, type ServerContext } from "@mo
 import type { Form, FormAnswer, NeedsInput } from "../tools/elicitation/needs-input.ts";
 import { formAnswer, type Round } from "./call.ts";
 import type { States } from "./states.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
  * Forms on their way to a client. From 2026-07-28 on a call ends with them, and the client sends it again with what was
@@ -41,13 +42,11 @@ export async function askDuring(needs: NeedsInput, context: ServerContext): Prom
   }
 }
 
-/** Its time is ours to end, not that of the SDK for requests in general. */
-const NEVER_MS = 2_147_483_647;
-
 async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal): Promise<FormAnswer> {
   try {
     const request = { method: "elicitation/create" as const, params: paramsOf(form) };
-    const answer = await mcpReq.send(request, { signal, timeout: NEVER_MS });
+    // The call ends the form itself: the time limit of the SDK for requests does not hold.
+    const answer = await mcpReq.send(request, { signal, timeout: MAX_TIMER_MS });
     return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
   } catch {
     // A client that cannot show this form has not shown it: somebody else is asked.

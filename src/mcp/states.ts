@@ -22,7 +22,7 @@ export function createStates(): States {
 }
 
 /** The most clients that are remembered; the oldest is forgotten then, and asked once more. */
-const CLIENTS_MOST = 1_000;
+const MAX_CLIENTS = 1_000;
 
 /** Then somebody may be there: the same program is run with and without a person. ms. */
 const FORGOTTEN_AFTER_MS = 600_000;
@@ -62,10 +62,10 @@ export class Unattended {
     const key = keyOf(client);
     this.#clients.delete(key);
     const [oldest] = this.#clients.keys();
-    if (oldest !== undefined && this.#clients.size >= CLIENTS_MOST) this.#clients.delete(oldest);
+    if (oldest !== undefined && this.#clients.size >= MAX_CLIENTS) this.#clients.delete(oldest);
     this.#clients.set(key, this.#now());
     const { name = "", principal, version = "" } = client;
-    const said = { principal, client: name.slice(0, NAME_MOST), version: version.slice(0, NAME_MOST) };
+    const said = { principal, client: name.slice(0, MAX_NAME), version: version.slice(0, MAX_NAME) };
     this.#log.info("a client declines forms at once: it is shown none for a while", {
       ...said,
       minutes: FORGOTTEN_AFTER_MS / 60_000,
@@ -74,7 +74,7 @@ export class Unattended {
 }
 
 /** Of a name that a client gives itself, in a line of the log. */
-const NAME_MOST = 100;
+const MAX_NAME = 100;
 
 function keyOf({ name, principal, sessionId, version }: FormClient): string {
   return JSON.stringify([principal, sessionId, name, version]);

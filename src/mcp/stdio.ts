@@ -11,7 +11,7 @@ import { Listens } from "./watch/listens.ts";
  * The largest message that is taken, in bytes: the longest prompt fits even where each of its characters is written as
  * a six-byte escape.
  */
-const MESSAGE_MAX = 33_554_432;
+const MAX_MESSAGE = 33_554_432;
 
 const INVALID_REQUEST = -32_600;
 const INTERNAL_ERROR = -32_603;
@@ -43,7 +43,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
     if (id !== undefined) transport.refuse(id, { code, message });
     return false;
   };
-  const guard = new LineGuard(MESSAGE_MAX, onLongLine, takes);
+  const guard = new LineGuard(MAX_MESSAGE, onLongLine, takes);
   let closing = false;
   const onEnd = () => {
     listens.close();
@@ -127,6 +127,6 @@ function cannotFollow(id: string | number) {
 }
 
 function tooLong({ bytes }: LongLine) {
-  const message = `The message has ${String(bytes)} bytes; at most ${String(MESSAGE_MAX)} are taken. Send less at once.`;
+  const message = `The message has ${String(bytes)} bytes; at most ${String(MAX_MESSAGE)} are taken. Send less at once.`;
   return { code: INVALID_REQUEST, message };
 }

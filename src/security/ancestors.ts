@@ -7,13 +7,13 @@ import { DEPTH_VARIABLE } from "../domain/names.ts";
  */
 
 /** A chain that is longer is not ours to follow. */
-const ANCESTORS_MOST = 64;
+const MAX_ANCESTORS = 64;
 
 /** The greatest depth in the environments of the processes above `pid`; 0 where none has one, or where none can be read. */
 export function depthAbove(pid: number): number {
   let depth = 0;
   let above = parentOf(pid);
-  for (let count = 0; above > 1 && count < ANCESTORS_MOST; count += 1) {
+  for (let count = 0; above > 1 && count < MAX_ANCESTORS; count += 1) {
     depth = Math.max(depth, depthOf(above));
     above = parentOf(above);
   }

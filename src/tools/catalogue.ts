@@ -10,7 +10,7 @@ import { oneLine } from "../view/size.ts";
  */
 
 const LISTS = ["allowedTools", "disallowedTools", "tools"] as const;
-const WARNINGS_MOST = 10;
+const MAX_WARNINGS = 10;
 /** A name, and behind it what a rule says of the call: "Bash(git *)". */
 const RULE = /^([^(]*)(.*)$/su;
 
@@ -32,8 +32,8 @@ export function nameTools<T extends Options>(options: T): NamedTools<T> {
     };
   });
   const unknown = [...own.unknown, ...agents.flatMap((agent) => agent.unknown)];
-  const more = unknown.length - WARNINGS_MOST;
-  const told = unknown.slice(0, WARNINGS_MOST);
+  const more = unknown.length - MAX_WARNINGS;
+  const told = unknown.slice(0, MAX_WARNINGS);
   return {
     options: {
       ...options,

@@ -7,7 +7,7 @@ import { costliestFirst, exactUsd, Sum } from "./sum.ts";
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
-const MOST_DAYS = 366;
+const MAX_DAYS = 366;
 
 /** Sessions read at once: each brings its whole state. */
 const PAGE = 50;
@@ -54,7 +54,7 @@ function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, 
 function beginning(since: number | undefined, now: number): number {
   if (since === undefined) return quarterOf(now - DEFAULT_DAYS * DAY_MS);
   if (!Number.isFinite(since)) throw invalidArgument("since", "is no time. Give ms since the epoch.");
-  return quarterOf(Math.max(since, now - MOST_DAYS * DAY_MS));
+  return quarterOf(Math.max(since, now - MAX_DAYS * DAY_MS));
 }
 
 /** Tells the day of a time: 2026-01-31. */

@@ -5,7 +5,7 @@ import { readFacts } from "./reading.ts";
 import type { Sum } from "./sum.ts";
 
 /** Sums of this many quarters of an hour are remembered, of all sessions: some 20 MB. */
-const MOST_QUARTERS = 50_000;
+const MAX_QUARTERS = 50_000;
 
 interface Known {
   readonly rev: number;
@@ -22,7 +22,7 @@ export class RememberedQuarters {
   readonly #known = new Map<string, Known>();
   #held = 0;
 
-  constructor(log: Pick<SessionLog, "read">, most = MOST_QUARTERS) {
+  constructor(log: Pick<SessionLog, "read">, most = MAX_QUARTERS) {
     this.#log = log;
     this.#most = most;
   }

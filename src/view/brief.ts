@@ -5,8 +5,8 @@ import { subjectKey } from "./summary.ts";
 /** A tool call for somebody who follows the work and does not do it: what it is about and what came of it. */
 
 /** Bytes of an input as JSON; and of a value that is kept beside what the call is about. */
-const INPUT_MOST = 300;
-const BESIDE_MOST = 60;
+const MAX_INPUT = 300;
+const MAX_BESIDE = 60;
 /** Characters of an output: how it begins, and how it ends, which is where the sum of a test run stands. */
 const SHOWN = { good: { beginning: 20, end: 50 }, failed: { beginning: 60, end: 100 } };
 
@@ -18,13 +18,13 @@ export interface Brief<T> {
 /** The field that says what the call is about, and small ones beside it; of a tool not known here all, cut. */
 export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
   const subject = subjectKey(tool);
-  if (subject === undefined || input[subject] === undefined) return fit(input, INPUT_MOST);
+  if (subject === undefined || input[subject] === undefined) return fit(input, MAX_INPUT);
   // Whoever asks for the command needs no description of it; what is false is as if it were not there.
   const said = Object.entries(input).filter(
     ([key, value]) => key === subject || (key !== "description" && value !== false),
   );
-  const kept = said.filter(([key, value]) => key === subject || jsonBytes(value) <= BESIDE_MOST);
-  const { value, cut } = fit(Object.fromEntries(kept), INPUT_MOST);
+  const kept = said.filter(([key, value]) => key === subject || jsonBytes(value) <= MAX_BESIDE);
+  const { value, cut } = fit(Object.fromEntries(kept), MAX_INPUT);
   return { value, cut: cut || kept.length < said.length };
 }
 

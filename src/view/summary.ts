@@ -2,7 +2,7 @@ import type { JsonObject } from "../domain/json.ts";
 import { jsonBytes, oneLine } from "./size.ts";
 
 /** What a person reads before answering, in characters. */
-const SUMMARY_MAX = 200;
+const MAX_SUMMARY = 200;
 
 /** The field of a tool's input that says what the call is about, and what stands between the name and it. */
 const ABOUT: Readonly<Record<string, { key: string; after: string }>> = {
@@ -30,9 +30,9 @@ export function subjectKey(toolName: string): string | undefined {
 export function summaryOf(toolName: string, input: JsonObject): string {
   const about = Object.hasOwn(ABOUT, toolName) ? ABOUT[toolName] : undefined;
   const subject = about === undefined ? undefined : input[about.key];
-  if (about === undefined || typeof subject !== "string") return oneLine(unknownTool(toolName, input), SUMMARY_MAX);
+  if (about === undefined || typeof subject !== "string") return oneLine(unknownTool(toolName, input), MAX_SUMMARY);
   const size = typeof input["content"] === "string" ? ` (${readableBytes(Buffer.byteLength(input["content"]))})` : "";
-  return oneLine(`${toolName}${about.after}${subject}`, SUMMARY_MAX - size.length) + size;
+  return oneLine(`${toolName}${about.after}${subject}`, MAX_SUMMARY - size.length) + size;
 }
 
 function unknownTool(toolName: string, input: JsonObject): string {

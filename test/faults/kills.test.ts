@@ -11,10 +11,10 @@ const world = useWorld();
 
 const seed = Number(process.env["FAULTS_SEED"] ?? Date.now() % 1_000_000);
 /** A turn of about two seconds that starts, thinks, runs tools and talks. */
-const LONGEST_MS = 2_500;
+const MAX_KILL_MS = 2_500;
 
 /** Random, one in each of `runs` equal parts of the turn, so that few runs still hit its start, middle and end. */
-const momentOf = (run: number, runs: number, random: () => number) => ((run + random()) / runs) * LONGEST_MS;
+const momentOf = (run: number, runs: number, random: () => number) => ((run + random()) / runs) * MAX_KILL_MS;
 
 function turn(): string {
   const command = (text: string) => ({

@@ -139,15 +139,15 @@ describe("the actions", () => {
 });
 
 describe("the input of an action", () => {
-  const LONGEST = 2_097_152;
+  const MAX_LENGTH = 2_097_152;
   const session = () => targetFor({});
 
   it("is bounded alike: a prompt may be as long at the console as over MCP, and no longer", async () => {
     const { cwd } = await session();
     const all = users.tokens.all;
     for (const [length, code] of [
-      [LONGEST, "ok"],
-      [LONGEST + 1, "INVALID_ARGUMENT"],
+      [MAX_LENGTH, "ok"],
+      [MAX_LENGTH + 1, "INVALID_ARGUMENT"],
     ] as const) {
       const prompt = "x".repeat(length);
       expect(await page("POST", "/sessions", { prompt, cwd })(server, all)).toBe(code);

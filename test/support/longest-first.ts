@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
  * Files that take longest, mostly by waiting, in the order in which they start. One that started last would be waited for alone.
  * All others follow in vitest's order.
  */
-const LONGEST = [
+const MAX_LENGTH = [
   "attacks/sandbox",
   "attacks/daemons",
   "attacks/command-rules",
@@ -17,8 +17,8 @@ const LONGEST = [
 ];
 
 function rankOf({ moduleId }: TestSpecification): number {
-  const at = LONGEST.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
-  return at === -1 ? LONGEST.length : at;
+  const at = MAX_LENGTH.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+  return at === -1 ? MAX_LENGTH.length : at;
 }
 
 export class LongestFirst extends BaseSequencer {

@@ -12,7 +12,7 @@ import { storeSuite } from "../support/store/suite.ts";
 import { claimed, command, notice, numbers, prompt, session, SHORT, T0, TTL, write } from "../support/store/stores.ts";
 
 /** Maximum delay of a grouped write, ms: the writer's GROUP_MS. */
-const LONGEST_GROUP_MS = 50;
+const MAX_GROUP_MS = 50;
 
 storeSuite("sqlite", async () => StoreFile.make());
 
@@ -183,7 +183,7 @@ describe("store: sqlite file", () => {
     const lease = await claimed(node, id);
     for (const n of numbers(1, 5)) {
       await Promise.all([node.rows.create(session()), write(node, lease, [notice(String(n))])]);
-      await sleep(LONGEST_GROUP_MS + 10);
+      await sleep(MAX_GROUP_MS + 10);
     }
     expect(await node.log.read(id, 1, 9)).toHaveLength(5);
   });

@@ -17,7 +17,7 @@ import { paletteOf, type Palette } from "./palette.ts";
 Chart.register(BarController, BarElement, CategoryScale, LinearScale, Tooltip);
 
 /** Names beside an axis may be long. */
-const LONGEST_NAME = 22;
+const MAX_NAME = 22;
 
 /** Draws the figure; the returned function takes it away again. */
 export function draw(canvas: HTMLCanvasElement, figure: Figure): () => void {
@@ -122,5 +122,5 @@ function tooltip(figure: Figure, { font, line, raised, soft, text }: Palette) {
 }
 
 function cutName(name: string): string {
-  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 1)}…`;
+  return name.length <= MAX_NAME ? name : `${name.slice(0, MAX_NAME - 1)}…`;
 }

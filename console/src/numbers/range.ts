@@ -20,7 +20,7 @@ export function everyDay({ days, since }: Numbers, now: Date): Day[] {
   const last = [nameOf(now), ...byName.keys()].toSorted().at(-1) ?? "";
   const start = new Date(since);
   const all: Day[] = [];
-  for (let n = 0; n <= MOST; n++) {
+  for (let n = 0; n <= MAX_DAYS; n++) {
     const day = nameOf(new Date(start.getFullYear(), start.getMonth(), start.getDate() + n));
     if (day > last) break;
     all.push(byName.get(day) ?? { ...NOTHING, day, costByModel: {} });
@@ -29,7 +29,7 @@ export function everyDay({ days, since }: Numbers, now: Date): Day[] {
 }
 
 /** The server tells of no longer time. */
-const MOST = 366;
+const MAX_DAYS = 366;
 
 const NOTHING: Amounts = {
   turns: 0,

@@ -19,14 +19,14 @@ export interface DiffLine {
 }
 
 /** Beyond it the whole is shown as taken away and put in: finding the least change of huge texts takes long. */
-const MOST_EDITS = 1_000;
-const LONGEST = 200_000;
+const MAX_EDITS = 1_000;
+const MAX_LENGTH = 200_000;
 
 export function hunksBetween(before: string, after: string): readonly Hunk[] {
-  const isLong = before.length + after.length > LONGEST;
+  const isLong = before.length + after.length > MAX_LENGTH;
   const patch = isLong
     ? undefined
-    : structuredPatch("", "", before, after, undefined, undefined, { context: 3, maxEditLength: MOST_EDITS });
+    : structuredPatch("", "", before, after, undefined, undefined, { context: 3, maxEditLength: MAX_EDITS });
   return patch
     ? patch.hunks.map(({ lines, newStart, oldStart }) => ({ oldStart, newStart, lines }))
     : replaced(before, after);

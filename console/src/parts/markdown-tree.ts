@@ -3,7 +3,7 @@ import { plain } from "./plain.ts";
 
 /**
  * What an agent has written as Markdown, as a tree that has no place for HTML: whatever is not listed here is plain text.
- * Whatever it is given, it ends soon and is not deeper than DEEPEST.
+ * Whatever it is given, it ends soon and is not deeper than `MAX_DEPTH`.
  */
 
 export type Block =
@@ -38,11 +38,11 @@ export type Inline =
   | { readonly kind: "link"; readonly href: string; readonly inside: readonly Inline[] }
   | { readonly kind: "break" };
 
-const DEEPEST = 16;
+const MAX_DEPTH = 16;
 /** Characters that are read as Markdown; what comes after them is shown as it is. */
-const LONGEST = 60_000;
+const MAX_LENGTH = 60_000;
 /** Of one paragraph: the lexer's time grows with the square of it. */
-const LONGEST_PARAGRAPH = 8_000;
+const MAX_PARAGRAPH = 8_000;
 
 /** More marks of quotes and lists at the beginning of a line than anybody means. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
@@ -55,13 +55,13 @@ export function readMarkdown(written: string): readonly Block[] {
 }
 
 function endOfMarkdown(text: string): number {
-  if (text.length <= LONGEST) return text.length;
-  const newline = text.lastIndexOf("\n", LONGEST);
-  return newline > LONGEST / 2 ? newline + 1 : LONGEST;
+  if (text.length <= MAX_LENGTH) return text.length;
+  const newline = text.lastIndexOf("\n", MAX_LENGTH);
+  return newline > MAX_LENGTH / 2 ? newline + 1 : MAX_LENGTH;
 }
 
 function read(text: string): readonly Block[] {
-  if (TOO_DEEP.test(text) || longestParagraph(text) > LONGEST_PARAGRAPH) return [{ kind: "plain", text }];
+  if (TOO_DEEP.test(text) || longestParagraph(text) > MAX_PARAGRAPH) return [{ kind: "plain", text }];
   try {
     return inOrder(blocksOf(lexer(text), 0));
   } catch {
@@ -92,7 +92,7 @@ function blocksOf(tokens: readonly Token[], depth: number): Block[] {
 }
 
 function blockOf(token: Token, depth: number): Block[] {
-  if (depth > DEEPEST || !isKnown(token) || token.type === "html") return [{ kind: "plain", text: token.raw }];
+  if (depth > MAX_DEPTH || !isKnown(token) || token.type === "html") return [{ kind: "plain", text: token.raw }];
   if (token.type === "space" || token.type === "def") return [];
   if (token.type === "hr") return [{ kind: "rule" }];
   if (token.type === "heading") return [headingOf(token, depth)];
@@ -149,7 +149,7 @@ function inlinesOf(tokens: readonly Token[], depth: number): Inline[] {
 }
 
 function inlineOf(token: Token, depth: number): Inline[] {
-  if (depth > DEEPEST || !isKnown(token)) return [token.raw];
+  if (depth > MAX_DEPTH || !isKnown(token)) return [token.raw];
   const { type } = token;
   if (type === "strong" || type === "em" || type === "del")
     return [{ kind: type, inside: inlinesOf(token.tokens, depth + 1) }];

@@ -13,9 +13,9 @@ import type { Item } from "./fold/item.ts";
 
 /** Events of a page; and of a window, at which its other side is let go. */
 const PAGE = 200;
-const MOST = 600;
+const MAX_EVENTS = 600;
 /** While the reader looks at something else nothing is let go; when so much has happened, what comes is not put to it any more. */
-const MOST_UNREAD = 1_200;
+const MAX_UNREAD = 1_200;
 /** What comes at once is shown at once, ms. */
 const TOGETHER_MS = 100;
 
@@ -114,7 +114,7 @@ export class Feed {
   async loadOlder(): Promise<void> {
     const first = this.#events[0]?.id ?? 1;
     if (first <= 1 || this.#loading) return;
-    await this.#loadPage({ before: first }, ({ events }) => [...events, ...this.#events].slice(0, MOST));
+    await this.#loadPage({ before: first }, ({ events }) => [...events, ...this.#events].slice(0, MAX_EVENTS));
   }
 
   async loadNewer(): Promise<void> {
@@ -123,7 +123,7 @@ export class Feed {
     await this.#loadPage({ from: last + 1 }, ({ events }) => {
       // Some of them may have come live in the meantime.
       const added = events.filter(({ id }) => id > this.#last);
-      return [...this.#events, ...added].slice(-MOST);
+      return [...this.#events, ...added].slice(-MAX_EVENTS);
     });
   }
 
@@ -171,7 +171,7 @@ export class Feed {
   #append(event: ShownEvent): void {
     this.#newest = Math.max(this.#newest, event.id);
     const isNext = event.id === this.#last + 1;
-    if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MOST_UNREAD)) return;
+    if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MAX_UNREAD)) return;
     this.#events = [...this.#events, event];
     this.#fold.take(event);
     this.#hasNews = true;
@@ -189,7 +189,8 @@ export class Feed {
   #publish(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.readerIsAtEnd && this.#events.length > MOST + PAGE) return this.#replace(this.#events.slice(-MOST));
+    if (this.readerIsAtEnd && this.#events.length > MAX_EVENTS + PAGE)
+      return this.#replace(this.#events.slice(-MAX_EVENTS));
     const first = this.#events[0]?.id ?? 1;
     batch(() => {
       this.#items.value = this.#fold.items;

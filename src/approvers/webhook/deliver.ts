@@ -84,7 +84,7 @@ export function sign(key: Buffer, { at, body, id }: { id: string; at: number; bo
 const FACTOR = 4;
 
 /** However often it has failed, and whatever the receiver wishes, ms. */
-const LONGEST_MS = 600_000;
+const MAX_DELAY_MS = 600_000;
 
 export interface Failed {
   /** How many attempts there have been. */
@@ -99,8 +99,8 @@ export interface Failed {
 
 /** ms */
 export function backOff({ attempts, random, retryAfterMs = 0, retryMs }: Failed): number {
-  const wait = Math.min(retryMs * FACTOR ** (attempts - 1), LONGEST_MS) * (0.75 + random / 2);
-  return Math.round(Math.max(wait, Math.min(retryAfterMs, LONGEST_MS)));
+  const wait = Math.min(retryMs * FACTOR ** (attempts - 1), MAX_DELAY_MS) * (0.75 + random / 2);
+  return Math.round(Math.max(wait, Math.min(retryAfterMs, MAX_DELAY_MS)));
 }
 
 /** Of a Retry-After header, in seconds or as a date: ms from `now`; undefined where there is none that can be read. */

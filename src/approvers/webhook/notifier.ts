@@ -45,7 +45,7 @@ interface Settled {
 }
 
 /** So many wait at most, and so many are under way at a time. */
-const MOST = 1_000;
+const MAX_QUEUED = 1_000;
 const ABREAST = 16;
 
 /** Why Claude Code, or this server, ended a turn that has spent its budget. */
@@ -76,7 +76,7 @@ class Notifier implements ApproverPort {
   constructor(options: NotifierOptions) {
     const { limits, receiver } = options;
     this.#options = options;
-    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MOST, abreast: ABREAST });
+    this.#queue = new DeliveryQueue({ ...limits, receiver, most: MAX_QUEUED, abreast: ABREAST });
   }
 
   /** Told of each change once it is durable. Never throws, and never waits. */

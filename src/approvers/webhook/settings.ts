@@ -94,7 +94,7 @@ export function checkNotifying(config: Settings, isNamed: boolean): void {
 
 /** As the specification of Standard Webhooks has it, in bytes. */
 const LEAST = 24;
-const MOST = 64;
+const MAX_BYTES = 64;
 
 const PREFIX = "whsec_";
 
@@ -115,9 +115,9 @@ export async function readNotifySecret(
   const base64 = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   const bytes = Buffer.from(base64, "base64");
   // Node skips what is no base64; receivers would not.
-  if (!/^[A-Za-z\d+/]+={0,2}$/.test(base64) || bytes.length < LEAST || bytes.length > MOST) {
+  if (!/^[A-Za-z\d+/]+={0,2}$/.test(base64) || bytes.length < LEAST || bytes.length > MAX_BYTES) {
     const from = file ?? NOTIFY_SECRET_VARIABLE;
-    const form = `${PREFIX} and ${String(LEAST)} to ${String(MOST)} bytes in base64`;
+    const form = `${PREFIX} and ${String(LEAST)} to ${String(MAX_BYTES)} bytes in base64`;
     throw new ConfigError(`The secret of the webhook in ${from} must be ${form}. ${ADVICE}`);
   }
   return base64;

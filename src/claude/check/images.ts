@@ -7,7 +7,7 @@ import type { ProtectedPath } from "../../security/protected-paths.ts";
 import { checkInside, isAllowed } from "./folders.ts";
 
 /** What the API takes of one image, bytes. */
-const IMAGE_MAX = 5 * 1024 * 1024;
+const MAX_IMAGE = 5 * 1024 * 1024;
 
 type MediaType = Attachment["mediaType"];
 
@@ -34,8 +34,8 @@ export async function readImages(
   for (const [index, source] of sources.entries()) {
     const field = `attachments[${String(index)}]`;
     const bytes = "path" in source ? await readImage(`${field}.path`, resolve(cwd, source.path), from) : decode(source);
-    if (bytes.length > IMAGE_MAX)
-      throw invalidArgument(field, `is larger than ${String(IMAGE_MAX)} bytes. Make it smaller.`);
+    if (bytes.length > MAX_IMAGE)
+      throw invalidArgument(field, `is larger than ${String(MAX_IMAGE)} bytes. Make it smaller.`);
     const mediaType = typeOf(bytes);
     if (!mediaType) throw invalidArgument(field, "is no PNG, JPEG, GIF or WebP image.");
     if ("mediaType" in source && source.mediaType !== mediaType) {
@@ -61,7 +61,7 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
     if (roots.length > 0) await checkOpened(field, place, file, roots);
     // Nothing is read that would be refused for its size.
     const { size } = await file.stat();
-    if (size > IMAGE_MAX) throw invalidArgument(field, `${path} is larger than ${String(IMAGE_MAX)} bytes.`);
+    if (size > MAX_IMAGE) throw invalidArgument(field, `${path} is larger than ${String(MAX_IMAGE)} bytes.`);
     return await file.readFile();
   } finally {
     await file.close();

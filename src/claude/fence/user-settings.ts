@@ -18,12 +18,12 @@ const WAYS_OUT = [
   "network.tlsTerminate",
 ];
 
-const MOST_BYTES = 16_777_216;
+const MAX_BYTES = 16_777_216;
 
 /** Throws PERMISSION_DENIED where the user settings in this configuration folder lead out of the sandbox, or cannot be told. */
 export async function checkUserSettings(configFolder: string): Promise<void> {
   const file = join(configFolder, "settings.json");
-  const names = waysOut(await readSmall(file, MOST_BYTES).catch(ifMissing));
+  const names = waysOut(await readSmall(file, MAX_BYTES).catch(ifMissing));
   if (names.length === 0) return;
   const problem = `${file} leads commands out of the sandbox that this server requires (--sandbox required): ${names.join(", ")}.`;
   throw new AppError(

@@ -18,7 +18,7 @@ export async function findSession(sessionId: string, configFolder: string): Prom
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 /** It holds a few fields. */
-const OPEN_MOST_BYTES = 65_536;
+const MAX_OPEN_BYTES = 65_536;
 
 /** Every running Claude Code writes one, named by its pid. */
 const OpenSession = z.looseObject({
@@ -50,7 +50,7 @@ async function isRunning({ pid, procStart }: z.infer<typeof OpenSession>): Promi
 
 async function readJson(file: string): Promise<unknown> {
   try {
-    return JSON.parse(await readSmall(file, OPEN_MOST_BYTES));
+    return JSON.parse(await readSmall(file, MAX_OPEN_BYTES));
   } catch {
     // It is being written, has just gone, or is nothing that Claude Code has written.
     return undefined;

@@ -10,7 +10,7 @@ import { isNamed } from "./trust.ts";
  */
 
 /** Far more than anybody writes by hand. */
-const MOST_BYTES = 1_048_576;
+const MAX_BYTES = 1_048_576;
 
 const SettingsFile = z.looseObject({
   permissions: z.looseObject({ allow: z.array(z.string()).exactOptional() }).exactOptional(),
@@ -30,7 +30,7 @@ export async function projectAllowRules(
 ): Promise<string[]> {
   if (!mayRun || isFenced || !settingSources.includes("project")) return [];
   for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
-  const text = await readSmall(join(cwd, ".claude", "settings.json"), MOST_BYTES).catch(() => "");
+  const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_BYTES).catch(() => "");
   return SettingsFile.safeParse(parsed(text)).data?.permissions?.allow ?? [];
 }
 

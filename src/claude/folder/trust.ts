@@ -6,7 +6,7 @@ import { mkdir, realpath, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { readSmall } from "../../security/files/plain-file.ts";
-import { configFolder, STATE_MOST_BYTES, stateFile } from "../environment.ts";
+import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 
 /**
  * Settings of a repository can run commands before anybody is asked: hooks, servers of .mcp.json, apiKeyHelper. They
@@ -88,7 +88,7 @@ async function takeName(former: string, own: string, log: Pick<Logger, "info">):
 }
 
 async function trustedByClaude(environment: Environment): Promise<string[]> {
-  const text = await readSmall(stateFile(environment), STATE_MOST_BYTES).catch(() => "{}");
+  const text = await readSmall(stateFile(environment), MAX_STATE_BYTES).catch(() => "{}");
   const parsed = StateFile.safeParse(parseJson(text));
   if (!parsed.success) return [];
   const projects = Object.entries(parsed.data.projects ?? {});

@@ -3,7 +3,7 @@ import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 /** Characters that are kept of a text that is being written. */
 const KEPT = 4_000;
 /** A word, or an open private key, is kept up to so many. */
-const WORD_MOST = 16 * KEPT;
+const MAX_WORD = 16 * KEPT;
 
 /** Secrets are of these characters. */
 const WORD_END = /[^\x21-\x7e]/;
@@ -66,7 +66,7 @@ export class PartialText {
     const at = header === "" ? lastWord(text) : text.length - header.length;
     const rest = text.slice(at);
     const kept = this.#mask.text(text.slice(0, at)).slice(-2 * KEPT);
-    if (rest.length <= WORD_MOST) return kept + rest;
+    if (rest.length <= MAX_WORD) return kept + rest;
     // All of an open key is masked, whatever is left of it.
     if (header !== "") return `${kept}${rest.slice(0, rest.indexOf("KEY-----"))}KEY-----${rest.slice(-KEPT)}`;
     this.#skips = true;

@@ -7,12 +7,12 @@ import type { Folders } from "./places.ts";
 /** The paths that a tool could take from its input where nobody knows which of its fields are paths. */
 
 /** Texts in all, and characters of one that can still be a path. */
-const [MOST, LONGEST] = [2_000, 4_096];
+const [MAX_TEXTS, MAX_LENGTH] = [2_000, 4_096];
 
 /** As they are named and as they really are. Undefined where there are too many to look at. */
 export async function mayBePaths(input: JsonObject, folders: Folders): Promise<string[] | undefined> {
-  const texts = [...new Set(textsOf(input))].filter((text) => text.length <= LONGEST).map(withoutScheme);
-  if (texts.length > MOST) return undefined;
+  const texts = [...new Set(textsOf(input))].filter((text) => text.length <= MAX_LENGTH).map(withoutScheme);
+  if (texts.length > MAX_TEXTS) return undefined;
   const paths = await Promise.all(
     texts.map(async (text) => {
       const named = normalPath(text, folders);

@@ -5,16 +5,16 @@ import type { Folders } from "./places.ts";
 /** The files that a shell command could mean, as far as its text shows them. */
 
 /** Of a command that is longer nothing is told: characters, and words. */
-const [LONGEST, MOST_WORDS] = [10_000, 200];
+const [MAX_LENGTH, MAX_WORDS] = [10_000, 200];
 
 /** What stands for something else, or lets words count from another folder. */
 const UNREADABLE = /[$`*?[\]{}\\!]|~[\w+-]|(?:^|[\s;&|(])(?:cd|pushd|popd|eval|source|\.|-C)(?=\s|$)/;
 
 /** Their paths as they are named and as they really are. Undefined where the text does not show them. */
 export async function mentionedPaths(command: string, folders: Folders): Promise<string[] | undefined> {
-  if (command.length > LONGEST || UNREADABLE.test(command)) return undefined;
+  if (command.length > MAX_LENGTH || UNREADABLE.test(command)) return undefined;
   const words = wordsOf(command);
-  if (words.length > MOST_WORDS) return undefined;
+  if (words.length > MAX_WORDS) return undefined;
   const paths = await Promise.all(
     words.map(async (word) => {
       const named = normalPath(word, folders);

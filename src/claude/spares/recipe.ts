@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import type { Principal } from "../../domain/principal.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
-import { configFolder, STATE_MOST_BYTES, stateFile } from "../environment.ts";
+import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
 
 /** All that is fixed when a spare is started. Sessions with the same key can take the same spare. */
 export interface Recipe {
@@ -77,7 +77,7 @@ async function configurationStamp(environment: Readonly<Record<string, string | 
 /** Claude Code writes to its state file all the time: of what stands in it, only the user's own MCP servers matter. */
 async function userServers(file: string): Promise<unknown> {
   try {
-    const state: unknown = JSON.parse(await readSmall(file, STATE_MOST_BYTES));
+    const state: unknown = JSON.parse(await readSmall(file, MAX_STATE_BYTES));
     return typeof state === "object" && state !== null && "mcpServers" in state ? state.mcpServers : undefined;
   } catch {
     return undefined;

@@ -10,7 +10,7 @@ import { ancestors, isZombie, listProcesses, signal, startTime } from "./tree.ts
 
 const run = promisify(execFile);
 
-const PS_MAX = 64 * 1024 * 1024;
+const MAX_PS = 64 * 1024 * 1024;
 /** Looked at in one go; between two of them everybody else gets their turn. */
 const AT_ONCE = 100;
 const LOOK_EVERY_MS = 50;
@@ -48,7 +48,7 @@ function lookAt(pid: number): Marked | undefined {
 }
 
 async function listedByPs(): Promise<Marked[]> {
-  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: PS_MAX }).catch(() => ({
+  const { stdout } = await run("ps", ["-axEww", "-o", "pid=,command="], { maxBuffer: MAX_PS }).catch(() => ({
     stdout: "",
   }));
   return stdout.split("\n").flatMap((line) => {

@@ -14,7 +14,7 @@ const FLAGS = {
   json: { type: "boolean" },
 } as const;
 
-const [LIMIT, LIMIT_MOST] = [50, 10_000];
+const [LIMIT, MAX_LIMIT] = [50, 10_000];
 const STATUS_WORDS: readonly StatusWord[] = [...SessionStatus.options, "abandoned"];
 /** As what the turns are recorded whose server is gone. */
 const RECORDED: readonly SessionStatus[] = ["running", "waiting_permission"];
@@ -32,7 +32,7 @@ export async function list(argv: string[]): Promise<number> {
   const { positionals, values } = readArguments("list", argv, FLAGS);
   noId("list", positionals);
   const { cwd, since, status, text } = values;
-  const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, LIMIT_MOST);
+  const limit = values.limit === undefined ? LIMIT : wholeNumber("limit", values.limit, MAX_LIMIT);
   const words = status?.map((word) => oneOf("status", word, STATUS_WORDS));
   const query = {
     ...(words && { statuses: words.flatMap((word) => (word === "abandoned" ? RECORDED : [word])) }),

@@ -41,7 +41,7 @@ export function summary(record: SessionRecord) {
 const HEAD = ["ID", "STATUS", "AGE", "CALLS", "COST", "FOLDER", "PROMPT"];
 /** Columns of numbers, which stand to the right. */
 const RIGHT: ReadonlySet<string> = new Set(["AGE", "CALLS", "COST"]);
-const [ID_LEAST, FOLDER_MOST, PROMPT_MOST, PROMPT_LEAST] = [8, 32, 60, 20];
+const [ID_LEAST, MAX_FOLDER, MAX_PROMPT, PROMPT_LEAST] = [8, 32, 60, 20];
 
 /** For people: as wide as the terminal, where it is one. */
 export function table(rows: readonly Row[], now: number): string {
@@ -52,7 +52,7 @@ export function table(rows: readonly Row[], now: number): string {
     span(now - record.updatedAt),
     String(record.state.totals.turns),
     usd(record.state.totals.costUsd),
-    folder(record.spec.cwd, FOLDER_MOST),
+    folder(record.spec.cwd, MAX_FOLDER),
     record.title ?? prompt,
   ]);
   const columns = HEAD.slice(0, -1).map((name, n) => {
@@ -60,7 +60,7 @@ export function table(rows: readonly Row[], now: number): string {
     return { name, width };
   });
   const used = columns.reduce((sum, { width }) => sum + width + 2, 0);
-  const room = process.stdout.isTTY ? Math.max(process.stdout.columns - used, PROMPT_LEAST) : PROMPT_MOST;
+  const room = process.stdout.isTTY ? Math.max(process.stdout.columns - used, PROMPT_LEAST) : MAX_PROMPT;
   const shown = [HEAD, ...lines].map((line) => {
     const cells = columns.map(({ name, width }, n) => {
       const cell = line[n] ?? "";

@@ -20,7 +20,7 @@ import {
 } from "./words.ts";
 
 /** Of the prompt, in characters. */
-const PROMPT_MOST = 300;
+const MAX_PROMPT = 300;
 
 type EndOfTurn = Extract<StoredEvent, { type: "turn.ended" }>;
 
@@ -107,25 +107,25 @@ function factsOf(record: SessionRecord, prompt: string, now: number): [string, s
   return [
     ["Session", id],
     ["Status", statusOf(record)],
-    ["Title", oneLine(title ?? "", PROMPT_MOST)],
-    ["Prompt", oneLine(prompt, PROMPT_MOST)],
+    ["Title", oneLine(title ?? "", MAX_PROMPT)],
+    ["Prompt", oneLine(prompt, MAX_PROMPT)],
     ["Folder", folder(spec.cwd, Number.MAX_SAFE_INTEGER)],
-    ["Model", oneLine(rest.model ?? "", PROMPT_MOST)],
-    ["Permissions", oneLine(permissionMode, PROMPT_MOST)],
+    ["Model", oneLine(rest.model ?? "", MAX_PROMPT)],
+    ["Permissions", oneLine(permissionMode, MAX_PROMPT)],
     ["Opened", `${isoTime(createdAt)}, ${span(now - createdAt)} ago`],
     ["Changed", `${isoTime(updatedAt)}, ${span(now - updatedAt)} ago`],
     ["Totals", `${count(state.totals.turns, "model call")}, ${usd(state.totals.costUsd)}`],
     ["Log", count(state.lastEventId, "event")],
     ["Process", processOf(record)],
     ["Waiting", waitingOf(record)],
-    ["Background", oneLine(state.background.map(({ description }) => description).join(", "), PROMPT_MOST)],
+    ["Background", oneLine(state.background.map(({ description }) => description).join(", "), MAX_PROMPT)],
   ];
 }
 
 function statusOf(record: SessionRecord): string {
   const { closed } = record.state;
-  const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, PROMPT_MOST)}`;
-  if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, PROMPT_MOST)}${why}`;
+  const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
+  if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, MAX_PROMPT)}${why}`;
   if (!isAbandoned(record)) return statusWord(record);
   return "abandoned: the server that ran the turn is gone. The next server that looks at it records it as lost";
 }
@@ -147,5 +147,5 @@ function waitingOf({ state }: SessionRecord): string {
 function requestLine({ about, request }: Told["requests"][number], now: number): string {
   const left = request.expiresAt - now;
   const due = left > 0 ? `is denied in ${span(left)}` : "is overdue";
-  return `  ${request.requestId}  ${oneLine(`${request.toolName} ${about}`, PROMPT_MOST)} (${due})`;
+  return `  ${request.requestId}  ${oneLine(`${request.toolName} ${about}`, MAX_PROMPT)} (${due})`;
 }

@@ -4,7 +4,7 @@ import type { SessionRecord } from "./store.ts";
 import { count, duration, harmless, isoTime, oneLine, statusWord, subject, usd } from "./words.ts";
 
 /** Of what a tool gave back, in characters. */
-const OUTPUT_MOST = 200;
+const MAX_OUTPUT = 200;
 
 /** A piece of the transcript: a line of a list, or something that stands by itself. */
 interface Piece {
@@ -102,9 +102,9 @@ export class Transcript {
     const id = stringOf(part["tool_use_id"]);
     const name = this.#calls.get(id) ?? "tool";
     this.#calls.delete(id);
-    const output = oneLine(outputOf(part["content"]), OUTPUT_MOST);
+    const output = oneLine(outputOf(part["content"]), MAX_OUTPUT);
     const verdict = part["is_error"] === true ? "failed" : "done";
-    return `${oneLine(name, OUTPUT_MOST)} ${verdict}${output === "" ? "" : `: ${code(output)}`}`;
+    return `${oneLine(name, MAX_OUTPUT)} ${verdict}${output === "" ? "" : `: ${code(output)}`}`;
   }
 
   #end(ended: TurnEnded): Piece[] {
@@ -152,17 +152,17 @@ function answer({ behavior, by, forSession, message, toolName }: Answered): stri
   const verdict = behavior === "allow" ? "allowed" : "denied";
   const reach = forSession === true && behavior === "allow" ? " for the session" : "";
   const why = message === undefined || message === "" ? "" : `: ${code(message)}`;
-  return `${oneLine(toolName, OUTPUT_MOST)} ${verdict}${reach} by ${by}${why}`;
+  return `${oneLine(toolName, MAX_OUTPUT)} ${verdict}${reach} by ${by}${why}`;
 }
 
 function call(name: string, input: JsonObject): string {
   const about = subject(input);
-  return `**${oneLine(name, OUTPUT_MOST)}**${about === "" ? "" : ` ${code(about)}`}`;
+  return `**${oneLine(name, MAX_OUTPUT)}**${about === "" ? "" : ` ${code(about)}`}`;
 }
 
 /** As it is, on one line, whatever Markdown means by it. */
 function code(text: string): string {
-  const line = oneLine(text, OUTPUT_MOST);
+  const line = oneLine(text, MAX_OUTPUT);
   const longest = Math.max(0, ...[...line.matchAll(/`+/g)].map(([ticks]) => ticks.length));
   const fence = "`".repeat(longest + 1);
   return longest === 0 ? `${fence}${line}${fence}` : `${fence} ${line} ${fence}`;

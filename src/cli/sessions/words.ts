@@ -74,11 +74,11 @@ export function folder(path: string, most: number): string {
 
 /** The field of a tool's input that says what the call is about, whatever the tool. */
 const SUBJECTS = ["command", "file_path", "notebook_path", "url", "pattern", "query", "skill", "description", "path"];
-const SUBJECT_MOST = 160;
+const MAX_SUBJECT = 160;
 
 /** What a tool is called for, in one line. */
 export function subject(input: JsonObject): string {
   const field = SUBJECTS.map((key) => input[key]).find((value) => typeof value === "string");
-  if (typeof field === "string") return oneLine(field, SUBJECT_MOST);
-  return Object.keys(input).length === 0 ? "" : oneLine(JSON.stringify(input), SUBJECT_MOST);
+  if (typeof field === "string") return oneLine(field, MAX_SUBJECT);
+  return Object.keys(input).length === 0 ? "" : oneLine(JSON.stringify(input), MAX_SUBJECT);
 }

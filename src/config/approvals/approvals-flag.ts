@@ -2,7 +2,7 @@ import type { Approver } from "../../approvers/approver.ts";
 import { APPROVERS } from "../../approvers/approvers.ts";
 import type { ApproverName } from "../../domain/approvals/approver-name.ts";
 import { ConfigError } from "../error.ts";
-import { LONGEST_MS } from "../setting.ts";
+import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /** The approval chain as an operator writes it: `user:300000,webhook,caller`. */
 
@@ -50,7 +50,7 @@ function timeOf({ name, time }: Approver, ms: number): number {
     throw new ConfigError(`--approvals: ${name} takes no time there. Set ${time.elsewhere}.`);
   }
   const isWithoutTurn = time.mayHaveNone === true && ms === 0;
-  if (isWithoutTurn || (ms >= LEAST_MS && ms <= LONGEST_MS)) return ms;
-  const range = `from ${String(LEAST_MS)} to ${String(LONGEST_MS)}`;
+  if (isWithoutTurn || (ms >= LEAST_MS && ms <= MAX_TIMER_MS)) return ms;
+  const range = `from ${String(LEAST_MS)} to ${String(MAX_TIMER_MS)}`;
   throw new ConfigError(`--approvals: the time of ${name} is ${String(ms)}: must be a whole number of ms ${range}.`);
 }

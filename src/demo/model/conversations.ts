@@ -17,7 +17,7 @@ interface Found {
   readonly answers: number;
 }
 
-const MOST_COUNTERS = 10_000;
+const MAX_COUNTERS = 10_000;
 
 export class Conversations {
   /** How often a step with a fault was asked for. The only state: all else is read from the request. */
@@ -70,7 +70,7 @@ export class Conversations {
   #count(key: string, attempts: number): void {
     this.#attempts.delete(key);
     this.#attempts.set(key, attempts);
-    if (this.#attempts.size <= MOST_COUNTERS) return;
+    if (this.#attempts.size <= MAX_COUNTERS) return;
     const [oldest] = this.#attempts.keys();
     if (oldest !== undefined) this.#attempts.delete(oldest);
   }

@@ -38,8 +38,8 @@ export interface RequestRecord {
   readonly served: Served;
 }
 
-const MOST_RECORDS = 10_000;
-const MOST_CHARACTERS = 32 * 1024 * 1024;
+const MAX_RECORDS = 10_000;
+const MAX_CHARACTERS = 32 * 1024 * 1024;
 
 interface Watcher {
   see(record: RequestRecord): void;
@@ -58,7 +58,7 @@ export class Records {
     const added = { seq: ++this.#seq, ...record };
     this.list.push(added);
     this.#characters += sizeOf(added);
-    while (this.list.length > MOST_RECORDS || (this.#characters > MOST_CHARACTERS && this.list.length > 1)) {
+    while (this.list.length > MAX_RECORDS || (this.#characters > MAX_CHARACTERS && this.list.length > 1)) {
       const dropped = this.list.shift();
       if (dropped) this.#characters -= sizeOf(dropped);
     }

@@ -102,7 +102,7 @@ function environmentFor(url: string, configDir: string): Record<string, string> 
   };
 }
 
-const MOST_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 32 * 1024 * 1024;
 const MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
 
 /** Serves one request; never rejects. */
@@ -127,9 +127,9 @@ async function read(request: IncomingMessage): Promise<string | undefined> {
   for await (const chunk of request) {
     if (!Buffer.isBuffer(chunk)) continue;
     bytes += chunk.length;
-    if (bytes <= MOST_BYTES) chunks.push(chunk);
+    if (bytes <= MAX_BYTES) chunks.push(chunk);
   }
-  return bytes > MOST_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
+  return bytes > MAX_BYTES ? undefined : Buffer.concat(chunks).toString("utf8");
 }
 
 interface Exchange {

@@ -31,10 +31,10 @@ export function withAnswers(input: JsonObject, answers: Answers | undefined): Js
 }
 
 /** Of a question so many characters are repeated. */
-const QUOTED_MAX = 300;
+const MAX_QUOTED = 300;
 
 function quoted(text: string): string {
-  const characters = Array.from(text.slice(0, QUOTED_MAX * 2)).slice(0, QUOTED_MAX);
+  const characters = Array.from(text.slice(0, MAX_QUOTED * 2)).slice(0, MAX_QUOTED);
   const beginning = characters.join("");
   return JSON.stringify(beginning.length < text.length ? `${beginning.slice(0, -1)}…` : text);
 }

@@ -6,9 +6,9 @@ import { parseRule } from "./rule.ts";
 /** Answers that hold until the session ends. They are part of its state, so they are few and short. */
 
 /** Characters of a rule. */
-const LONGEST = 200;
+const MAX_LENGTH = 200;
 /** Of the newest, so many, and so many characters of all of them. */
-const [MOST, CHARACTERS] = [50, 4_000];
+const [MAX_RULES, CHARACTERS] = [50, 4_000];
 
 const level = z.enum(RISK_LEVELS);
 
@@ -32,7 +32,7 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
   let characters = 0;
   for (const each of [...added, ...old]) {
     characters += each.rule.length;
-    if (kept.length === MOST || characters > CHARACTERS) break;
+    if (kept.length === MAX_RULES || characters > CHARACTERS) break;
     if (!kept.some(({ by, level: of, rule }) => rule === each.rule && of === each.level && by === each.by))
       kept.push(each);
   }
@@ -57,7 +57,7 @@ export function rulesToRemember({ input, suggestions = [], toolName }: Permissio
   const isPattern = typeof command === "string" && command.includes("*");
   const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
   const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent)) : own;
-  return [...new Set(rules)].filter((text) => text.length <= LONGEST && parseRule(text, "allow").ok);
+  return [...new Set(rules)].filter((text) => text.length <= MAX_LENGTH && parseRule(text, "allow").ok);
 }
 
 /**

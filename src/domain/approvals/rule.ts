@@ -25,14 +25,14 @@ export function readRule(text: string): Pick<Rule, "content" | "toolName"> | und
 type Parsed = { ok: true; rule: Rule } | { ok: false; problem: string };
 
 const SYNTAX = /^([A-Za-z][\w.*-]*)(?:\((.*)\))?$/s;
-const LONGEST = 2_000;
+const MAX_LENGTH = 2_000;
 
 /** `problem` says what is wrong and what to write instead. */
 export function parseRule(text: string, behavior: RuleBehavior): Parsed {
   const shown = text.length > 100 ? `${text.slice(0, 100)}...` : text;
   const wrong = (problem: string): Parsed => ({ ok: false, problem: `the rule ${shown} ${problem}` });
   const [, toolName, inside] = SYNTAX.exec(text) ?? [];
-  if (toolName === undefined || text.length > LONGEST) {
+  if (toolName === undefined || text.length > MAX_LENGTH) {
     return wrong("cannot be read. Write Tool or Tool(content), such as Read, Bash(ls:*) or Edit(src/**).");
   }
   if (inside?.trim() === "") return wrong("has nothing in its brackets. Leave them out to mean every use of the tool.");

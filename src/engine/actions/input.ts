@@ -7,18 +7,18 @@ import { AttachmentSource } from "../../domain/prompt.ts";
  * Far above any real prompt. In UTF-8 it fits into what a message without attachments may hold over HTTP (8 MiB), and into
  * a line over stdio.
  */
-const PROMPT_MAX = 2_097_152;
+const MAX_PROMPT = 2_097_152;
 
 /** As it was written: what stands around it may be part of it. */
 export const Prompt = z
   .string()
-  .max(PROMPT_MAX)
+  .max(MAX_PROMPT)
   .refine((text) => text.trim() !== "", "must not be empty");
 
 /** What one request to the model may hold. */
-const IMAGES_MAX = 20;
+const MAX_IMAGES = 20;
 
-export const Attachments = z.array(AttachmentSource).max(IMAGES_MAX).exactOptional();
+export const Attachments = z.array(AttachmentSource).max(MAX_IMAGES).exactOptional();
 
 const Id = z.string().min(1).max(200);
 
@@ -44,4 +44,4 @@ export const RuleText = z.string().min(1).max(1_000);
 export const SearchText = z.string().min(1).max(1_000);
 
 /** Sessions in a page of a list. */
-export const [PAGE_DEFAULT, PAGE_MAX] = [50, 200] as const;
+export const [PAGE_DEFAULT, MAX_PAGE] = [50, 200] as const;

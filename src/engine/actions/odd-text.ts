@@ -5,13 +5,13 @@ import { invalidArgument } from "../../domain/error.ts";
 type Path = readonly PropertyKey[];
 
 /** Deeper than any real argument: beyond it, whatever walks through the value may run out of stack. */
-const DEPTH_MAX = 100;
+const MAX_DEPTH = 100;
 
 /** Refuses half characters, `__proto__` keys, endless nesting. */
 export function refuseOddText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
-  if (path.length > DEPTH_MAX) throw invalidArgument(pathName(path.slice(0, 2)), "is nested too deeply.");
+  if (path.length > MAX_DEPTH) throw invalidArgument(pathName(path.slice(0, 2)), "is nested too deeply.");
   for (const [key, each] of Object.entries(value)) {
     if (key === "__proto__") throw invalidArgument(pathName([...path, key]), "is not a name that can be used.");
     refuseHalfCharacter(key, [...path, "a name in it"]);
@@ -39,17 +39,17 @@ function refuseHalfCharacter(text: string, path: Path): void {
 }
 
 /** Characters. */
-const NAME_MAX = 120;
+const MAX_NAME = 120;
 
 /** The field as an error names it: in one line, whatever its name holds. */
 export function pathName(path: Path): string {
   if (path.length === 0) return "arguments";
   const whole = path.map(String).join(".");
   const line = whole
-    .slice(0, NAME_MAX * 4)
+    .slice(0, MAX_NAME * 4)
     .replaceAll(/[\s\p{Cc}\p{Cs}]+/gu, " ")
     .trim();
   const characters = Array.from(line);
-  const isWhole = characters.length <= NAME_MAX && whole.length <= NAME_MAX * 4;
-  return isWhole ? line : `${characters.slice(0, NAME_MAX - 1).join("")}…`;
+  const isWhole = characters.length <= MAX_NAME && whole.length <= MAX_NAME * 4;
+  return isWhole ? line : `${characters.slice(0, MAX_NAME - 1).join("")}…`;
 }

@@ -35,12 +35,12 @@ export function checkModeWithin(mode: PermissionMode | undefined, bound: Bound):
 
 /** The sentence that tells a caller what of its request was left out. */
 export function leftOut(what: string, bound: Bound): string {
-  const shown = what.length > LONGEST ? `${what.slice(0, LONGEST)}...` : what;
+  const shown = what.length > MAX_LENGTH ? `${what.slice(0, MAX_LENGTH)}...` : what;
   return `${shown}: left out, since it lets more run unasked than ${whoseBound(bound)}. What it would have let run is asked instead.`;
 }
 
 /** Characters. */
-const LONGEST = 300;
+const MAX_LENGTH = 300;
 
 function whoseBound(bound: Bound): string {
   return bound === "none" ? "this caller may approve, which is nothing" : `callers may approve here, which is ${bound}`;

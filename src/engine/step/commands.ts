@@ -17,9 +17,9 @@ import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
 /** Keeps the state small. */
-const QUEUE_MAX = 50;
+const MAX_QUEUE = 50;
 /** Characters. */
-const REASON_MAX = 500;
+const MAX_REASON = 500;
 
 export function onCommand(draft: Draft, command: Command, judgement?: Judgement): void {
   switch (command.kind) {
@@ -106,8 +106,8 @@ function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): 
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }
-  if (state.queue.length < QUEUE_MAX) return undefined;
-  return { code: "SESSION_BUSY", message: `${String(QUEUE_MAX)} prompts are waiting already. Wait for some.` };
+  if (state.queue.length < MAX_QUEUE) return undefined;
+  return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts are waiting already. Wait for some.` };
 }
 
 /** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */
@@ -201,7 +201,7 @@ function onInterrupt(draft: Draft, command: CommandOf<"interrupt">): void {
 function onClose(draft: Draft, command: CommandOf<"cancel" | "close">, reason: ClosedReason): void {
   const cursor = draft.state.lastEventId + 1;
   const { by } = command.data;
-  const message = command.kind === "cancel" ? command.data.reason?.slice(0, REASON_MAX) : undefined;
+  const message = command.kind === "cancel" ? command.data.reason?.slice(0, MAX_REASON) : undefined;
   const cancelled: Ending = { outcome: "cancelled", errorSubtype: "cancelled", code: "CANCELLED" };
   const ending = reason === "cancelled" ? { ...cancelled, message: message ?? "Cancelled." } : interruptedBy(by);
   closeSession(draft, ending, { reason, by, ...(message !== undefined && { message }) });

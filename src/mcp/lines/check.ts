@@ -18,7 +18,7 @@ const INVALID_REQUEST = -32_600;
 const INVALID_PARAMS = -32_602;
 
 /** It comes back with the answer, and is kept until then. */
-const ID_MAX = 1_000;
+const MAX_ID = 1_000;
 
 /** Undefined for a message, and for an empty line. */
 export function problemIn(line: Buffer): LineProblem | undefined {
@@ -44,7 +44,7 @@ function problemOf(message: unknown): LineProblem | undefined {
   const isAnswer = method === undefined && (result !== undefined || error !== undefined);
   const answered = isAnswer ? undefined : answerableId(message);
   if ("id" in message && !isId(id)) {
-    const problem = `its id is neither a whole number between ±${String(Number.MAX_SAFE_INTEGER)} nor a string of at most ${String(ID_MAX)} characters.`;
+    const problem = `its id is neither a whole number between ±${String(Number.MAX_SAFE_INTEGER)} nor a string of at most ${String(MAX_ID)} characters.`;
     return invalid(problem, answered);
   }
   if (jsonrpc !== "2.0") return invalid('it has no "jsonrpc": "2.0".', answered);
@@ -64,7 +64,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function isId(id: unknown): id is string | number {
-  return typeof id === "string" ? id.length <= ID_MAX : Number.isSafeInteger(id);
+  return typeof id === "string" ? id.length <= MAX_ID : Number.isSafeInteger(id);
 }
 
 function invalid(problem: string, id: LineProblem["id"]): LineProblem {

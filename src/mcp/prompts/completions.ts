@@ -26,25 +26,25 @@ export interface Completion {
 }
 
 /** The protocol takes no more. */
-const VALUES_MOST = 100;
+const MAX_VALUES = 100;
 /** Sessions that are looked at, the newest. */
-const SESSIONS_MOST = 500;
+const MAX_SESSIONS = 500;
 /** Of these few the log is read. */
-const LOGS_MOST = 5;
+const MAX_LOGS = 5;
 
 export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps: ToolDeps): Promise<Completion> {
   if (!caller.scopes.includes("read")) return completion([]);
   const engine = deps.engine.forCaller(caller);
   const { principal } = caller;
   if (kind === "agent" || kind === "skill") {
-    const query = { principal, limit: LOGS_MOST };
+    const query = { principal, limit: MAX_LOGS };
     const near = cwd === undefined ? [] : await engine.list({ ...query, cwd });
     const records = near.length > 0 ? near : await engine.list(query);
     const reported = await Promise.all(records.map(async (record) => reportedBy(record, kind, deps)));
     return completion(unique(reported.flat()).filter((name) => begins(name, text)));
   }
-  const records = await engine.list({ principal, limit: SESSIONS_MOST });
-  const isAll = records.length < SESSIONS_MOST;
+  const records = await engine.list({ principal, limit: MAX_SESSIONS });
+  const isAll = records.length < MAX_SESSIONS;
   if (kind === "session") {
     const ids = records.filter((record) => isMeant(record, text)).map(({ id }) => id);
     return completion(ids, isAll);
@@ -62,7 +62,7 @@ export async function complete({ cwd, kind, text }: Typed, caller: Caller, deps:
 }
 
 function completion(found: readonly string[], isAll = true): Completion {
-  const values = found.slice(0, VALUES_MOST);
+  const values = found.slice(0, MAX_VALUES);
   return { values, ...(isAll && { total: found.length }), hasMore: values.length < found.length || !isAll };
 }
 

@@ -8,7 +8,7 @@ import { readRequest } from "../../tools/check/request.ts";
 import { viewSession } from "../../tools/session-view.ts";
 import type { Reading, SessionDocument } from "./resource.ts";
 
-const [EVENTS, EVENTS_MOST] = [100, 1_000];
+const [EVENTS, MAX_EVENTS] = [100, 1_000];
 /** The budget of a page of events, bytes of JSON. */
 const EVENTS_BYTES = 32_768;
 
@@ -35,7 +35,7 @@ export const sessionEvents: SessionDocument = {
   async read(sessionId, query, reading, deps) {
     const { cursor = 1, limit = EVENTS } = readNumbers(query, {
       cursor: Number.MAX_SAFE_INTEGER,
-      limit: EVENTS_MOST,
+      limit: MAX_EVENTS,
     });
     return JSON.stringify(await eventsOf(sessionId, { cursor, limit }, reading, deps));
   },

@@ -92,14 +92,14 @@ async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): P
   const { errorSubtype, message, outcome } = end.data;
   // Somebody wanted no more of it. What the server or time has ended has a result that says so.
   if (outcome === "cancelled" || errorSubtype === "interrupted") {
-    return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", STATUS_MOST) };
+    return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", MAX_STATUS) };
   }
   const reply = replyWith(await answerEnd(found.view, end, { call, deps }));
-  const statusMessage = outcome === "done" ? "Done" : oneLine(message ?? `It ended: ${outcome}.`, STATUS_MOST);
+  const statusMessage = outcome === "done" ? "Done" : oneLine(message ?? `It ended: ${outcome}.`, MAX_STATUS);
   return { ...head, status: "completed", statusMessage, reply };
 }
 
-const STATUS_MOST = 200;
+const MAX_STATUS = 200;
 
 function tellNeverRun(found: Found, why: Exclude<Over, EndOfTurn> | undefined): Task {
   const reason =

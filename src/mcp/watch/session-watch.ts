@@ -2,6 +2,7 @@ import { AppError } from "../../domain/error.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { Engine } from "../../engine/api.ts";
 import type { Logger } from "../../engine/ports.ts";
+import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /**
  * Who wants to hear that a session has changed. Changes are seen in the log, so that it makes no difference which server
@@ -12,8 +13,6 @@ import type { Logger } from "../../engine/ports.ts";
 const LULL_MS = 250;
 /** Until the log is tried again after it could not be read, ms. */
 const RETRY_MS = 2_000;
-/** The longest wait that a timer can have, ms. */
-const LONGEST_MS = 2_147_483_647;
 
 interface Followed {
   readonly listeners: Set<() => void>;
@@ -95,7 +94,7 @@ export class SessionWatch {
   async #news(principal: Principal, sessionId: string, followed: Followed): Promise<void> {
     const { signal } = followed.stop;
     const sessions = [{ sessionId, cursor: followed.next }];
-    await this.#engine.wait(principal, { sessions, until: "event", timeoutMs: LONGEST_MS, signal });
+    await this.#engine.wait(principal, { sessions, until: "event", timeoutMs: MAX_TIMER_MS, signal });
     if (signal.aborted) return;
     const next = await this.cursorOf(principal, sessionId);
     if (next <= followed.next) return;

@@ -8,7 +8,7 @@ import type { From, SessionWatch } from "./session-watch.ts";
 /** The resources that one connection follows, or one stream of it. */
 
 /** Each is a reader of a log. */
-const SUBSCRIPTIONS_MOST = 100;
+const MAX_SUBSCRIPTIONS = 100;
 
 /** What following needs, which is there once somebody wants to. */
 export interface Following {
@@ -46,7 +46,7 @@ export class Subscriptions {
       known.count += 1;
       return;
     }
-    if (this.#followed.size >= SUBSCRIPTIONS_MOST) throw tooMany();
+    if (this.#followed.size >= MAX_SUBSCRIPTIONS) throw tooMany();
     if (this.#closed) return;
     const stop = session && this.#following.watch.follow(caller.principal, session, () => this.#onUpdated(uri));
     this.#followed.set(uri, { count: 1, stop: stop ?? (() => undefined) });
@@ -82,6 +82,6 @@ export class Subscriptions {
 }
 
 function tooMany(): AppError {
-  const most = String(SUBSCRIPTIONS_MOST);
+  const most = String(MAX_SUBSCRIPTIONS);
   return invalidArgument("uri", `a connection follows at most ${most} resources. Unsubscribe from another first.`);
 }

@@ -10,7 +10,7 @@ import { isInside } from "../paths.ts";
  */
 
 /** Of a file with settings or paths. */
-const MOST_BYTES = 1_048_576;
+const MAX_BYTES = 1_048_576;
 
 /** What git itself says it found for a folder. All absolute. */
 export interface Repository {
@@ -63,13 +63,13 @@ async function rootOf(dotGit: string, gitDir: string, cwd: string): Promise<stri
   const found = await lstat(dotGit);
   if (!found.isFile()) return undefined;
   // A linked work tree: <main>/.git/worktrees/<name>/gitdir names this very file.
-  const back = await readSmall(join(gitDir, "gitdir"), MOST_BYTES).catch(() => undefined);
+  const back = await readSmall(join(gitDir, "gitdir"), MAX_BYTES).catch(() => undefined);
   if (back !== undefined && basename(dirname(gitDir)) === "worktrees") {
     const isOurs = (await realpath(resolve(gitDir, back.trim())).catch(() => "")) === (await realpath(dotGit));
     return isOurs ? dirname(dirname(gitDir)) : undefined;
   }
   // A submodule: <outer>/.git/modules/<name>/config names this folder as its work tree.
-  const config = await readSmall(join(gitDir, "config"), MOST_BYTES).catch(() => "");
+  const config = await readSmall(join(gitDir, "config"), MAX_BYTES).catch(() => "");
   const tree = /^\s*worktree\s*=\s*(\S.*?)\s*$/m.exec(config)?.[1];
   const isOurs = tree !== undefined && (await realpath(resolve(gitDir, tree)).catch(() => "")) === dirname(dotGit);
   return isOurs ? gitDir : undefined;
@@ -128,7 +128,7 @@ async function alternatesFault(
   isFine: (path: string) => boolean,
   depth: number,
 ): Promise<string | undefined> {
-  const text = await readSmall(join(objects, "info", "alternates"), MOST_BYTES).catch(missingIsEmpty);
+  const text = await readSmall(join(objects, "info", "alternates"), MAX_BYTES).catch(missingIsEmpty);
   for (const line of text.split("\n")) {
     if (line === "" || line.startsWith("#")) continue;
     const place = isAbsolute(line) ? line : resolve(objects, line);

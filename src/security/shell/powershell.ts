@@ -2,13 +2,13 @@ import type { Reading, ShellCommand } from "./word.ts";
 
 /** Which command a text for PowerShell runs. It quotes and expands otherwise than Bash: what is not plain is not read. */
 
-const LONGEST = 2_000;
+const MAX_LENGTH = 2_000;
 const WORD = /'[^'\n\r\u2018-\u201f]*'|[\w./\\:=@,+-]+/g;
 
 export function readPowerShell(text: string): Reading {
-  const words = text.slice(0, LONGEST).match(WORD) ?? [];
+  const words = text.slice(0, MAX_LENGTH).match(WORD) ?? [];
   const isPlain =
-    text.length <= LONGEST &&
+    text.length <= MAX_LENGTH &&
     text
       .trim()
       .split(/[ \t]+/)

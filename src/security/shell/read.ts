@@ -9,12 +9,12 @@ import type { Reading, ShellCommand, ShellWord } from "./word.ts";
  */
 
 /** A longer text is not read, characters. */
-const LONGEST = 20_000;
+const MAX_LENGTH = 20_000;
 /** Words and commands inside each other. */
-const DEEPEST = 200;
+const MAX_DEPTH = 200;
 
 export function readCommand(text: string): Reading {
-  if (text.length > LONGEST) return { commands: [], problem: `it is longer than ${String(LONGEST)} characters` };
+  if (text.length > MAX_LENGTH) return { commands: [], problem: `it is longer than ${String(MAX_LENGTH)} characters` };
   if (CONTROL.test(text)) return { commands: [], problem: "it has control characters" };
   try {
     return new Reader().read(parse(text));
@@ -69,7 +69,7 @@ class Reader {
 
   #look(node: SyntaxNode): void {
     this.#depth += 1;
-    if (this.#depth > DEEPEST) this.#fail("it is nested too deeply");
+    if (this.#depth > MAX_DEPTH) this.#fail("it is nested too deeply");
     else this.#visit(node);
     this.#depth -= 1;
   }

@@ -11,7 +11,7 @@ import type { NodeRow } from "./rows.ts";
 /** A third of a lease, ms. */
 export const WATCH_MS = 10_000;
 /** No lease is given for so long, ms: one that runs out later than this was given before the clock was set back. */
-const LONGEST_MS = 60_000;
+const MAX_DELAY_MS = 60_000;
 
 interface Seen {
   readonly expiresAt: number;
@@ -76,7 +76,7 @@ export class Census {
   #hasRunOut(nodeId: string, expiresAt: number): boolean {
     const { clock } = this.#self;
     const left = expiresAt - clock.now();
-    if (left > 0 && left <= LONGEST_MS) {
+    if (left > 0 && left <= MAX_DELAY_MS) {
       this.#seen.delete(nodeId);
       return false;
     }

@@ -9,7 +9,7 @@ import type { Access } from "./connect/access.ts";
  * each process touches it after its commits. A hint may be lost, and older servers give none behind a commit: so it is
  * asked now and then, and soon after a hint.
  */
-const [FIRST_MS, LONGEST_MS, GROWTH] = [1, 50, 2];
+const [FIRST_MS, MAX_DELAY_MS, GROWTH] = [1, 50, 2];
 
 /** What a session can be watched for. */
 export type Topic = "commands" | "log";
@@ -126,7 +126,7 @@ export class Changes {
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.#delay).unref();
-      this.#delay = Math.min(GROWTH * this.#delay, LONGEST_MS);
+      this.#delay = Math.min(GROWTH * this.#delay, MAX_DELAY_MS);
       this.#hurry = () => {
         this.#delay = FIRST_MS;
         clearTimeout(timer);

@@ -17,7 +17,7 @@ const NAME = "claude_code_check";
 const { answers, decision, denyMessage, interrupt, requestId, updatedInput, updatedPermissions } = answer.fields;
 const SessionId = answer.fields.sessionId;
 const Cursor = z.int().min(0);
-const SESSIONS_MOST = 50;
+const MAX_SESSIONS = 50;
 
 const Input = z.strictObject({
   action: z.enum(["poll", "respond_permission", "answer_question"]),
@@ -26,7 +26,7 @@ const Input = z.strictObject({
   sessions: z
     .array(z.strictObject({ sessionId: SessionId, cursor: Cursor.exactOptional() }))
     .min(1)
-    .max(SESSIONS_MOST)
+    .max(MAX_SESSIONS)
     .exactOptional(),
   waitMs: WaitMs.exactOptional().describe("ms to wait for news. Default: 20000; 0 is at once"),
   until: z
@@ -159,12 +159,12 @@ async function answerThenCheck(
   const answered = args.requestId === undefined ? {} : { answered: args.requestId };
   const checked = { ...request, form: { ...form, ...answered }, targets, several: false };
   if (withheld.length === 0) return answerCheck(checked, waiting, call, deps);
-  const told = { warnings: withheld.slice(0, WARNINGS_MOST) };
+  const told = { warnings: withheld.slice(0, MAX_WARNINGS) };
   const maxBytes = Math.max(LEAST_BYTES, request.maxBytes - jsonBytes(told));
   const outcome = await answerCheck({ ...checked, maxBytes }, waiting, call, deps);
   return "needsInput" in outcome ? outcome : { ...outcome, answer: { ...outcome.answer, ...told } };
 }
 
-const WARNINGS_MOST = 3;
+const MAX_WARNINGS = 3;
 /** What an answer has for itself, however much is to be told beside it. */
 const LEAST_BYTES = 1_024;

@@ -29,7 +29,7 @@ export interface Target {
 }
 
 /** Between a look at the session and its answer something may be asked; after so many looks the next poll tells it. */
-const LOOKS_MAX = 3;
+const MAX_LOOKS = 3;
 
 /** The sessions are one, told by itself, or `several`, told in a list with the one that woke the call. */
 interface Checked extends CheckRequest {
@@ -72,7 +72,7 @@ async function tellCheck(
       requests: (shown[index] ?? []).filter((each) => isNews(each, state)),
     }));
     const undelivered = news.filter(({ requests }) => requests.length > 0);
-    if (undelivered.length === 0 || !canAnswer || look === LOOKS_MAX || call.signal.aborted) return answer;
+    if (undelivered.length === 0 || !canAnswer || look === MAX_LOOKS || call.signal.aborted) return answer;
     // The time of a request runs from here; the next look tells it as it is now.
     for (const { requests, id } of undelivered) await deps.engine.delivered(call.principal, id, requests);
   }

@@ -58,10 +58,10 @@ export async function readShown(view: SessionView, range: Range, form: Form, las
 }
 
 /** Events that are read at a time: no more than a caller who wants few of them is likely to see. */
-const [PAGE_LEAST, PAGE_MOST] = [20, 200];
+const [PAGE_LEAST, MAX_PAGE] = [20, 200];
 
 async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): AsyncGenerator<StoredEvent> {
-  const size = Math.min(Math.max(maxEvents, PAGE_LEAST), PAGE_MOST);
+  const size = Math.min(Math.max(maxEvents, PAGE_LEAST), MAX_PAGE);
   let next = from;
   while (next <= upTo) {
     const page = await view.read(next, Math.min(size, upTo - next + 1));

@@ -5,8 +5,9 @@ import type { WaitUntil } from "../../engine/api.ts";
 import { nothingRuns } from "../../engine/verbs/waiting.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
-import { FORMS_MOST, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";
+import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";
 import { isForForm, reachesUser, showForm, takeForm, untilSettled, type Asker, type Taken } from "./user.ts";
+import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
 /** What a call waits with, whether or not somebody is asked meanwhile. */
 export interface Waiting {
@@ -40,9 +41,6 @@ export async function waitEliciting(plain: PlainWait, news: News, waiting: Waiti
   if (eliciting) return eliciting.wait(plain, news);
   return { woke: await plain(news.targets, news.until, waiting.left ?? waiting.waitMs ?? 0) };
 }
-
-/** A dialog in a call that lasts as long as its turn is open until its request is no longer with the user, ms. */
-const NEVER_MS = 2_147_483_647;
 
 /**
  * A wait in which the person at the client is asked what is theirs to answer. The call ends with the form then, and comes
@@ -90,7 +88,7 @@ export class ElicitingWait {
     const view = views.find(({ id }) => id === shown.sessionId);
     const answer = call.inputResponses[requestKey(shown.requestId, shown.second)];
     if (!view || !answer) return undefined;
-    const taken = await takeForm(view, { ...shown, last: forms >= FORMS_MOST }, answer, this.#asker);
+    const taken = await takeForm(view, { ...shown, last: forms >= MAX_FORMS }, answer, this.#asker);
     if (taken === "unclear") this.#again = shown.requestId;
     if (taken === "unattended") this.#elicits = false;
     return taken;
@@ -186,7 +184,7 @@ export class ElicitingWait {
 
   /** A call can be in so many rounds and no more. */
   get #isOver(): boolean {
-    return this.#forms >= FORMS_MOST;
+    return this.#forms >= MAX_FORMS;
   }
 
   #waitAtMost(ms: number): void {
@@ -194,7 +192,8 @@ export class ElicitingWait {
   }
 
   get #withinMs(): number {
-    if (!this.#time) return NEVER_MS;
+    // In a call that lasts as long as its turn, a form is open until its request is no longer with the user.
+    if (!this.#time) return MAX_TIMER_MS;
     // Not longer than a whole call, should the clock have been set back.
     const { deps } = this.#asker;
     return Math.min(Math.max(0, this.#time.until - deps.now()), deps.limits.maxWaitMs);

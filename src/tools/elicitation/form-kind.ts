@@ -36,11 +36,11 @@ export interface FormKind {
 }
 
 /** Characters that a person may write beside a decision. */
-export const REASON_MOST = 2_000;
+export const MAX_REASON = 2_000;
 
 /** The form that asks for a reason, or for what should be different. */
 export function reasonForm(head: string, key: string, title: string): Form {
-  const field = { type: "string" as const, title, description: "What Claude Code is told.", maxLength: REASON_MOST };
+  const field = { type: "string" as const, title, description: "What Claude Code is told.", maxLength: MAX_REASON };
   return { message: `${head}\n${CLOSE}`, schema: { type: "object", properties: { [key]: field }, required: [] } };
 }
 

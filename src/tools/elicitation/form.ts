@@ -15,8 +15,8 @@ export interface Session {
 }
 
 const AGAIN = "The answer was not complete. Answer again, or close this form.\n";
-const TITLE_MOST = 80;
-const FOLDER_MOST = 200;
+const MAX_TITLE = 80;
+const MAX_FOLDER = 200;
 
 interface Showing {
   /** It came back unclear. */
@@ -30,8 +30,8 @@ export function formOf(
   { cwd, title }: Session,
   { again = false, filled }: Showing = {},
 ): Form {
-  const named = title === undefined ? "" : ` "${inline(title, TITLE_MOST)}"`;
-  const where = `Session${named} in ${inline(cwd, FOLDER_MOST)}`;
+  const named = title === undefined ? "" : ` "${inline(title, MAX_TITLE)}"`;
+  const where = `Session${named} in ${inline(cwd, MAX_FOLDER)}`;
   const kind = kindOf(request);
   const form = filled ? kind.showSecond(request, { cwd, where }, filled) : kind.show(request, { cwd, where });
   return again ? { ...form, message: `${AGAIN}${form.message}` } : form;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { rulesToRemember } from "../../domain/approvals/remembered.ts";
 import type { RISK_LEVELS } from "../../domain/approvals/risk.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
-import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
+import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
 import { fieldText, subjectOf } from "./subject.ts";
 import { fitsInLine, harmless, inline, type Room } from "./words.ts";
 
@@ -10,7 +10,7 @@ import { fitsInLine, harmless, inline, type Room } from "./words.ts";
 
 const Filled = z.object({
   decision: z.enum(["allow", "deny", "allow_for_session"]),
-  message: z.string().max(REASON_MOST).nullish(),
+  message: z.string().max(MAX_REASON).nullish(),
 });
 
 export const PERMISSION: FormKind = {
@@ -53,7 +53,7 @@ export const PERMISSION: FormKind = {
   },
 };
 
-const LINE_MOST = 300;
+const MAX_LINE = 300;
 
 const RISK: Readonly<Record<(typeof RISK_LEVELS)[number], { word: string; means: string }>> = {
   reads: { word: "low", means: "it looks at what is in the session's folders" },
@@ -68,7 +68,7 @@ function saidOf({ blockedPath, decisionReason, risk }: PermissionRequest): strin
     ...(blockedPath === undefined ? [] : [`Path: ${blockedPath}`]),
     ...(decisionReason === undefined ? [] : [`Why it asks: ${decisionReason}`]),
   ];
-  return said.map((line) => inline(line, LINE_MOST));
+  return said.map((line) => inline(line, MAX_LINE));
 }
 
 function riskIn(risk: PermissionRequest["risk"]): string {
@@ -77,7 +77,7 @@ function riskIn(risk: PermissionRequest["risk"]): string {
   return risk.why.length > 0 ? `${word} (${risk.why.join(", ")})` : `${word}, ${means}`;
 }
 
-const FIELDS_MOST = 12;
+const MAX_FIELDS = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
 /** The input, without what is told already: whoever writes it does not choose what is seen of it. */
@@ -86,7 +86,7 @@ function fieldsOf({ input, toolName }: PermissionRequest, told: readonly string[
   if (rest.length === 0) return [];
   const line = `With ${harmless(JSON.stringify(Object.fromEntries(rest)))}`;
   if (toolName !== "Edit" && toolName !== "Write" && fitsInLine(line)) return [line];
-  const shown = rest.slice(0, FIELDS_MOST).map(([key, value]) => fieldText(key, value, ROOM));
+  const shown = rest.slice(0, MAX_FIELDS).map(([key, value]) => fieldText(key, value, ROOM));
   const left = rest.length - shown.length;
   const cut = left > 0 ? [`[cut: ${String(left)} more fields are not shown]`] : [];
   return [[...shown, ...cut].join("\n\n"), ""];
@@ -96,7 +96,7 @@ function fieldsOf({ input, toolName }: PermissionRequest, told: readonly string[
 function lasting(request: PermissionRequest): string {
   const rules = rulesToRemember(request);
   if (rules.length === 0) return "Allow (this one cannot be remembered)";
-  return `Allow, and until the session ends also ${inline(rules.join(", "), RULES_MOST)}`;
+  return `Allow, and until the session ends also ${inline(rules.join(", "), MAX_RULES)}`;
 }
 
-const RULES_MOST = 160;
+const MAX_RULES = 160;

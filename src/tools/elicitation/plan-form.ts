@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { REASON_MOST, reasonForm, type FormKind } from "./form-kind.ts";
+import { MAX_REASON, reasonForm, type FormKind } from "./form-kind.ts";
 import { block, inFewLines, inOneLine, shortened } from "./words.ts";
 
 /** Is the plan good? */
 
 const Filled = z.object({
   decision: z.enum(["approve", "keep_planning"]),
-  feedback: z.string().max(REASON_MOST).nullish(),
+  feedback: z.string().max(MAX_REASON).nullish(),
 });
 
 const ROOM = { characters: 8_000, lines: 160 };

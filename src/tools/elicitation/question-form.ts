@@ -18,7 +18,7 @@ const Questions = z.array(
 type Question = z.infer<typeof Questions>[number];
 
 const ROOM = { characters: 1_000, lines: 12 };
-const WORDS_MOST = 4_000;
+const MAX_WORDS = 4_000;
 const OTHER = "In my own words";
 const WORDS = "other";
 
@@ -115,13 +115,13 @@ function aboutOf({ header, question }: Question): { title: string; description: 
 }
 
 function wordsFor(question: Question): FormField {
-  return { type: "string", ...aboutOf(question), maxLength: WORDS_MOST };
+  return { type: "string", ...aboutOf(question), maxLength: MAX_WORDS };
 }
 
 /** Words of one's own go before a choice, or are one more where there may be several. */
 function answerTo(question: Question, choice: unknown, words: unknown): string | string[] | undefined {
   const { multiSelect, options } = question;
-  const own = typeof words === "string" && words.length <= WORDS_MOST ? words.trim() : "";
+  const own = typeof words === "string" && words.length <= MAX_WORDS ? words.trim() : "";
   const chosen = [choice].flat().flatMap((shown) => {
     const option = options.find(({ label }) => inline(label, 80) === shown);
     return option ? [option.label] : [];

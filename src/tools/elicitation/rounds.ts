@@ -9,7 +9,7 @@ import type { ToolCall } from "../define.ts";
  */
 
 /** Clients give a call up after so many rounds as it takes to look like a loop (ten, and less before 2026-07-28). */
-export const FORMS_MOST = 7;
+export const MAX_FORMS = 7;
 
 const Shown = z.object({
   sessionId: z.string(),

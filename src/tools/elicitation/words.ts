@@ -31,14 +31,14 @@ export function inOneLine(text: string): string {
 }
 
 /** Beside a choice there is little room. Characters. */
-const BESIDE_MOST = 1_200;
+const MAX_BESIDE = 1_200;
 
 /** The beginning and the end of a line that is too long. */
 export function shortened(line: string): string {
-  if (line.length <= BESIDE_MOST) return line;
-  const head = Math.floor(BESIDE_MOST * HEAD_SHARE);
-  const tail = BESIDE_MOST - head;
-  const cut = `[cut: ${String(line.length - BESIDE_MOST)} characters are not shown]`;
+  if (line.length <= MAX_BESIDE) return line;
+  const head = Math.floor(MAX_BESIDE * HEAD_SHARE);
+  const tail = MAX_BESIDE - head;
+  const cut = `[cut: ${String(line.length - MAX_BESIDE)} characters are not shown]`;
   return harmless(`${line.slice(0, head)} … ${cut} … ${line.slice(-tail)}`);
 }
 

@@ -20,7 +20,7 @@ const LANES = 16;
 const ROUND = 2_000;
 /** Time limit of the search for the smallest call that fails in the same way, ms. */
 const SHRINK_MS = 30_000;
-const KINDS_MOST = 5;
+const MAX_KINDS = 5;
 
 export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
 
@@ -105,7 +105,7 @@ class Trial {
 async function reported(found: readonly Found[], call: Arbitrary<Call>, trial: Trial): Promise<string[]> {
   const kinds = new Set(found.map(({ faults }) => faults[0] ?? ""));
   const reports: string[] = [];
-  for (const fault of [...kinds].slice(0, KINDS_MOST)) {
+  for (const fault of [...kinds].slice(0, MAX_KINDS)) {
     const having = found.filter(({ faults }) => faults[0] === fault);
     const smallest = (await smallestWith(fault, having, { call, trial })) ?? "none of them fails when it is sent again";
     reports.push(`${fault} (${String(having.length)} calls, seed ${String(SEED)}): ${smallest}`);

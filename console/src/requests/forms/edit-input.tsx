@@ -10,7 +10,7 @@ interface Props {
   readonly button: string;
 }
 
-const ROWS_MOST = 24;
+const MAX_ROWS = 24;
 
 /** What is run instead: one text, or all of the input as JSON. */
 export function EditInput({ button, form }: Props) {
@@ -27,7 +27,7 @@ export function EditInput({ button, form }: Props) {
     complain(draft, edited.problem);
     setWrongAt(edited.at);
   };
-  const rows = Math.min(ROWS_MOST, Math.max(3, text.split("\n").length + 1));
+  const rows = Math.min(MAX_ROWS, Math.max(3, text.split("\n").length + 1));
   return (
     <Field
       form={form}

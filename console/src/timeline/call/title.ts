@@ -39,7 +39,7 @@ const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCo
   Write: ["Write", "file_path", true],
 };
 
-const LONGEST = 300;
+const MAX_LENGTH = 300;
 
 export function callTitle(name: string | undefined, input: JsonObject, cwd: string): CallTitle {
   if (name === undefined) return { verb: "A call from further up", subject: "", isCode: false };
@@ -50,7 +50,7 @@ export function callTitle(name: string | undefined, input: JsonObject, cwd: stri
   const kind = verb === "Agent" ? textAt(input, "subagent_type") : undefined;
   return {
     verb: kind === undefined ? verb : `Agent (${glimpse(kind, 40)})`,
-    subject: glimpse(field.endsWith("path") ? fromFolder(subject, cwd) : subject, LONGEST),
+    subject: glimpse(field.endsWith("path") ? fromFolder(subject, cwd) : subject, MAX_LENGTH),
     isCode,
   };
 }

@@ -99,7 +99,7 @@ function showTimes({ at }: Draft, request: OpenRequest): void {
 }
 
 /** Nobody needs to be waited for longer, ms. */
-const LONGEST_LEFT_MS = 86_400_000;
+const MAX_LEFT_MS = 86_400_000;
 
 /** Only the reason is missing, for which there is a time of its own. */
 const ALREADY_DENIED =
@@ -112,7 +112,7 @@ export function extend(draft: Draft, request: OpenRequest): Refusal | undefined 
   if (!approvalChain.includes(CONSOLE))
     return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); console does not.`);
   const clock = requestClockOf(request);
-  const ms = Math.max(0, Math.min(consoleMs(draft.policy), LONGEST_LEFT_MS - clock.leftMs));
+  const ms = Math.max(0, Math.min(consoleMs(draft.policy), MAX_LEFT_MS - clock.leftMs));
   clock.approverLeftMs += ms;
   clock.leftMs += ms;
   request.extended = true;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { invalidArgument, AppError } from "../../../domain/error.ts";
 import type { JsonObject } from "../../../domain/json.ts";
 import { SessionStatus, statusOf } from "../../../domain/session.ts";
-import { PAGE_DEFAULT, PAGE_MAX } from "../../../engine/actions/input.ts";
+import { PAGE_DEFAULT, MAX_PAGE } from "../../../engine/actions/input.ts";
 import { list as listSessions, get as getSession } from "../../../engine/actions/reading.ts";
 import type { SessionQuery, SessionRecord } from "../../../engine/ports.ts";
 import { jsonBytes, fit } from "../../../view/size.ts";
@@ -67,7 +67,7 @@ const LIST_FIELDS = {
   limit: z
     .int()
     .min(1)
-    .max(PAGE_MAX)
+    .max(MAX_PAGE)
     .exactOptional()
     .describe(`Default: ${String(PAGE_DEFAULT)}`),
   pageToken: z.string().min(1).max(1_000).exactOptional().describe("nextPageToken. Default: none"),
