@@ -39,13 +39,21 @@ export const AdvancedOptions = z.strictObject({
   tools: z
     .union([names, z.strictObject({ type: z.literal("preset"), preset: z.literal("claude_code") })])
     .exactOptional()
-    .describe("the tools Claude Code has at all; [] is none. Default: all of Claude Code's"),
+    .describe("tools that are available at all; [] is none. Default: all of Claude Code's"),
   agents: z.record(z.string().min(1), AgentDefinition).exactOptional().describe("subagents by name. Default: none"),
-  agent: z.string().min(1).exactOptional().describe("run the main thread as this agent. Default: none"),
-  additionalDirectories: z.array(z.string().min(1)).max(100).exactOptional().describe("further folders. Default: []"),
+  agent: z.string().min(1).exactOptional().describe("subagent that runs the main thread. Default: none"),
+  additionalDirectories: z
+    .array(z.string().min(1))
+    .max(100)
+    .exactOptional()
+    .describe("further folders that Claude Code may work in. Default: []"),
   effort: z.enum(["low", "medium", "high", "xhigh", "max"]).exactOptional().describe("Default: Claude Code's"),
   thinking: Thinking.exactOptional().describe("Default: Claude Code's"),
-  fallbackModel: z.string().min(1).exactOptional().describe("model used when the first is overloaded. Default: none"),
+  fallbackModel: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe("model used while the main model is overloaded. Default: none"),
   mcpServers: z.record(z.string().min(1), McpServer).exactOptional().describe("MCP servers by name. Default: none"),
   strictMcpConfig: z.boolean().exactOptional().describe("use only the MCP servers given here. Default: false"),
   outputFormat: z
@@ -56,86 +64,96 @@ export const AdvancedOptions = z.strictObject({
     .array(SettingSource)
     .max(3)
     .exactOptional()
-    .describe('settings files that are read. Default: ["user","project","local"]'),
+    .describe('settings files to read. Default: ["user","project","local"]'),
   env: z
     .record(z.string().min(1), z.string())
     .exactOptional()
-    .describe("added to the environment of Claude Code. Default: {}"),
+    .describe("environment variables added for Claude Code. Default: {}"),
   pathToClaudeCodeExecutable: z.string().min(1).exactOptional().describe("Default: the binary that comes with the SDK"),
   persistSession: z
     .boolean()
     .exactOptional()
-    .describe("false: nothing is kept on disk, the session ends with its process. Default: true"),
+    .describe("false: keep nothing on disk; the session ends with its process. Default: true"),
   includePartialMessages: z
     .boolean()
     .exactOptional()
-    .describe("tell the text that is being written, as partial of a poll. Default: false"),
+    .describe("return the text being written as `partial` of a poll. Default: false"),
   maxBudgetUsd: z
     .number()
     .positive()
     .max(1_000_000)
     .exactOptional()
-    .describe("USD that a prompt may cost. Default: no limit"),
+    .describe("maximum cost of a prompt in USD. Default: no limit"),
   timeout: z
     .number()
     .int()
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms a prompt may take, time spent waiting for decisions not counted. Default: no limit"),
+    .describe("maximum ms for a prompt, not counting time spent waiting for approvals. Default: no limit"),
   onLost: z
     .enum(["report", "resume"])
     .exactOptional()
-    .describe("a turn lost to a crash is reported, or run on once. Default: report"),
+    .describe("whether to report a turn lost to a crash, or resume it once. Default: report"),
   sessionInitTimeoutMs: z
     .number()
     .int()
     .min(100)
     .max(600_000)
     .exactOptional()
-    .describe("ms Claude Code may take to start. Default: 10000"),
+    .describe("maximum ms for Claude Code to start. Default: 10000"),
   // Claude Code drops any other; ANTHROPIC_BETAS in `env` takes what the API knows.
   betas: z
     .array(z.enum(["context-1m-2025-08-07"]))
     .max(10)
     .exactOptional()
     .describe("beta features of the API. Default: []"),
-  sandbox: Sandbox.exactOptional().describe("isolation of shell commands. Default: that of the settings"),
+  sandbox: Sandbox.exactOptional().describe("sandbox for shell commands. Default: from the settings files"),
   enableFileCheckpointing: z
     .boolean()
     .exactOptional()
-    .describe("keep files as they were at each prompt. Default: false"),
-  debug: z.boolean().exactOptional().describe("Claude Code writes its debug log. Default: false"),
+    .describe("keep a checkpoint of files at each prompt, for rewind. Default: false"),
+  debug: z.boolean().exactOptional().describe("write Claude Code's debug log. Default: false"),
   debugFile: z
     .string()
     .min(1)
     .exactOptional()
-    .describe("where to; turns debug on. Default: Claude Code's debug folder"),
+    .describe("path of the debug log; implies debug. Default: a file in Claude Code's debug folder"),
   skills: z
     .union([z.literal("all"), names])
     .exactOptional()
-    .describe("the skills Claude Code has and may use unasked. Default: all"),
-  title: z.string().min(1).max(500).exactOptional().describe("of the session. Default: made up by Claude Code"),
+    .describe("skills that are available and run without asking. Default: all"),
+  title: z.string().min(1).max(500).exactOptional().describe("title of the session. Default: generated by Claude Code"),
   taskBudget: z
     .strictObject({ total: z.number().int().min(1).max(1_000_000_000) })
     .exactOptional()
-    .describe("tokens that the model is told it has. Default: none"),
-  forwardSubagentText: z.boolean().exactOptional().describe("log what subagents say. Default: false, only their tools"),
+    .describe("token budget that the model is told about. Default: none"),
+  forwardSubagentText: z
+    .boolean()
+    .exactOptional()
+    .describe("log the text of subagents, not only their tool calls. Default: false"),
   verbatimPrompts: z
     .boolean()
     .exactOptional()
-    .describe("prompts as they are: no @file, no slash commands. Default: false"),
+    .describe("pass prompts on unchanged: no @file, no slash commands. Default: false"),
   permissionPrompts: z
     .enum(["host", "none"])
     .exactOptional()
-    .describe("with none, what would ask is denied at once. Default: host"),
+    .describe("none: deny every permission request at once. Default: host"),
   callerApproves: Bound.exactOptional().describe(
-    "the most that callers may approve in the session, by any means; never more than the operator allows. Default: the operator's",
+    "maximum risk that callers may approve in the session, at most the operator's limit. Default: the operator's limit",
   ),
-  planModeInstructions: z.string().min(1).exactOptional().describe("the workflow of plan mode. Default: Claude Code's"),
-  promptSuggestions: z.boolean().exactOptional().describe("log a guess of the next prompt. Default: false"),
-  agentProgressSummaries: z.boolean().exactOptional().describe("log what subagents are at, every 30 s. Default: false"),
-  includeHookEvents: z.boolean().exactOptional().describe("log what hooks came to. Default: false"),
+  planModeInstructions: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe("replaces the workflow of plan mode. Default: Claude Code's"),
+  promptSuggestions: z.boolean().exactOptional().describe("log a suggestion for the next prompt. Default: false"),
+  agentProgressSummaries: z
+    .boolean()
+    .exactOptional()
+    .describe("log a progress summary of subagents every 30 s. Default: false"),
+  includeHookEvents: z.boolean().exactOptional().describe("log the results of hooks. Default: false"),
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
@@ -145,27 +163,25 @@ export const ModelName = z.string().min(1).max(200);
 
 export const SessionOptions = z.strictObject({
   cwd: Folder.describe("working directory. Default: the server's"),
-  allowedTools: names.exactOptional().describe("tools that run unasked, e.g. WebFetch, Bash(git *). Default: []"),
-  disallowedTools: names.exactOptional().describe("tools that never run. Default: []"),
+  allowedTools: names.exactOptional().describe("run without asking, e.g. WebFetch, Bash(git *). Default: []"),
+  disallowedTools: names.exactOptional().describe("never run. Default: []"),
   maxTurns: z
     .number()
     .int()
     .min(1)
     .max(100_000)
     .exactOptional()
-    .describe("model round trips for a prompt. Default: no limit"),
+    .describe("model round trips per prompt. Default: no limit"),
   model: ModelName.exactOptional().describe("Default: Claude Code's"),
-  systemPrompt: SystemPrompt.exactOptional().describe(
-    "a string replaces Claude Code's own. Default: Claude Code's own",
-  ),
-  permissionMode: PermissionMode.exactOptional().describe("Default: default (asks for all but reads, Agent, Skill)"),
+  systemPrompt: SystemPrompt.exactOptional().describe("a string replaces Claude Code's. Default: none"),
+  permissionMode: PermissionMode.exactOptional().describe("Default: default (asks, except for reads, Agent, Skill)"),
   permissionRequestTimeoutMs: z
     .number()
     .int()
     .min(1000)
     .max(86_400_000)
     .exactOptional()
-    .describe("ms a request may go unanswered. Default: 60000 once seen"),
+    .describe("ms to answer a request. Default: 60000 once seen"),
   ...AdvancedOptions.shape,
 });
 export type SessionOptions = z.infer<typeof SessionOptions>;

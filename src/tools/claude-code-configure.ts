@@ -7,14 +7,14 @@ const Input = z.strictObject({
 
 const ON = "Sessions may be started and switched with permissionMode bypassPermissions.";
 const OFF = "permissionMode bypassPermissions is refused.";
-const RUNNING = "A turn that runs in it goes on to its end; nothing else begins.";
+const RUNNING = "A running turn in that mode continues to its end; no other starts.";
 
 /** The bypass gate of this server (seed 001). Listed only where the operator asks for it. */
 export const claudeCodeConfigure = defineTool({
   name: "claude_code_configure",
   title: "Configure the server",
   description:
-    "Allow or refuse permissionMode bypassPermissions, in which tools run without asking, for this server; or tell how it stands.",
+    "Allow or forbid permissionMode bypassPermissions (tools run without asking) on this server, or get the current setting.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: { get_config: "read", enable_bypass: "admin", disable_bypass: "admin" },
@@ -31,5 +31,5 @@ export const claudeCodeConfigure = defineTool({
 function inSessions(barred: number): string {
   if (barred === 0) return "";
   const which = barred === 1 ? "One session is" : `${String(barred)} sessions are`;
-  return ` ${which} held to that: what waits there is held, the process ends. Each has a notice.`;
+  return ` ${which} affected: waiting prompts are held and the process ends. Each has a notice.`;
 }

@@ -33,7 +33,9 @@ describe("a tool use of a query", () => {
     const denied = await stream(closed, QUERY, { prompt: writing(join(cwd, "a.txt")), cwd });
     expect(denied.data).toMatchObject({ permissionMode: "dontAsk", result: { success: true, summary: "Done." } });
     expect(denied.data["note"]).toContain("--allow-bypass");
-    expect(await describedOf(closed)).toContain("Defaults: permissionMode dontAsk (what no rule allows is denied),");
+    expect(await describedOf(closed)).toContain(
+      "Defaults: permissionMode dontAsk (tool uses that no rule allows are denied),",
+    );
     expect(existsSync(join(cwd, "a.txt"))).toBe(false);
     expect(await closed.refusal(QUERY, { prompt: ok, cwd, permissionMode: "bypassPermissions" })).toMatchObject({
       code: "PERMISSION_DENIED",

@@ -18,6 +18,10 @@ interface Reply {
 
 const info = { name: "test", version: "1.0.0" };
 
+/** Every byte of the listing is in the context of every model that has the server. */
+const MAX_LISTING_BYTES = 7_168;
+const bytesOf = (listed: unknown) => Buffer.byteLength(JSON.stringify(listed));
+
 /** Every kind of client: the old SDK, and the new one in both protocol eras. */
 const clients: [string, string, (wire: Wire, as?: typeof info) => Promise<Client | OldClient>][] = [
   [
@@ -97,6 +101,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       "claude_code_session",
     ]);
     const line = wire.lines.find((each) => each.includes('"tools":[{'));
+    expect(bytesOf(listed.tools)).toBeLessThanOrEqual(MAX_LISTING_BYTES);
     expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
     expect(Buffer.byteLength(line ?? "")).toBeGreaterThan(4_000);
     await client.close();
@@ -108,6 +113,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
       const client = await connectTo(wire, { ...info, name });
       const { tools: listed } = await client.listTools();
       const line = wire.lines.find((each) => each.includes('"tools":[{'));
+      expect(bytesOf(listed)).toBeLessThanOrEqual(MAX_LISTING_BYTES);
       expect(Buffer.byteLength(line ?? "")).toBeLessThanOrEqual(8_192);
       const { contents } = await client.readResource({ uri: "claude-code://quickstart" });
       await client.close();

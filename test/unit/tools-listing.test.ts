@@ -56,9 +56,9 @@ describe("tool schemas", () => {
     const facts = [
       /^claude_code: .*background agent that outlives the call/m,
       /^claude_code: .*at once, or with the result .* within waitMs/m,
-      /^claude_code: .*answer what it asks with claude_code_check.*claude_code_reply/m,
-      /^claude_code_check: Wait for news.*events from cursor.*result.*actions\[\] that wait for you/m,
-      /^claude_code_check: .*Answer each.*respond_permission.*answer_question.*waits for the next news as well/m,
+      /^claude_code: .*answer its requests with claude_code_check.*claude_code_reply/m,
+      /^claude_code_check: Poll.*waits for.*events from cursor.*requests in actions\[\].*result once/m,
+      /^claude_code_check: .*respond_permission.*answer_question.*answers one, then waits too/m,
       /^claude_code_reply: Send the next prompt/m,
       /^claude_code_session: List .*cancel/m,
       /^claude_code_query: .*wait for its end.*messages/m,

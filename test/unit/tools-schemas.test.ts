@@ -102,7 +102,7 @@ const OPEN: Readonly<Record<string, readonly string[]>> = {
     "arguments.permissionOptions",
     "arguments.answers",
   ],
-  claude_code_reply: ["arguments.attachments[]", "arguments.diskResumeConfig"],
+  claude_code_reply: ["arguments.attachments[]"],
 };
 
 describe("strict mode of @openai/agents", () => {

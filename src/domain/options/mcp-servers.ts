@@ -5,8 +5,11 @@ import { z } from "zod";
 const strings = z.record(z.string(), z.string());
 
 const anyKind = {
-  timeout: z.number().int().min(1000).max(86_400_000).exactOptional().describe("ms a tool call may take"),
-  alwaysLoad: z.boolean().exactOptional().describe("its tools stand in the prompt, never behind tool search"),
+  timeout: z.number().int().min(1000).max(86_400_000).exactOptional().describe("maximum ms for a tool call"),
+  alwaysLoad: z
+    .boolean()
+    .exactOptional()
+    .describe("always list its tools in the prompt, never defer them to tool search"),
 };
 
 const ToolPolicy = z.strictObject({
@@ -27,7 +30,7 @@ export const McpServer = z.union([
     type: z.enum(["http", "sse"]),
     url: z.url(),
     headers: strings.exactOptional(),
-    tools: z.array(ToolPolicy).max(500).exactOptional().describe("what holds for single tools"),
+    tools: z.array(ToolPolicy).max(500).exactOptional().describe("permission policies of single tools"),
     ...anyKind,
   }),
 ]);

@@ -62,10 +62,10 @@ const Credentials = z.strictObject({
 });
 
 export const Sandbox = z.strictObject({
-  enabled: flag.describe("run shell commands in the sandbox of the system (on Linux bubblewrap). Default: false"),
-  failIfUnavailable: flag.describe("without a sandbox the session does not start. Default: true when enabled"),
-  autoAllowBashIfSandboxed: flag.describe("commands in the sandbox run unasked. Default: true"),
-  allowUnsandboxedCommands: flag.describe("commands may ask to run outside. Default: true"),
+  enabled: flag.describe("run shell commands in the operating system's sandbox (bubblewrap on Linux). Default: false"),
+  failIfUnavailable: flag.describe("do not start the session without a sandbox. Default: true when enabled"),
+  autoAllowBashIfSandboxed: flag.describe("run sandboxed commands without asking. Default: true"),
+  allowUnsandboxedCommands: flag.describe("let commands ask to run outside the sandbox. Default: true"),
   network: Network.exactOptional().describe("hosts, sockets and ports. Default: none"),
   filesystem: Filesystem.exactOptional().describe("further paths to allow and deny. Default: none"),
   credentials: Credentials.exactOptional().describe("secrets to hide from commands. Default: none"),
@@ -74,7 +74,7 @@ export const Sandbox = z.strictObject({
   allowNestedUserNamespaces: flag.describe("Default: false"),
   enableWeakerNetworkIsolation: flag.describe("Default: false"),
   allowAppleEvents: flag.describe("Default: false"),
-  excludedCommands: list.describe("commands that run outside. Default: []"),
+  excludedCommands: list.describe("commands that run outside the sandbox. Default: []"),
   ripgrep: z
     .strictObject({ command: text, args: z.array(z.string()).exactOptional() })
     .exactOptional()

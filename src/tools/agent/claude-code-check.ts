@@ -28,11 +28,8 @@ const Input = z.strictObject({
     .min(1)
     .max(MAX_SESSIONS)
     .exactOptional(),
-  waitMs: WaitMs.exactOptional().describe("ms to wait for news. Default: 20000; 0 is at once"),
-  until: z
-    .enum(["news", "event", "end"])
-    .exactOptional()
-    .describe("news: the turn ended or something is asked. Default: news"),
+  waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 20000"),
+  until: z.enum(["news", "event", "end"]).exactOptional().describe("news: turn end or request. Default: news"),
   responseMode: z.enum(["minimal", "delta_compact", "full"]).exactOptional().describe("Default: minimal"),
   maxEvents: z
     .int()
@@ -46,13 +43,13 @@ const Input = z.strictObject({
     .int()
     .min(1)
     .exactOptional()
-    .describe("read this event (outputEventId, inputEventId) whole, by offset, limit. Default: none"),
+    .describe("read one event in full (outputEventId, inputEventId). Default: none"),
   offset: z.int().min(0).exactOptional(),
   limit: z.int().min(1).exactOptional(),
-  requestId: requestId.exactOptional().describe("of actions[]. Default: none"),
-  decision: decision.exactOptional().describe("to respond_permission. Default: none"),
-  denyMessage: denyMessage.describe("with deny: why. Default: none"),
-  interrupt: interrupt.describe("with deny: end the turn. Default: false"),
+  requestId: requestId.exactOptional().describe("from actions[]. Default: none"),
+  decision: decision.exactOptional().describe("for respond_permission. Default: none"),
+  denyMessage: denyMessage.describe("reason to deny. Default: none"),
+  interrupt: interrupt.describe("on deny, end the turn. Default: false"),
   permissionOptions: z.strictObject({ updatedInput, updatedPermissions }).exactOptional(),
   answers,
 });
@@ -73,12 +70,12 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   permissionOptions: {
     type: "object",
     properties: {},
-    description: "with allow: updatedInput, updatedPermissions. Default: {}",
+    description: "on allow: {updatedInput, updatedPermissions}. Default: {}",
   },
   answers: {
     type: "object",
     properties: {},
-    description: "to answer_question: {question: label, [labels] or text}. Default: none",
+    description: "for answer_question: {question: label, [labels] or text}. Default: none",
   },
 };
 
@@ -92,7 +89,7 @@ export const claudeCodeCheck = defineTool({
   name: NAME,
   title: "Check on Claude Code",
   description:
-    "Wait for news of a session, or of several (poll): events from cursor, result once no turn runs, actions[] that wait for you. Answer each: respond_permission, or answer_question for type question; that waits for the next news as well.",
+    "Poll sessions or answer a request. poll waits for the turn's end or a request; it returns events from cursor, requests in actions[], and result once no turn runs. respond_permission (answer_question for type question) answers one, then waits too.",
   input: Input,
   unlisted: ["offset", "limit"],
   advertised: ADVERTISED,

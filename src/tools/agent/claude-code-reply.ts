@@ -23,15 +23,12 @@ const Input = z.strictObject({
   sessionId: reply.fields.sessionId,
   ...said,
   whenBusy: reply.fields.whenBusy.describe("while a turn runs. Default: reject"),
-  forkSession: z.boolean().exactOptional().describe("go on in a copy, a new session. Default: false"),
-  resumeSessionAt: z.string().max(100).exactOptional().describe("id of a message to go back to. Default: none"),
-  timeout: timeout.unwrap().exactOptional().describe("ms this turn may take. Default: the session's"),
-  permissionRequestTimeoutMs: permissionRequestTimeoutMs
-    .unwrap()
-    .exactOptional()
-    .describe("for this turn. Default: the session's"),
-  waitMs: WaitMs.exactOptional().describe("as in claude_code. Default: 0"),
-  idempotencyKey: IdempotencyKey.describe("as in claude_code. Default: none"),
+  forkSession: z.boolean().exactOptional().describe("continue in a copy. Default: false"),
+  resumeSessionAt: z.string().max(100).exactOptional().describe("message id to go back to. Default: none"),
+  timeout: timeout.unwrap().exactOptional().describe("ms for this turn. Default: the session's"),
+  permissionRequestTimeoutMs: permissionRequestTimeoutMs.unwrap().exactOptional().describe("Default: the session's"),
+  waitMs: WaitMs.exactOptional().describe("Default: 0"),
+  idempotencyKey: IdempotencyKey.describe("Default: none"),
   resumeToken: z.string().max(200).exactOptional().describe("for a session from disk. Default: none"),
   diskResumeConfig: DiskOptions.exactOptional(),
   ...flat,
@@ -44,19 +41,16 @@ const NAME = "claude_code_reply";
 export const claudeCodeReply = defineTool({
   name: NAME,
   title: "Reply to Claude Code",
-  description: "Send the next prompt to a session, also after an error or a restart. Returns as claude_code does.",
+  description:
+    "Send the next prompt to a session, also after an error or a restart. Arguments and answer as in claude_code.",
   input: Input,
-  unlisted: Object.keys(flat),
+  // For `--allow-disk-resume` alone: the errors of disk resume name them.
+  unlisted: ["resumeToken", "diskResumeConfig", ...Object.keys(flat)],
   advertised: {
-    // What claude_code says of these is not said again.
+    // `claude_code` describes these.
     prompt: { type: "string" },
-    idempotencyKey: { type: "string", description: "as of claude_code. Default: none" },
-    attachments: { ...ADVERTISED_ATTACHMENTS, description: "as of claude_code. Default: []" },
-    diskResumeConfig: {
-      type: "object",
-      properties: {},
-      description: "options of claude_code, for a session from disk. Default: {}",
-    },
+    idempotencyKey: { type: "string", description: "Default: none" },
+    attachments: { ...ADVERTISED_ATTACHMENTS, description: "Default: []" },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: reply.scope,

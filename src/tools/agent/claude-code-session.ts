@@ -38,7 +38,7 @@ export const claudeCodeSession = defineTool({
   name: "claude_code_session",
   title: "Claude Code sessions",
   description:
-    "List sessions (newest first), get one, or act on one. cancel and close are for good, interrupt ends the turn only; none is needed to stop waiting.",
+    "List (newest first), get or control sessions. cancel and close are permanent; interrupt only ends the turn. None is needed to stop polling.",
   input: argumentsOf(ACTIONS),
   advertised: ADVERTISED,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },

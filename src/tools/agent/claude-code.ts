@@ -17,7 +17,7 @@ const Input = z.strictObject({
   ...said,
   cwd: cwd.exactOptional(),
   ...options,
-  waitMs: WaitMs.exactOptional().describe("ms to wait for the turn's end or a request. Default: 0"),
+  waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 0"),
   idempotencyKey: IdempotencyKey,
   advanced: AdvancedOptions.exactOptional(),
 });
@@ -27,14 +27,18 @@ type Input = z.infer<typeof Input>;
 const NAME = "claude_code";
 const ADVANCED = Object.keys(AdvancedOptions.shape);
 
-/** Their schemas would be most of what is listed; what is wrong in one is told by name. */
+/** Listing their schemas would more than double `tools/list`; an error names what is wrong in one. */
 const ADVERTISED: Readonly<Record<string, JsonObject>> = {
   attachments: ADVERTISED_ATTACHMENTS,
-  // Names alone. Some clients refuse an object without a list of fields, so it has an empty one.
-  advanced: { type: "object", properties: {}, description: `rarely needed: ${ADVANCED.join(", ")}. Default: {}` },
+  // Some clients refuse an object without `properties`, so it has an empty one. An error lists all names.
+  advanced: {
+    type: "object",
+    properties: {},
+    description: "e.g. effort, agents, mcpServers, maxBudgetUsd; all: claude-code://options. Default: {}",
+  },
   systemPrompt: {
     anyOf: [{ type: "string" }, { type: "object", properties: {} }],
-    description: "replaces Claude Code's own; {type: preset, preset: claude_code, append} adds to it. Default: its own",
+    description: "replaces Claude Code's; {type: preset, preset: claude_code, append} extends it. Default: none",
   },
 };
 
@@ -43,7 +47,7 @@ export const claudeCode = defineTool({
   name: NAME,
   title: "Start Claude Code",
   description:
-    "Start Claude Code on a task, as a background agent that outlives the call. Returns at once, or with the result if the turn ends within waitMs. Wait for it and answer what it asks with claude_code_check, go on with claude_code_reply.",
+    "Start Claude Code as a background agent that outlives the call. Returns at once, or with the result if the turn ends within waitMs. Poll it and answer its requests with claude_code_check; continue with claude_code_reply.",
   input: Input,
   // Seed 001 takes all options flat; listed twice they would cost every model a page of context.
   unlisted: ADVANCED,

@@ -14,15 +14,15 @@ const NAME = "claude_chat_query";
 const Input = z.strictObject({
   sessionId: reply.fields.sessionId,
   ...saying,
-  closeAfter: z.boolean().exactOptional().describe("close the session behind it. Default: false"),
+  closeAfter: z.boolean().exactOptional().describe("close the session afterwards. Default: false"),
 });
 
 /** One prompt of a conversation: its text is told while it is written, and is the answer (seed 004). */
 export const claudeChatQuery = defineTool({
   name: NAME,
-  title: "Say something in a conversation",
+  title: "Send a prompt in a conversation",
   description:
-    "Send a prompt to a session and wait for the reply; what Claude Code says and does is sent as log notifications.",
+    "Send a prompt to a session and wait for the reply. Text and tool calls are also sent as log notifications.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: reply.scope,

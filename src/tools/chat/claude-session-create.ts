@@ -9,7 +9,7 @@ import { conversationOptions, beginning, liveModel } from "./fields.ts";
 
 const Input = z.strictObject({
   ...beginning,
-  sessionId: SessionId.exactOptional().describe("go on with this session in place of a new one. Default: a new one"),
+  sessionId: SessionId.exactOptional().describe("session to continue. Default: a new one"),
 });
 type Input = z.infer<typeof Input>;
 
@@ -18,7 +18,7 @@ export const claudeSessionCreate = defineTool({
   name: "claude_session_create",
   title: "Open a conversation",
   description:
-    "Start Claude Code for a conversation, or go on with a known session; then talk with claude_chat_query, and end it with claude_session_close.",
+    "Start Claude Code for a conversation, or continue a known session. Then send prompts with claude_chat_query, and end it with claude_session_close.",
   input: Input,
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
   scope: create.scope,

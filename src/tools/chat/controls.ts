@@ -9,7 +9,7 @@ import { Mode, Model, liveModel } from "./fields.ts";
 export const claudeChatInterrupt = defineTool({
   name: "claude_chat_interrupt",
   title: "Interrupt a conversation",
-  description: "Interrupt what Claude Code is doing in a session. interrupted is false when nothing ran.",
+  description: "Interrupt the running turn of a session. interrupted is false when no turn was running.",
   input: z.strictObject(interrupt.fields),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: interrupt.scope,
@@ -38,7 +38,7 @@ export const claudeChatModel = defineTool({
   name: "claude_chat_model",
   title: "Change the model",
   description:
-    "Change the model of a session. resolvedModel is its real name, or null when Claude Code has not said it.",
+    "Change the model of a session. resolvedModel is its full name, or null if Claude Code has not reported it.",
   input: z.strictObject({ ...setModel.fields, model: Model }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   scope: setModel.scope,
@@ -56,7 +56,7 @@ export const claudeChatModel = defineTool({
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",
-  description: "Close a session for good and end its Claude Code. activeSessions: how many others of yours are open.",
+  description: "Close a session permanently and end its Claude Code process. activeSessions: number of your other open sessions.",
   input: z.strictObject(close.fields),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: close.scope,

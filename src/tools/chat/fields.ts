@@ -13,13 +13,13 @@ export const Mode = z.enum(["default", "acceptEdits", "plan", "bypassPermissions
 export const beginning = {
   cwd: SessionOptions.shape.cwd.exactOptional(),
   model: Model.exactOptional().describe("Default: Claude Code's"),
-  permissionMode: Mode.exactOptional().describe("Default: default (asks for all but reads, Agent, Skill)"),
-  systemPrompt: z.string().min(1).exactOptional().describe("replaces Claude Code's own. Default: its own"),
+  permissionMode: Mode.exactOptional().describe("Default: default (asks, except for reads, Agent, Skill)"),
+  systemPrompt: z.string().min(1).exactOptional().describe("replaces Claude Code's. Default: none"),
 };
 
 export const saying = {
   prompt: said.prompt,
-  includeThinking: z.boolean().exactOptional().describe("tell and return its thinking. Default: false"),
+  includeThinking: z.boolean().exactOptional().describe("send and return its thinking. Default: false"),
 };
 
 type Chosen = z.infer<z.ZodObject<typeof beginning>>;

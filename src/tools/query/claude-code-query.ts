@@ -28,11 +28,16 @@ const Input = z.strictObject({
   cwd: cwd.exactOptional(),
   maxTurns,
   model,
-  appendSystemPrompt: z.string().min(1).exactOptional().describe("added to Claude Code's own. Default: none"),
+  appendSystemPrompt: z.string().min(1).exactOptional().describe("text appended to Claude Code's. Default: none"),
   permissionMode: permissionMode.describe("Default: the operator's"),
   allowedTools,
   disallowedTools,
-  maxMessages: z.int().min(1).max(10_000).exactOptional().describe("the last messages. Default: the operator's"),
+  maxMessages: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .exactOptional()
+    .describe("maximum number of messages to return, the last ones. Default: the operator's"),
   includeSystemMessages: z.boolean().exactOptional().describe("Default: the operator's"),
 });
 type Input = z.infer<typeof Input>;
@@ -43,7 +48,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
     name: NAME,
     title: "Query Claude Code",
     description: () =>
-      `Run Claude Code on a task, wait for its end, and get its messages and the result; each message is also sent as a log notification. ${inForce(settings, gate())}`,
+      `Run Claude Code on a task, wait for its end, and return its messages and the result. Each message is also sent as a log notification. ${inForce(settings, gate())}`,
     input: Input,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     scope: start.scope,
@@ -142,7 +147,7 @@ function modeOf(
   return why === undefined ? { mode } : { mode, note: `permissionMode is ${mode}: ${DENIES}. ${why}` };
 }
 
-const DENIES = "what no rule allows is denied";
+const DENIES = "tool uses that no rule allows are denied";
 
 function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): SessionOptions {
   const { appendSystemPrompt: append, disallowedTools: denied } = args;

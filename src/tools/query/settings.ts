@@ -33,7 +33,7 @@ export function modeInForce(
   const isClosed = mode === "bypassPermissions" && !allowsBypass;
   if (!isClosed && mayUseMode(mode, bound)) return { mode };
   const why = isClosed
-    ? "The default, bypassPermissions, takes an operator who allows it (--allow-bypass)."
-    : `The default, ${mode}, lets more run unasked than this caller may approve (${bound}).`;
+    ? "The default, bypassPermissions, is not allowed by the operator (--allow-bypass)."
+    : `The default, ${mode}, lets more run without asking than this caller may approve (${bound}).`;
   return { mode: "dontAsk", why };
 }

@@ -22,7 +22,7 @@ export const setPermissionMode = offer(actions.setPermissionMode, {
   },
 });
 
-const ofTask = { taskId: "of background. Default: none" };
+const ofTask = { taskId: "from background. Default: none" };
 
 export const stopTask = offer(actions.stopTask, {
   words: ofTask,
@@ -46,7 +46,7 @@ export const usage = offer(actions.usage, {
 });
 
 export const rewind = offer(actions.rewind, {
-  words: { promptId: "Default: the last prompt", dryRun: "Default: false" },
+  words: { promptId: "for rewind. Default: the last prompt", dryRun: "Default: false" },
   present: ({ files, promptId }, { dryRun = false }) => {
     const message = dryRun ? "This would change." : "The files are as they were before that prompt.";
     return { rewound: { promptId, ...files }, message };
