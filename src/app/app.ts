@@ -59,7 +59,7 @@ export async function isolationOf({ processIsolation }: Config): Promise<readonl
   return pidNamespace().catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error);
     const advice = "Run the server as root, or install bubblewrap and allow user namespaces; or leave the setting out.";
-    throw new ConfigError(`--process-isolation pid-namespace cannot be had here (${why}). ${advice}`, error);
+    throw new ConfigError(`--process-isolation pid-namespace is not available here (${why}). ${advice}`, error);
   });
 }
 

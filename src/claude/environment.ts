@@ -103,7 +103,7 @@ const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 /** Variables by which the server keeps hold of what it runs: no caller changes them. docs/configuration.md lists them. */
 const OF_THE_SERVER: Readonly<Record<string, string>> = {
   [DEPTH_VARIABLE]: "it counts how deep servers are nested in each other's sessions",
-  [PROCESS_VARIABLE]: "what a session has started is found by it",
+  [PROCESS_VARIABLE]: "the processes of a session are found by it",
   [STATE_EVENTS]: "the server learns from it when a turn has ended",
   CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "onLost decides whether a lost turn is run again",
 };

@@ -139,7 +139,10 @@ async function check(
   if (config.fence) checkFenced(options);
   const own = options.pathToClaudeCodeExecutable;
   if (own !== undefined && !isExecutableFile(own)) {
-    throw invalidArgument("pathToClaudeCodeExecutable", `${own} is no executable file.`);
+    throw invalidArgument(
+      "pathToClaudeCodeExecutable",
+      `${own} is not an executable file. Name the Claude Code binary.`,
+    );
   }
   if (own === undefined && config.claudePath === undefined && bundledClaude() === undefined) {
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());

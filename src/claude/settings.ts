@@ -55,17 +55,17 @@ export function placesOf(
   policy: Pick<SessionPolicy, "places" | "sandbox"> | undefined,
 ): { readonly own: Confinement; readonly all: readonly Places[] } {
   if (policy?.sandbox === "required" && !config.fence) {
-    const problem = "The session began where every session runs in the sandbox, and here they do not";
+    const problem = "The session was started under --sandbox required, which this server does not set";
     throw new AppError("PERMISSION_DENIED", `${problem}. Start this server with --sandbox required, too.`);
   }
   const own = confinementOf(config, principal);
   const wrapper = JSON.stringify(own.spawnWrapper);
   const all = [own, ...(policy?.places ?? [])];
   if (all.every(({ spawnWrapper: each }) => each.length === 0 || JSON.stringify(each) === wrapper)) return { own, all };
-  const problem = "The session began behind another spawnWrapper than this server puts before its processes";
+  const problem = "The session was started with a spawnWrapper other than this server's";
   throw new AppError(
     "PERMISSION_DENIED",
-    `${problem}. Go on through the server that began it, or start a new session.`,
+    `${problem}. Continue on the server that started it, or start a new session.`,
   );
 }
 
@@ -76,6 +76,6 @@ export function placesOf(
 export function confinementOf({ confine }: Pick<ClaudeSettings, "confine">, principal: Principal): Confinement {
   const known = confine(principal);
   if (known) return known;
-  const problem = `This server has no user ${principal}, and does not know what sessions of that name may use`;
-  throw new AppError("PERMISSION_DENIED", `${problem}: it runs none. Go on through the server that has the user.`);
+  const problem = `This server has no user ${principal}, so it does not know the limits of that user and runs none of their sessions`;
+  throw new AppError("PERMISSION_DENIED", `${problem}. Continue on a server that has the user.`);
 }

@@ -43,11 +43,11 @@ export async function serveConsole(argv: string[]): Promise<void> {
 /** The part behind # never leaves the browser: the page signs in with it, and takes it out of the address. */
 function told(url: string, token: string): string {
   return [
-    "The console of your sessions. Open this address; it signs you in, and holds until the command ends (Ctrl-C):",
+    "Open the console at this address. It signs you in and is valid until this command ends (Ctrl-C):",
     "",
     `  ${url}#token=${token}`,
     "",
-    "Sessions that are started there run in this command: they are interrupted when it ends, and go on with the next reply.",
+    "Sessions started there run in this process: they are interrupted when it ends and continue with the next reply.",
   ].join("\n");
 }
 

@@ -101,6 +101,6 @@ function ownEnvironment(): Record<string, string> {
 }
 
 function endingText({ costUsd, ok, turns }: Ending): string {
-  const verdict = ok ? "All as it should be" : "NOT as it should be";
+  const verdict = ok ? "All checks passed" : "Some checks FAILED";
   return `${verdict}: ${turns.toString()} turns, ${usd(costUsd)}`;
 }

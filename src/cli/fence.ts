@@ -6,7 +6,7 @@ export async function requireSandbox({ sandbox }: Config, environment: NodeJS.Pr
   if (sandbox !== "required") return;
   const { sandboxProblem } = await import("../security/sandbox.ts");
   const problem = await sandboxProblem(environment);
-  if (problem !== undefined) throw new ConfigError(`--sandbox required: there is no sandbox here. ${problem}`);
+  if (problem !== undefined) throw new ConfigError(`--sandbox required: no sandbox is available. ${problem}`);
 }
 
 /** What confines the sessions, for the log. */

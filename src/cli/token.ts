@@ -20,12 +20,12 @@ function page(made: string, sha256: string, principals: object): string {
     `Token:    ${made}`,
     `SHA-256:  ${sha256}`,
     "",
-    "The token is for the client, and is shown only here. The server needs its SHA-256 alone, in the file of --config,",
-    "under the name of whoever gets the token:",
+    "The token is for the client and is shown only once. The server needs only its SHA-256, in the file of --config,",
+    "under the name of the user who gets the token:",
     "",
     JSON.stringify({ principals }, null, 2),
     "",
-    "Or put the token itself into a file that only you can read, and name that with --token-file: it has every scope then.",
+    "Or put the token itself into a file that only you can read, and pass that with --token-file: it then has every scope.",
   ].join("\n");
 }
 

@@ -56,7 +56,7 @@ export function readDepth(env: Environment): number {
   const text = env[DEPTH_VARIABLE] ?? "";
   if (text === "") return 0;
   if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it, you need not.`);
+  throw new ConfigError(`${DEPTH_VARIABLE} is ${shown(text)}: must be a whole number. Servers set it; unset it.`);
 }
 
 /** They stand in no table: a flag or a file of settings is no place for them. */
@@ -68,7 +68,7 @@ export function unknownVariables(env: Environment): string[] {
   const ofServers = [DEPTH_VARIABLE, PROCESS_VARIABLE, ...SECRETS];
   return Object.keys(env)
     .filter((name) => name.startsWith("CLAUDE_CODE_MCP_") && !ofServers.includes(name) && !known.includes(name))
-    .map((name) => `${name} is no setting of this version and has no effect.${didYouMean(name, known)}`);
+    .map((name) => `${name} is not a setting of this version and has no effect.${didYouMean(name, known)}`);
 }
 
 function fromFlags(argv: readonly string[]): GivenByKey {
@@ -229,7 +229,9 @@ function consistent(config: Config, isAnywhere: boolean): Config {
 /** A server without a tool is a mistake that nobody would see. */
 function listingSomething(config: Config): Config {
   if (config.queryEnable || config.toolsets.some((toolset) => toolset !== "query")) return config;
-  throw new ConfigError("No tool would be listed: toolsets is query alone, and query-enable is false.");
+  throw new ConfigError(
+    "toolsets: no tool would be listed, because only query is named and query-enable is false. Add a toolset, or set query-enable.",
+  );
 }
 
 function refused({ value, from }: Given, { allowed }: Setting): ConfigError {

@@ -8,16 +8,17 @@ const MAX_BYTES = 8_192;
 export async function readPrivate(file: string, kind: "secret" | "token"): Promise<string> {
   try {
     const found = await stat(file);
-    if (!found.isFile() || found.size > MAX_BYTES) throw new ConfigError(`${file} is no file that holds a ${kind}.`);
+    if (!found.isFile() || found.size > MAX_BYTES)
+      throw new ConfigError(`${file} is not a regular file. Name a file that contains the ${kind}.`);
     // Windows has no such bits; there the folder of the user protects it.
     if (process.platform !== "win32" && (found.mode & 0o077) !== 0) {
-      throw new ConfigError(`The ${kind} file ${file} is open to other users: chmod 600 it, and change the ${kind}.`);
+      throw new ConfigError(
+        `The ${kind} file ${file} is readable by other users. Run chmod 600 on it, and replace the ${kind}.`,
+      );
     }
     // Sessions can run as another user (spawnWrapper), who would choose what is in it.
     if (process.geteuid !== undefined && found.uid !== process.geteuid() && found.uid !== 0) {
-      throw new ConfigError(
-        `The ${kind} file ${file} belongs to another user of the system: make it your own (chown).`,
-      );
+      throw new ConfigError(`The ${kind} file ${file} belongs to another user. Change its owner (chown).`);
     }
     return await readFile(file, "utf8");
   } catch (error) {

@@ -5,6 +5,9 @@ export function startFolder(): string {
   try {
     return process.cwd();
   } catch {
-    throw invalidArgument("cwd", "the folder in which the server was started is gone. Name a folder that exists.");
+    throw invalidArgument(
+      "cwd",
+      "the folder in which the server was started no longer exists. Name an existing folder.",
+    );
   }
 }

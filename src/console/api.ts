@@ -202,7 +202,7 @@ async function event(sources: Sources, { caller, params }: Asked): Promise<objec
   const wanted = /^\d{1,15}$/.test(params["event"] ?? "") ? Number(params["event"]) : 0;
   const part = { sessionId: idOf(params), from: wanted, limit: 1 };
   const [found] = wanted > 0 ? await readEvents.run(actorOf(sources, { caller }), part) : [];
-  if (found?.id !== wanted) throw invalidArgument("event", "there is no event of this id.");
+  if (found?.id !== wanted) throw invalidArgument("event", "there is no event with this id.");
   return found;
 }
 

@@ -110,7 +110,7 @@ export const COMMANDS: readonly Command[] = [
 /** The body with the session of the path in it. */
 function withSession(body: unknown, sessionId: string): unknown {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
-  if (Object.hasOwn(body, "sessionId")) throw invalidArgument("sessionId", "is no field here.");
+  if (Object.hasOwn(body, "sessionId")) throw invalidArgument("sessionId", "is not a known field. Remove it.");
   return { ...body, sessionId };
 }
 
@@ -122,7 +122,7 @@ function read<T extends z.ZodType>(form: T, body: unknown): z.output<T> {
   const { issues } = parsed.error;
   const stray = issues.find(({ code }) => code === "unrecognized_keys");
   if (stray?.code === "unrecognized_keys")
-    throw invalidArgument(stray.keys.join(", ").slice(0, 200), "is no field here.");
+    throw invalidArgument(stray.keys.join(", ").slice(0, 200), "is not a known field. Remove it.");
   const [issue] = issues;
   const field = issue?.path.map(String).join(".") ?? "";
   throw invalidArgument(field === "" ? "body" : field.slice(0, 200), `${issue?.message ?? "cannot be used"}.`);

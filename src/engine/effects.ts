@@ -145,13 +145,13 @@ export class EffectRunner {
 }
 
 function waitingNotice(before: number): AgentSignal {
-  const ahead = before === 0 ? "it is the next" : `${String(before)} before it`;
-  const message = `As many Claude Codes run as may (--max-live): this session waits for a slot, ${ahead}.`;
+  const ahead = before === 0 ? "first in the queue" : `${String(before)} ahead of it`;
+  const message = `All --max-live slots are in use: this session waits for a free one, ${ahead}.`;
   return { type: "notice", kind: "waiting", message };
 }
 
 /** Behind the prompt: before it, the name of a skill would not be taken for one. */
 const PARTLY_DONE =
-  "(The program that runs you died while you worked on this, and nothing of your work was written down. Part of it may be done: look before you do anything twice.)";
+  "(The program that runs you died while you worked on this, and none of your work was recorded. Part of it may be done: check before you repeat anything.)";
 
 const NO_PROCESS: Refusal = { code: "INTERNAL", message: "Claude Code has just ended. Try again." };

@@ -186,7 +186,9 @@ class SessionEngine implements Engine {
   async delete(principal: Principal, sessionId: string, by: string): Promise<void> {
     const record = await this.get(principal, sessionId);
     if (record.state.turn) {
-      throw new AppError("SESSION_BUSY", "A turn runs in the session. Cancel or interrupt it first.", { sessionId });
+      throw new AppError("SESSION_BUSY", "A turn is running in the session. Cancel or interrupt it first.", {
+        sessionId,
+      });
     }
     await this.close(principal, sessionId, by);
     await deleteClosed(this.#options, sessionId);
@@ -288,6 +290,6 @@ class SessionEngine implements Engine {
 
   #refuseWhileStopping(): void {
     if (!this.#stopping) return;
-    throw new AppError("INTERNAL", "The server is shutting down and begins nothing more. Try again in a moment.");
+    throw new AppError("INTERNAL", "The server is shutting down and starts no new work. Try again in a moment.");
   }
 }

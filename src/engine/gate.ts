@@ -61,14 +61,15 @@ export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: P
 
 function refuseOption(name: string, why: string): never {
   const advice = "Leave it out, or use a token with the scope admin.";
-  throw new AppError("PERMISSION_DENIED", `${name}: is for the operator of this server, since ${why}. ${advice}`);
+  throw new AppError("PERMISSION_DENIED", `${name}: only the operator may set it, because ${why}. ${advice}`);
 }
 
 /** Every road to bypassPermissions passes here. */
 export function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   if (gate.isBegunWithout) {
-    const problem = "permissionMode bypassPermissions is not allowed in this session: it began where it was not";
+    const problem =
+      "permissionMode bypassPermissions is not allowed in this session: it was not allowed where the session was started";
     throw new AppError("PERMISSION_DENIED", `${problem}. Start a new session for it.`);
   }
   const byTool = gate.switchedBy === undefined ? "" : `, or ${gate.switchedBy} with action enable_bypass`;

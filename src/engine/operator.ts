@@ -80,8 +80,8 @@ export function checkRules({ policy }: Pick<SessionRecord, "policy">): void {
   for (const behavior of ["ask", "deny"] as const) {
     const unread = policy?.rules[behavior].find((text) => !parseRule(text, behavior).ok);
     if (unread === undefined) continue;
-    const problem = `The session began under the rule ${unread.slice(0, 200)}, which this server cannot read`;
-    throw new AppError("PERMISSION_DENIED", `${problem}. Go on through the server that began it, or update this one.`);
+    const problem = `The session was started under the rule ${unread.slice(0, 200)}, which this server cannot read`;
+    throw new AppError("PERMISSION_DENIED", `${problem}. Continue on the server that started it, or update this one.`);
   }
 }
 

@@ -53,7 +53,7 @@ export class ProcessLimiter {
       this.#waiters.set(sessionId, waiter);
       const leave = () => {
         if (this.#waiters.get(sessionId) === waiter) this.#waiters.delete(sessionId);
-        reject(new Error("It was stopped before it was started."));
+        reject(new Error("The process was stopped before it started."));
       };
       if (signal.aborted) leave();
       else signal.addEventListener("abort", leave, { once: true });

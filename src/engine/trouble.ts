@@ -5,7 +5,7 @@ import { isLoss } from "./ports.ts";
 
 export function cannotBeWritten(error: unknown): Refusal {
   const reason = messageOf(error).replace(/[.\s]*$/, ".");
-  const lost = isLoss(error) ? "" : "; nothing that was told before is lost";
+  const lost = isLoss(error) ? "" : "; everything reported before is stored";
   const message = `The session's log cannot be written: ${reason} Its turn was stopped${lost}.`;
   return { code: "INTERNAL", message };
 }

@@ -18,7 +18,7 @@ export function rateLimit(perMinute: number): (key: string, requests?: number) =
       if (!(error instanceof RateLimiterRes)) throw error;
       const seconds = Math.max(1, Math.ceil(error.msBeforeNext / 1000));
       const problem = `More than ${String(perMinute)} requests in a minute.`;
-      const message = `${problem} Wait ${String(seconds)} s; a check with waitMs takes the place of many polls.`;
+      const message = `${problem} Wait ${String(seconds)} s; one claude_code_check with waitMs replaces many polls.`;
       return refuse(429, "too_many_requests", message, { "Retry-After": String(seconds) });
     }
   };
@@ -36,7 +36,7 @@ export class OpenRequests {
   /** Undefined where it may be opened; whoever opens it says when it has `ended`. */
   refusal(key: string): Response | undefined {
     if ((this.#open.get(key) ?? 0) < this.#most) return undefined;
-    const message = `${String(this.#most)} requests are open already. Let one of them end; several sessions can be waited for in one check.`;
+    const message = `${String(this.#most)} requests are open already. Wait for one to end; one claude_code_check can poll several sessions.`;
     return refuse(429, "too_many_open_requests", message, { "Retry-After": "1" });
   }
 

@@ -185,14 +185,19 @@ async function shown(verbs: Engine, { by, caller, which: { requestId, sessionId 
 function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
   const { answers, decision, message, updatedInput } = body;
   const { input, kind } = request;
-  if (decision !== "deny" && message !== undefined) throw invalidArgument("message", "goes only with decision deny.");
-  if (decision !== "allow" && updatedInput) throw invalidArgument("updatedInput", "goes only with decision allow.");
+  if (decision !== "deny" && message !== undefined)
+    throw invalidArgument("message", "is only allowed with decision deny.");
+  if (decision !== "allow" && updatedInput)
+    throw invalidArgument("updatedInput", "is only allowed with decision allow.");
   if (updatedInput && !open.seenWhole) {
-    throw invalidArgument("updatedInput", "the input was sent cut or masked. GET this path first: it has all of it.");
+    throw invalidArgument(
+      "updatedInput",
+      "the input was sent truncated or masked. GET this path first for the whole input.",
+    );
   }
   const said = { requestId, decision };
   if (decision === "deny") {
-    if (answers) throw invalidArgument("answers", "goes only with decision allow.");
+    if (answers) throw invalidArgument("answers", "is only allowed with decision allow.");
     return { ...said, ...(message !== undefined && { denyMessage: message }) };
   }
   if (kind === "permission") {
@@ -200,7 +205,7 @@ function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Bo
     return { ...said, ...(updatedInput && { updatedInput }) };
   }
   if (decision === "allow_for_session")
-    throw invalidArgument("decision", "of a question is allow, with answers, or deny.");
+    throw invalidArgument("decision", "must be allow, with answers, or deny for a question.");
   if (updatedInput) throw invalidArgument("updatedInput", "is only for permission requests; send answers.");
   return { ...said, updatedInput: withAnswers(input, answers) };
 }
@@ -217,7 +222,7 @@ function wrongIn({ issues }: z.ZodError, body: unknown): string {
 }
 
 function notFound(): Reply {
-  const message = "There is no such request of a session of yours.";
+  const message = "None of your sessions has such a request.";
   return refused("PERMISSION_REQUEST_NOT_FOUND", { status: 404, error: "not_found", message });
 }
 

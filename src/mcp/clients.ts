@@ -184,6 +184,6 @@ function isStream({ headers }: Response): boolean {
 
 /** Clients answer 404 by beginning another session: so they recover from a restart. */
 function sessionNotFound(): Response {
-  const message = "Session not found: it has ended, or this server was started anew. Send initialize again.";
+  const message = "Session not found: it has ended, or this server was restarted. Send initialize again.";
   return Response.json({ jsonrpc: "2.0", id: null, error: { code: -32_001, message } }, { status: 404 });
 }

@@ -122,11 +122,11 @@ class ClientTransport extends StdioServerTransport {
 }
 
 function cannotFollow(id: string | number) {
-  const message = "What is to be followed cannot be read. Try again; the log of the server says why.";
+  const message = "The subscribed resource cannot be read. Try again; the server's log has the reason.";
   return { jsonrpc: "2.0" as const, id, error: { code: INTERNAL_ERROR, message } };
 }
 
 function tooLong({ bytes }: LongLine) {
-  const message = `The message has ${String(bytes)} bytes; at most ${String(MAX_MESSAGE)} are taken. Send less at once.`;
+  const message = `The message has ${String(bytes)} bytes; at most ${String(MAX_MESSAGE)} are allowed. Send less at once.`;
   return { code: INVALID_REQUEST, message };
 }

@@ -22,7 +22,7 @@ export function checkLocalCommand(field: string, text: string): void {
   const name = /^\s*\/([\w-]+)(?![\w-])/.exec(text)?.[1]?.toLowerCase() ?? "";
   const why = REFUSED.get(name);
   if (why === undefined) return;
-  const problem = `${field}: /${name} is a command of Claude Code that ${why}, with nobody asked`;
+  const problem = `${field}: /${name} is a Claude Code command that ${why} without asking`;
   throw new AppError(
     "PERMISSION_DENIED",
     `${problem}. Run it in Claude Code itself. To mention it in a prompt, put other text first.`,

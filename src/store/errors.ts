@@ -5,7 +5,7 @@ const MESSAGES = {
   busy: (file: string) =>
     `The store ${file} is locked by another process. End what holds it (a backup, a database tool, a stopped server) and try again.`,
   corrupt: (file: string) =>
-    `The store ${file} is damaged. Restore it from a backup, or move it away together with its -wal and -shm files: then a new one is begun.`,
+    `The store ${file} is damaged. Restore it from a backup, or move it away together with its -wal and -shm files: then a new one is created.`,
   driver: (file: string) =>
     `The store ${file} cannot be opened: this installation has no SQLite. Use Node 22.13 or later, or install without --omit=optional.`,
   failed: (file: string) => `The store ${file} could not be read or written. Check the disk and try again.`,

@@ -83,7 +83,7 @@ function fault(error: unknown, report: ReportFault): AppError {
   report(id, error);
   return new AppError(
     "INTERNAL",
-    `The server failed (fault ${id}). Try again; the server's log has more under that id.`,
+    `The server failed (fault ${id}). Try again; the server's log has details under that id.`,
   );
 }
 

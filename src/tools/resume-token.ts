@@ -22,15 +22,15 @@ export function checkDiskResume(
   { sessionId, token }: { sessionId: string; token: string | undefined },
 ): void {
   if (!policy.allowed) {
-    const problem = `There is no session ${sessionId}, and sessions from disk are not resumed here.`;
+    const problem = `There is no session ${sessionId}, and resuming sessions from disk is not allowed here.`;
     const advice =
       "List the sessions with claude_code_session; the operator allows it with CLAUDE_CODE_MCP_ALLOW_DISK_RESUME=1.";
     throw new AppError("SESSION_NOT_FOUND", `${problem} ${advice}`, { sessionId });
   }
   if (policy.secret === undefined) return;
   if (token !== undefined && !isWrongToken(policy, principal, { sessionId, token })) return;
-  const problem = token === undefined ? "A resumeToken is required" : "The resumeToken is not right";
-  const advice = "Give the one that claude_code or claude_code_reply answered for this session.";
+  const problem = token === undefined ? "A resumeToken is required" : "The resumeToken is wrong";
+  const advice = "Pass the one that claude_code or claude_code_reply returned for this session.";
   throw new AppError("PERMISSION_DENIED", `${problem} to resume a session from disk. ${advice}`, { sessionId });
 }
 

@@ -53,7 +53,7 @@ function withOpen(quarters: ReadonlyMap<number, Sum>, { state }: SessionRecord, 
 
 function beginning(since: number | undefined, now: number): number {
   if (since === undefined) return quarterOf(now - DEFAULT_DAYS * DAY_MS);
-  if (!Number.isFinite(since)) throw invalidArgument("since", "is no time. Give ms since the epoch.");
+  if (!Number.isFinite(since)) throw invalidArgument("since", "must be a Unix timestamp in milliseconds.");
   return quarterOf(Math.max(since, now - MAX_DAYS * DAY_MS));
 }
 
@@ -77,7 +77,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   } catch {
     throw invalidArgument(
       "zone",
-      `is no time zone: ${JSON.stringify(zone)}. Give one as Europe/Berlin, or leave it out.`,
+      `is not a time zone: ${JSON.stringify(zone)}. Use an IANA name such as Europe/Berlin, or leave it out.`,
     );
   }
 }

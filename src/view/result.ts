@@ -49,13 +49,13 @@ export function presentResult(sessionId: string, ended: TurnEnded, message: Json
 
 /** Whether the same prompt may work when it is sent again, and what to do. */
 const ADVICE: Readonly<Record<FailureCategory, { retryable: boolean; advice: string }>> = {
-  access: { retryable: false, advice: "Log Claude Code in, or give the server a key that may do this." },
-  billing: { retryable: false, advice: "Settle the account that pays, then reply." },
-  limit: { retryable: true, advice: "Reply to go on: each prompt has its limits anew. Or raise the limit." },
+  access: { retryable: false, advice: "Log in to Claude Code, or give the server a key with access." },
+  billing: { retryable: false, advice: "Fix the billing of the account, then reply." },
+  limit: { retryable: true, advice: "Reply to continue: limits apply to each prompt anew. Or raise the limit." },
   overloaded: { retryable: true, advice: "Wait a minute, then reply." },
-  request: { retryable: false, advice: "Change what was asked: the model, the prompt or the attachments." },
+  request: { retryable: false, advice: "Change the model, the prompt or the attachments, then reply." },
   connection: { retryable: true, advice: "Check the network of the server, then reply." },
-  configuration: { retryable: false, advice: "Mend what the message names; the session can be replied to then." },
+  configuration: { retryable: false, advice: "Fix what the message names, then reply." },
   unknown: { retryable: true, advice: "Reply to try again; read the events for what was done." },
 };
 

@@ -105,6 +105,6 @@ it("a server that needs a pid namespace and cannot have one does not start, and 
   const { status, stderr } = spawnSync(process.execPath, args, { env: { PATH: world.folder() }, encoding: "utf8" });
   expect(status).toBe(2);
   expect(stderr).toMatch(
-    /cannot be had here \(.*bwrap: is not installed\)\. Run the server as root, or install bubblewrap/,
+    /is not available here \(.*bwrap: is not installed\)\. Run the server as root, or install bubblewrap/,
   );
 });

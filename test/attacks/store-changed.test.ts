@@ -36,7 +36,7 @@ describe.concurrent("the store is changed under the server", { timeout: 300_000 
     // A replaced file can hold the session: then its log says why.
     for (const answer of [await waiting, await asked()]) {
       expect(answer).toContain(told);
-      expect(answer).not.toContain("nothing that was told before is lost");
+      expect(answer).not.toContain("everything reported before is stored");
     }
     const isMine = ({ command }: { command: string }) => command.includes(sessionId);
     await vi.waitFor(() => expect(world.processes().filter(isMine)).toEqual([]), 15_000);

@@ -73,7 +73,7 @@ describe("another input: `claude_code_check`", () => {
       [join(cwd, "SECRET", "a"), "Read(./secret/**)"],
       [join(cwd, "hidden", "a"), "Read(./hidden/**)"],
       [`${outside} /.`, "ends in white space"],
-      ["secret/../c", "another path that is not absolute"],
+      ["secret/../c", "names a relative path"],
     ];
     for (const [file_path, problem] of refusedRead) {
       const refused = await owner.refusal("claude_code_check", answer(second.actions[0]?.requestId, { file_path }));

@@ -193,7 +193,7 @@ describe("a path that no session may reach", () => {
       const refused = await server.refusal("claude_code", { prompt, ...args });
       expect({ argument, code: refused.code }).toEqual({ argument, code: "INVALID_ARGUMENT" });
       expect(refused.text).toContain(`${argument}: `);
-      expect(refused.text).toContain("no session works there");
+      expect(refused.text).toContain("sessions cannot work there");
     }
   });
 

@@ -57,7 +57,7 @@ describe("a server with --sandbox required", () => {
       encoding: "utf8",
     });
     expect({ status, lines: stderr.trim().split("\n").length }).toEqual({ status: 2, lines: 1 });
-    expect(stderr).toContain("--sandbox required: there is no sandbox here. bwrap and socat cannot be found in PATH");
+    expect(stderr).toContain("--sandbox required: no sandbox is available. bwrap and socat cannot be found in PATH");
     expect(stderr).toContain("apt-get install bubblewrap socat");
   });
 

@@ -83,7 +83,7 @@ it.runIf(isMounted)(
       (found) => typeof found === "string",
     );
     expect(told).toMatch(/INTERNAL.*(full|space)/);
-    expect(told).toContain("nothing that was told before is lost");
+    expect(told).toContain("everything reported before is stored");
 
     rmSync(join(disk, "ballast"));
     const after = await until(

@@ -73,7 +73,7 @@ describe("a permission request that is open while the server dies", () => {
     const next = await world.server();
     expect(await allow(next, sessionId)).toMatchObject({ status: "idle", result: { result: "Written." } });
     const again = world.model.requests.filter(({ lastUserText }) =>
-      lastUserText.includes("look before you do anything"),
+      lastUserText.includes("check before you repeat anything"),
     );
     expect(again.at(0)?.lastUserText).toContain("a.txt");
   });

@@ -192,7 +192,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   const waited = events.find(({ data, type }) => type === "notice" && "kind" in data && data.kind === "waiting");
   const started = events.findLast(({ type }) => type === "process.started");
   if (!waited || !started) throw new Error("it has not waited");
-  const toldOf = entry(page, "this session waits for a slot");
+  const toldOf = entry(page, "this session waits for a free one");
   expect(await toldOf.count()).toBe(started.at - waited.at > 2_000 ? 1 : 0);
   await window.go(`#/sessions/${second}`);
   await toldOf.waitFor();

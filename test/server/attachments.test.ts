@@ -48,7 +48,7 @@ describe("`attachments` of `claude_code` and `claude_code_reply`", () => {
     writeFileSync(join(cwd, "a.txt"), "hello");
     const begin = { prompt: say("x"), cwd };
     const text = await server.refusal("claude_code", { ...begin, attachments: [{ path: "a.txt" }] });
-    expect(text.text).toContain("attachments[0]: is no PNG, JPEG, GIF or WebP image.");
+    expect(text.text).toContain("attachments[0]: is not a PNG, JPEG, GIF or WebP image. Convert it to one of these.");
     const missing = await server.refusal("claude_code", { ...begin, attachments: [{ path: "b.png" }] });
     expect(missing).toMatchObject({ code: "INVALID_ARGUMENT" });
     const wrong = await server.refusal("claude_code", {

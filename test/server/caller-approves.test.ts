@@ -162,7 +162,7 @@ describe("--caller-approves bounds changes of a session", () => {
     });
     const change = { action: "set_permission_mode", sessionId };
     const refused = await edits.refusal("claude_code_session", { ...change, permissionMode: "auto" });
-    expect(refused).toMatchObject({ code: "PERMISSION_DENIED", text: expect.stringContaining("which is edits") });
+    expect(refused).toMatchObject({ code: "PERMISSION_DENIED", text: expect.stringContaining("approve here (edits)") });
     await edits.call("claude_code_session", { ...change, permissionMode: "acceptEdits" });
     const chat = await none.refusal("claude_chat_mode", { sessionId, permissionMode: "acceptEdits" });
     expect(chat).toMatchObject({ code: "PERMISSION_DENIED" });
@@ -224,7 +224,7 @@ describe("a caller without the scope approve", () => {
       waitMs: 40_000,
     });
     const { sessionId } = begun;
-    expect(warned(begun)).toContain("this caller may approve, which is nothing");
+    expect(warned(begun)).toContain("this caller may approve (nothing)");
     const [action] = (await ann.news(sessionId)).actions;
     expect(action).toMatchObject({ toolName: "Write" });
     const answer = { action: "respond_permission", sessionId, requestId: action?.requestId, decision: "allow" };

@@ -39,7 +39,7 @@ it("the bypass gate is switched by `action` of `claude_code_configure` while the
   const { sessionId } = await server.call("claude_code", { prompt, ...start, waitMs: 0 });
   const off = await change("disable_bypass");
   expect(off).toMatchObject({ allowBypass: false });
-  expect(off["message"]).toContain("goes on to its end");
+  expect(off["message"]).toContain("continues to its end");
   world.model.release("gate is closed");
   expect(await server.end(sessionId)).toMatchObject({ status: "idle", result: { result: "ok", isError: false } });
   expect(existsSync(ran)).toBe(true);

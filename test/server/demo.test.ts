@@ -15,7 +15,7 @@ describe("claude-agents-mcp demo", () => {
     expect(stdout).toMatch(/hello\.txt is there/);
     expect(stdout).toMatch(/one process served both turns/);
     expect(stdout).toMatch(/forbidden\.txt is not there/);
-    expect(stdout).toMatch(/All as it should be: \d+ turns, \$\d+\.\d{4}/);
+    expect(stdout).toMatch(/All checks passed: \d+ turns, \$\d+\.\d{4}/);
     expect(stdout).not.toContain("\u001b");
     expect(status).toBe(0);
   });

@@ -88,7 +88,7 @@ describe("the state folder of an older version", () => {
     const { sessions } = await client.call("claude_code_session", { action: "list" });
     expect(sessions).toMatchObject([{ sessionId: id(1) }]);
     expect(readFileSync(join(present, "http-token"), "utf8").trim()).toBe(token);
-    expect(server.stderr()).not.toContain("has made a token");
+    expect(server.stderr()).not.toContain("created a token");
     await client.close();
   });
 });

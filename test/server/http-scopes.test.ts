@@ -156,7 +156,7 @@ describe("reserved for the operator", () => {
     })) {
       const { code, text } = await ada.refusal("claude_code", { ...start, advanced: { [name]: value } });
       expect([name, code]).toEqual([name, "PERMISSION_DENIED"]);
-      expect(text).toContain(`${name}: is for the operator of this server`);
+      expect(text).toContain(`${name}: only the operator may set it`);
     }
     for (const token of [tokens.bob, tokens.eve]) {
       const client = await server.connect("modern", token);

@@ -90,7 +90,7 @@ describe("sessions of a real server", () => {
     });
     const words = await run(["show", sessionId, ...store]);
     expect(words.stdout).toMatch(/^Process +none: it ended with its server$/m);
-    expect(words.stdout).toMatch(/\nThe last turn: done, 3 model calls in [\d.]+s\n\nOne is written\.\n$/);
+    expect(words.stdout).toMatch(/\nLast turn: done, 3 model calls in [\d.]+s\n\nOne is written\.\n$/);
     expect(words.stdout + table.stdout).not.toContain("\u001b");
 
     await expectExports(sessionId, prompt, cwd);

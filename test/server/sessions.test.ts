@@ -52,7 +52,7 @@ describe("many sessions, without a server", () => {
     expect([more, sessions.length, sessions[0]?.sessionId]).toEqual([true, 50, id(0)]);
     const { stdout } = await run(["list", "--limit", "2", ...store]);
     expect(stdout).toMatch(
-      /^ID .*\n00000000  idle .*  \/even +Do number 0\.\n00000001 .*\n\nThese are the newest 2; there /,
+      /^ID .*\n00000000  idle .*  \/even +Do number 0\.\n00000001 .*\n\nShowing the newest 2; there /,
     );
     expect((await run(["list", "--limit", "61", ...store])).stdout).toMatch(/\n0000003b .* 2d .*\n$/);
   });
@@ -76,7 +76,10 @@ describe("many sessions, without a server", () => {
       `Session     ${id(0xdead)}\nStatus      abandoned: `,
     );
     expect(await run(["show", "0000001", ...store])).toEqual(
-      refused(1, /^claude-agents-mcp: "0000001" may mean (\S+, ){3}\S+ and others\. Give more of the id\.\n$/),
+      refused(
+        1,
+        /^claude-agents-mcp: "0000001" is ambiguous: (\S+, ){3}\S+ and others\. Give a longer prefix of the id\.\n$/,
+      ),
     );
     for (const unknown of ["f", id(0xa11), ""]) {
       expect(await run(["show", unknown, ...store])).toMatchObject({ status: unknown === "" ? 2 : 1, stdout: "" });
@@ -93,12 +96,15 @@ describe("many sessions, without a server", () => {
 
   it("says what it would delete, and needs --yes where it cannot ask", async () => {
     expect(await run(["delete", id(5), id(6), id(5), ...store])).toEqual(
-      refused(2, `^claude-agents-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* needs --yes\\.\n$`),
+      refused(
+        2,
+        `^claude-agents-mcp: 2 sessions would be deleted: ${id(5)} \\(idle\\), ${id(6)} .* --yes is required\\.\n$`,
+      ),
     );
     expect(await run(["delete", "--older-than", "3h", ...store])).toEqual(
       refused(
         2,
-        /^1 old session kept: not at rest\.\nclaude-agents-mcp: 57 sessions would be .* and 47 more\. .*--yes/,
+        /^1 old session kept: still active\.\nclaude-agents-mcp: 57 sessions would be .* and 47 more\. .*--yes/,
       ),
     );
     expect(await ids("--text", "number 5.")).toEqual([id(5)]);
@@ -189,7 +195,7 @@ describe("where there is no store", () => {
       ["delete", "x"],
       ["delete", "--older-than", "1d"],
     ]) {
-      const line = `claude-agents-mcp: There are no sessions yet: there is no store at ${file}.\n`;
+      const line = `claude-agents-mcp: No sessions yet: there is no store at ${file}.\n`;
       expect(await run([...args, "--store", file])).toEqual({ status: 1, stdout: "", stderr: line });
     }
     expect(existsSync(file)).toBe(false);

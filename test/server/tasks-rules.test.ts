@@ -155,9 +155,9 @@ describe("a task", () => {
     const [one, two] = [await ada.begin("claude_code_reply", queued), await ada.begin("claude_code_reply", queued)];
     expect(await ada.get(one.task)).toMatchObject({
       status: "working",
-      statusMessage: "Waits for the turn that runs.",
+      statusMessage: "Waits for the current turn.",
     });
-    expect((await ada.get(two.task)).statusMessage).toBe("Waits for the turn that runs and 1 more.");
+    expect((await ada.get(two.task)).statusMessage).toBe("Waits for the current turn and 1 more.");
     await ada.result("tasks/cancel", { taskId: two.task.taskId });
     expect(await ada.get(two.task)).toMatchObject({
       status: "cancelled",

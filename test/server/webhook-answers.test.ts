@@ -253,10 +253,10 @@ describe("POST /requests/{session}/{request}", () => {
       [{}, "decision: "],
       [{ decision: "maybe" }, "decision: "],
       [{ decision: "allow", force: true }, 'Unknown field "force"'],
-      [{ decision: "allow", message: "why" }, "message: goes only with decision deny."],
+      [{ decision: "allow", message: "why" }, "message: is only allowed with decision deny."],
       [{ decision: "deny", message: "" }, "message: "],
-      [{ decision: "deny", updatedInput: {} }, "updatedInput: goes only with decision allow."],
-      [{ decision: "allow_for_session", updatedInput: {} }, "updatedInput: goes only with decision allow."],
+      [{ decision: "deny", updatedInput: {} }, "updatedInput: is only allowed with decision allow."],
+      [{ decision: "allow_for_session", updatedInput: {} }, "updatedInput: is only allowed with decision allow."],
       [{ decision: "allow", answers: { "Which?": "A" } }, "answers: is only for questions"],
       [{ decision: "allow", updatedInput: "rm" }, "updatedInput: "],
     ];

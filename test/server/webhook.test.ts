@@ -176,7 +176,7 @@ describe("a webhook that cannot be used is refused at the start", () => {
 
   it.each([
     [["--notify-url", "http://example.com/hook"], {}, "--notify-url must be an https URL (http only on loopback)."],
-    [["--notify-url", URL_OF], {}, "--notify-url needs a secret to sign with"],
+    [["--notify-url", URL_OF], {}, "--notify-url requires a signing secret"],
     [
       ["--notify-url", URL_OF],
       { [secret]: "whsec_c2hvcnQ=" },

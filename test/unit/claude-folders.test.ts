@@ -60,7 +60,7 @@ describe("a start is refused before Claude Code runs", () => {
       await expect(check({ cwd: at(name) })).rejects.toMatchObject(refusal("cwd", "white space"));
     }
     const further = check({ cwd: at("."), additionalDirectories: ["~/x"] });
-    await expect(further).rejects.toMatchObject(refusal("additionalDirectories[0]", "in place of ~"));
+    await expect(further).rejects.toMatchObject(refusal("additionalDirectories[0]", "~ is not expanded"));
     const additionalDirectories = [root, at("gone")];
     await expect(check({ additionalDirectories })).rejects.toMatchObject(
       refusal("additionalDirectories[1]", "not exist"),
@@ -105,7 +105,7 @@ describe("a start is refused before Claude Code runs", () => {
 
   it.skipIf(process.platform === "win32")("with an executable that cannot be executed", async () => {
     const pathToClaudeCodeExecutable = file("claude");
-    const refused = refusal("pathToClaudeCodeExecutable", "is no executable file");
+    const refused = refusal("pathToClaudeCodeExecutable", "is not an executable file");
     await expect(check({ pathToClaudeCodeExecutable })).rejects.toMatchObject(refused);
     await expect(check({ pathToClaudeCodeExecutable: root })).rejects.toMatchObject(refused);
     await expect(check({ pathToClaudeCodeExecutable: at("gone") })).rejects.toMatchObject(refused);

@@ -22,7 +22,7 @@ it.each<[keyof typeof VERBS, string[], string]>([
   ["show", [], "sessions show needs the id of a session, or its start."],
   ["show", ["a", "b"], "sessions show takes one id, not 2."],
   ["export", ["x", "--format", "pdf"], '--format is "pdf": must be one of jsonl, markdown.'],
-  ["export", ["x", "--force"], "--force is about --output, which is not given."],
+  ["export", ["x", "--force"], "--force requires --output. Add it."],
   ["delete", ["x", "--older-than", "30d"], "sessions delete needs the ids of sessions, or else --older-than, "],
 ])("sessions %s %j is refused", async (verb, args, beginning) => {
   const refused: unknown = await VERBS[verb](args).catch((error: unknown) => error);

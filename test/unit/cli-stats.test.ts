@@ -236,7 +236,7 @@ describe("the usage report", () => {
         "Cost      $2.00",
         "Requests  0 requests open",
         "Retries   0 retries of the API",
-        "Crashes   0 Claude Codes ended unasked",
+        "Crashes   0 processes ended unexpectedly",
         "",
         "TOOL            TURNS  ERRORS  MEDIAN  P95  LONGEST   COST",
         "claude[2J code      1    0.0%      1m   1m       1m  $2.00",

@@ -30,7 +30,7 @@ describe("near matches", () => {
       PATH: "",
     };
     expect(unknownVariables(env)).toEqual([
-      "CLAUDE_CODE_MCP_ALLOW_DIR is no setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
+      "CLAUDE_CODE_MCP_ALLOW_DIR is not a setting of this version and has no effect. Did you mean CLAUDE_CODE_MCP_ALLOW_DIRS?",
     ]);
   });
 });

@@ -8,10 +8,10 @@ const URL_OF = "https://example.com/hook";
 
 it.each<[string[], string]>([
   [["--notify-url", "http://example.com/hook"], "--notify-url must be an https URL (http only on loopback)."],
-  [["--notify-url", "https://me:word@example.com"], "--notify-url must not hold a user or a password"],
-  [["--approvals", "webhook"], "--approvals names webhook: say with --notify-url which."],
-  [["--approvals", "webhook:5000,caller", "--notify-url", URL_OF], "--approvals names webhook, whose"],
-  [["--notify-secret-file", "/nowhere"], "--notify-secret-file means nothing without --notify-url"],
+  [["--notify-url", "https://me:word@example.com"], "--notify-url must not contain a user or password"],
+  [["--approvals", "webhook"], "--approvals includes webhook, so --notify-url is required."],
+  [["--approvals", "webhook:5000,caller", "--notify-url", URL_OF], "--approvals includes webhook, whose"],
+  [["--notify-secret-file", "/nowhere"], "--notify-secret-file requires --notify-url"],
   [["--notify-url", URL_OF, "--notify-events", "turn.begun"], "--notify-events is"],
 ])("%j is refused", (argv, beginning) => {
   let said = "";

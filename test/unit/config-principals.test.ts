@@ -64,7 +64,7 @@ describe("a guessable token", () => {
     (word) => {
       const principals = { ada: { tokenSha256: [tokenSha256, sha256(word)], allowDirs: "any" } };
       expect(() => load({ principals })).toThrow(
-        /^principals: tokenSha256 of ada is the digest of ".*", which anybody/,
+        /^principals: tokenSha256 of ada is the digest of ".*", which is easy to guess/,
       );
     },
   );

@@ -110,7 +110,9 @@ describe("the settings", () => {
       "Bash(echo a, b)",
       "Grep",
     ]);
-    expect(() => load({ argv: ["--toolsets", "query", "--no-query-enable"] })).toThrow("No tool would be listed");
+    expect(() => load({ argv: ["--toolsets", "query", "--no-query-enable"] })).toThrow(
+      "toolsets: no tool would be listed",
+    );
     expect(load({ env: { CLAUDE_CODE_ENABLE: "false", CLAUDE_CODE_MAX_TURNS: "3" } })).toMatchObject({
       queryEnable: false,
       queryMaxTurns: 3,

@@ -179,7 +179,7 @@ describe.each(Object.entries(STORES))("the usage figures of the console, on %s",
     const refused = { name: "AppError", code: "INVALID_ARGUMENT" };
     await expect(numbers({ zone: "Mars/Olympus" })).rejects.toMatchObject({
       ...refused,
-      message: expect.stringContaining('zone: is no time zone: "Mars/Olympus"') as unknown,
+      message: expect.stringContaining('zone: is not a time zone: "Mars/Olympus"') as unknown,
     });
     await expect(numbers({ since: Number.NaN })).rejects.toMatchObject(refused);
   });

@@ -45,8 +45,8 @@ describe("the approval level of a caller", () => {
     expect(usable("reads")).toEqual(usable("none"));
     expect(usable("edits").toSorted()).toEqual([...harmless, "acceptEdits"].toSorted());
     expect(usable("all")).toEqual(PERMISSION_MODES);
-    expect(() => checkModeWithin("auto", "edits")).toThrow("than callers may approve here, which is edits");
-    expect(() => checkModeWithin("acceptEdits", "none")).toThrow("which is nothing");
+    expect(() => checkModeWithin("auto", "edits")).toThrow("than callers may approve here (edits)");
+    expect(() => checkModeWithin("acceptEdits", "none")).toThrow("this caller may approve (nothing)");
     expect(() => checkModeWithin(undefined, "none")).not.toThrow();
   });
 });
@@ -110,14 +110,16 @@ describe("options that would approve on the caller's behalf", () => {
       const { options, withheld } = withinBound(given, bound);
       expect(options).toEqual({ ...given, ...left });
       expect(withheld).toEqual([expect.stringContaining(told)]);
-      expect(withheld[0]).toContain("is asked instead");
+      expect(withheld[0]).toContain("need approval instead");
     }
   });
 });
 
 describe("the notice about omitted options", () => {
   it("is cut to 300 characters", () => {
-    expect(leftOut("x".repeat(300), "edits")).toContain(`${"x".repeat(300)}: left out, since it lets more run unasked`);
+    expect(leftOut("x".repeat(300), "edits")).toContain(
+      `${"x".repeat(300)}: left out, because it lets more run without asking`,
+    );
     expect(leftOut("x".repeat(301), "edits")).toContain(`${"x".repeat(300)}...: left out`);
   });
 });

@@ -69,7 +69,7 @@ describe("the keys of the issuer", () => {
       challenge: null,
       body: {
         error: "temporarily_unavailable",
-        message: expect.stringMatching(/Try again soon, with the same token\.$/),
+        message: expect.stringMatching(/Try again soon with the same token\.$/),
       },
     });
     const line = expect.stringMatching(/^the keys of the OAuth issuer cannot be had \{"issuer":"http/);
@@ -161,10 +161,7 @@ describe("invalid settings of OAuth", () => {
       { oauthIssuer: "https://login.example", oauthJwks: "file:///keys" },
       '--oauth-jwks is "file:///keys": must be an https',
     ],
-    [
-      { oauthIssuer: undefined, oauthAudience: "x" },
-      "--oauth-audience and --oauth-jwks mean nothing without --oauth-issuer",
-    ],
+    [{ oauthIssuer: undefined, oauthAudience: "x" }, "--oauth-audience and --oauth-jwks require --oauth-issuer"],
   ])("%j", async (over, message) => {
     expect(await door.refusal(over)).toContain(message);
   });

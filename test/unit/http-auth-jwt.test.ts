@@ -110,13 +110,17 @@ describe("a JWT that is refused", () => {
     [
       "is of another issuer",
       () => ({ iss: "https://evil.example" }),
-      /^The token is of another issuer: iss must be http/,
+      /^The token is from another issuer: iss must be http/,
     ],
-    ["is of no issuer", () => ({ iss: undefined }), /^The token is of another issuer/],
+    ["is of no issuer", () => ({ iss: undefined }), /^The token is from another issuer/],
     ["has no subject", () => ({ sub: undefined }), /^The token must name its subject \(sub\)\.$/],
     ["has an empty subject", () => ({ sub: "" }), /^The subject \(sub\) of the token must have 1 to 256 characters\.$/],
     ["has a long subject", () => ({ sub: "a".repeat(257) }), /must have 1 to 256 characters\.$/],
-    ["would be the operator", () => ({ sub: "local" }), /is local, which is the operator of this server alone\.$/],
+    [
+      "would be the operator",
+      () => ({ sub: "local" }),
+      /is local, which is reserved for the operator of this server\.$/,
+    ],
   ];
 
   it.each(claims)("%s", async (_, claimsAt, message) => {
@@ -136,7 +140,7 @@ describe("a JWT that is refused", () => {
   it("has another type", async () => {
     expect(await send(await open(), await issuer.sign({}, { typ: "logout+jwt" }))).toMatchObject({
       status: 401,
-      body: { message: "This is no access token: its type (typ) must be at+jwt or JWT." },
+      body: { message: "This is not an access token: its type (typ) must be at+jwt or JWT." },
     });
   });
 

@@ -96,10 +96,10 @@ describe("the operator's token", () => {
   });
 
   it.each<[string, string, RegExp]>([
-    ["empty", " \n", /^The token file .*given is empty\. `claude-agents-mcp token` makes a good one\.$/],
+    ["empty", " \n", /^The token file .*given is empty\. Create one with `claude-agents-mcp token`\.$/],
     ["short", "s3cret", /^The token in .*given is too short: at least 32 characters\./],
-    ["two", `${newToken()}\n${newToken()}`, /^.*given must hold one token, of letters, digits and/],
-    ["large", "a".repeat(9_000), /^.*given is no file that holds a token\.$/],
+    ["two", `${newToken()}\n${newToken()}`, /^.*given must contain one token of letters, digits and/],
+    ["large", "a".repeat(9_000), /^.*given is not a regular file\. Name a file that contains the token\.$/],
   ])("is refused if its file is %s", async (_, text, message) => {
     const refusal = await door.refusal({ tokenFile: await put(text) });
     expect(refusal).toMatch(message);
@@ -109,7 +109,9 @@ describe("the operator's token", () => {
   it("is refused if its file is missing or a folder; none is created there", async () => {
     const tokenFile = join(door.folder, "misspelt");
     expect(await door.refusal({ tokenFile })).toMatch(/^The token file .*misspelt cannot be read: .*ENOENT/);
-    expect(await door.refusal({ tokenFile: door.folder })).toMatch(/is no file that holds a token\.$/);
+    expect(await door.refusal({ tokenFile: door.folder })).toMatch(
+      /is not a regular file\. Name a file that contains the token\.$/,
+    );
     expect(await readdir(door.folder)).toEqual([]);
   });
 
@@ -117,11 +119,12 @@ describe("the operator's token", () => {
     "is refused if its file has mode %o",
     async (mode) => {
       const tokenFile = await put(newToken(), mode);
-      const message = /^The token file .*given is open to other users: chmod 600 it, and change the token\.$/;
+      const message =
+        /^The token file .*given is readable by other users\. Run chmod 600 on it, and replace the token\.$/;
       expect(await door.refusal({ tokenFile })).toMatch(message);
       const link = join(door.folder, "link");
       await symlink(tokenFile, link);
-      expect(await door.refusal({ tokenFile: link })).toMatch(/is open to other users/);
+      expect(await door.refusal({ tokenFile: link })).toMatch(/is readable by other users/);
     },
   );
 });
@@ -137,7 +140,7 @@ describe("a token file that a session can have written", () => {
       [door.folder, join(link, "given")],
     ] as const) {
       const refusal = await door.refusal({ tokenFile: file, workFolders: [folder] });
-      expect(refusal).toMatch(/^--token-file: .*given lies in .*, where sessions can have written it\./);
+      expect(refusal).toMatch(/^--token-file: .*given is in .*, where sessions can have written it\./);
     }
     await rm(link);
     // The state folder is closed to sessions wherever it is.
@@ -148,7 +151,7 @@ describe("a token file that a session can have written", () => {
   it.runIf(isRoot)("is refused if it belongs to another user of the system", async () => {
     const tokenFile = await put(newToken());
     await chown(tokenFile, 4_242, 4_242);
-    expect(await door.refusal({ tokenFile })).toMatch(/given belongs to another user of the system/);
+    expect(await door.refusal({ tokenFile })).toMatch(/given belongs to another user\. Change its owner/);
   });
 });
 

@@ -35,7 +35,7 @@ describe("named principals", () => {
   it("cannot share a token", async () => {
     const same = { ...principals, eve: { tokenSha256: sha256(other), scopes: ["admin"] as const } };
     expect(await door.refusal({ principals: same })).toBe(
-      "The principals grace and eve have the same token: each needs one of its own.",
+      "The principals grace and eve have the same token. Give each its own.",
     );
   });
 
@@ -136,7 +136,7 @@ describe("--no-auth", () => {
     "on %s is refused",
     async (host) => {
       expect(await door.refusal({ auth: false, host })).toBe(
-        `--no-auth on ${host} would let everybody who reaches it run commands here. Leave out --no-auth, or listen on 127.0.0.1.`,
+        `--no-auth on ${host} would let anyone who can reach it run commands here. Leave out --no-auth, or listen on 127.0.0.1.`,
       );
     },
   );
@@ -175,7 +175,7 @@ describe("the output for a new token", () => {
   it("omits the token if the output is stored", () => {
     const text = firstStartText(made, { url, showToken: false });
     expect(text).not.toContain("ccm_secret");
-    expect(text).toContain("Put what is in there in place of <token>");
+    expect(text).toContain("Replace <token> with it");
     expect(text).toContain('--header "Authorization: Bearer <token>"');
   });
 });

@@ -73,17 +73,19 @@ describe.each([
       /claude_code \{[^\n]*"cwd":"\/home\/ann\/p"[^\n]*"disallowedTools":/,
     );
     expect(await refusalOf("review", {})).toContain("INVALID_ARGUMENT]: sessionId: is required, or cwd");
-    expect(await refusalOf("review", { sessionId: "s1", cwd: "/" })).toContain("cwd: goes without sessionId");
+    expect(await refusalOf("review", { sessionId: "s1", cwd: "/" })).toContain(
+      "cwd: cannot be combined with sessionId",
+    );
     expect(await refusalOf("review", { sessionId: "s2" })).toContain("SESSION_NOT_FOUND");
   });
 
   it("resume reports the state of the session", async () => {
     const session = wire.engine.add();
-    expect(await textOf("resume", { sessionId: "s1" })).toContain("Nothing has been asked of it yet.");
+    expect(await textOf("resume", { sessionId: "s1" })).toContain("It has had no prompt yet.");
     session.run();
     session.requests();
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(
-      /waiting_permission[^]*decisions:\n- permission r1: [^]*"cursor":2/,
+      /waiting_permission[^]*Open requests:\n- permission r1: [^]*"cursor":2/,
     );
     session.ends("All done.");
     expect(await textOf("resume", { sessionId: "s1" })).toMatch(

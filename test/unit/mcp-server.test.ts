@@ -187,7 +187,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     await answered(connected, "claude_code", { prompt });
     expect(connected.wire.engine.opened[0]?.prompt.text).toBe(prompt);
     const half = await answered(connected, "claude_code", { prompt: "\udc00" });
-    expect(half.content[0].text).toContain("prompt: has half of a surrogate pair at position 0");
+    expect(half.content[0].text).toContain("prompt: has a lone surrogate at position 0");
     await connected.client.close();
   });
 

@@ -112,7 +112,7 @@ describe("on the wire", () => {
     expect(error).toEqual({
       code: -32_600,
       message: expect.stringMatching(
-        /^The message has 34\d{6} bytes; at most 33554432 are taken\. Send less at once\.$/,
+        /^The message has 34\d{6} bytes; at most 33554432 are allowed\. Send less at once\.$/,
       ),
     });
     await wire.send(list(7));

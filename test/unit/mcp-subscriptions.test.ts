@@ -137,7 +137,7 @@ describe("a subscription", () => {
     const uris = Array.from({ length: 100 }, (_, index) => `session://s1/events?cursor=${String(index + 1)}`);
     await follow(...uris);
     await expect(follow("session://s1")).rejects.toMatchObject({
-      message: expect.stringContaining("a connection follows at most 100 resources") as string,
+      message: expect.stringContaining("a connection can subscribe to at most 100 resources") as string,
     });
     await leave();
     await follow("session://s1");

@@ -73,13 +73,14 @@ describe.each(NAMES)("the option %s", (name) => {
   it("is open to any caller, or to the operator only", () => {
     const give = (scopes: Scope[]) => refusalOf(() => checkGiven(OPEN_GATE, { principal: "ann", scopes }, only(name)));
     const because =
-      typeof access === "object" && `${name}: is for the operator of this server, since ${access.operatorOnly}.`;
+      typeof access === "object" && `${name}: only the operator may set it, because ${access.operatorOnly}.`;
     expect(give(["read", "run", "approve"])).toMatch(beginning(access === "any caller" ? "" : because || `${name}.`));
     expect(give(["admin"])).toBe("");
   });
 
   it("is accepted with --sandbox required, or refused", () => {
-    const because = typeof sandbox === "object" && `${name}: is not taken by this server, since ${sandbox.refused}.`;
+    const because =
+      typeof sandbox === "object" && `${name}: is not allowed on this server, because ${sandbox.refused}.`;
     const expected = beginning(sandbox === "allowed" ? "" : because || `${name}.`);
     expect(refusalOf(() => checkFenced(only(name)))).toMatch(expected);
   });

@@ -15,7 +15,7 @@ describe("a prompt that Claude Code would execute itself", () => {
     "/mcp disable all",
     "/insights",
   ])("is refused: %j", (text) => {
-    expect(() => checkLocalCommand("prompt", text)).toThrow(/^prompt: \/[a-z-]+ is a command of Claude Code that /);
+    expect(() => checkLocalCommand("prompt", text)).toThrow(/^prompt: \/[a-z-]+ is a Claude Code command that /);
   });
 
   it.each(["/compact", "/model opus", "/review", "/configure it", "/mcp__server__prompt", "See /config", "/", ""])(

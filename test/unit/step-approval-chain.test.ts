@@ -200,7 +200,7 @@ describe("an answer in the approval chain", () => {
 
   it("of an approver outside the chain does not count", () => {
     const walk = answer(asking(), "console", DENY);
-    const message = "Who answers here: user, webhook, caller (--approvals); console does not.";
+    const message = "Approvers on this server: user, webhook, caller (--approvals). console is not one of them.";
     expect(walk.last.effects).toMatchObject([{ reply: { refusal: { code: "PERMISSION_DENIED", message } } }]);
   });
 

@@ -56,7 +56,7 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
   });
 
   it.each([
-    ["cannot be judged", { judgement: undefined }, "cannot be told"],
+    ["cannot be judged", { judgement: undefined }, "cannot be determined"],
     ["names a path that no one may allow", { judgement: { ...NOTHING, refused: "No." } }, "No."],
     [
       "meets a rule of the operator",

@@ -40,8 +40,8 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ prompt: null }), "prompt: must be a string, not null."],
     [start({ prompt: ["hi"] }), "prompt: must be a string, not an array."],
     [start({ prompt: "x".repeat(2_097_153) }), "prompt: must have at most 2097152 characters."],
-    [start({ prompt: "half \ud83d" }), "prompt: has half of a surrogate pair at position 5"],
-    [start({ cwd: "/a\0b" }), "cwd: must not hold a NUL character."],
+    [start({ prompt: "half \ud83d" }), "prompt: has a lone surrogate at position 5"],
+    [start({ cwd: "/a\0b" }), "cwd: must not contain a NUL character. Remove it."],
     [start({ cwd: 5 }), "cwd: must be a string, not 5."],
     [start({ allowedTools: "Read" }), 'allowedTools: must be an array, not "Read".'],
     [start({ allowedTools: ["Read", ""] }), "allowedTools.1: must not be empty."],
@@ -86,7 +86,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
       "promt: unknown option. Did you mean prompt? Allowed: prompt, attachments, cwd, allowedTools,",
     ],
     [start({ constructor: 1 }), "constructor: unknown option."],
-    [start(fromJson('{"__proto__": {"a": 1}}')), "__proto__: is not a name that can be used."],
+    [start(fromJson('{"__proto__": {"a": 1}}')), "__proto__: is not allowed as a name. Rename it."],
     [start({ advanced: "x" }), 'advanced: must be an object, not "x".'],
     [
       start({ advanced: { thinkng: { type: "adaptive" } } }),
@@ -129,10 +129,10 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ advanced: { env: { A: 5 } } }), "advanced.env.A: must be a string, not 5."],
     [start({ advanced: { env: { A: null } } }), "advanced.env.A: must be a string"],
     [start({ advanced: { agents: { a: null } } }), "advanced.agents.a: must be an object"],
-    [start({ advanced: { env: { A: "x\0" } } }), "env.A: must not hold a NUL character."],
+    [start({ advanced: { env: { A: "x\0" } } }), "env.A: must not contain a NUL character. Remove it."],
     [
       start({ advanced: { env: fromJson('{"__proto__": "x"}') } }),
-      "advanced.env.__proto__: is not a name that can be used.",
+      "advanced.env.__proto__: is not allowed as a name. Rename it.",
     ],
     [
       start({ advanced: { settingSources: ["user", "globl"] } }),
@@ -141,7 +141,7 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [start({ advanced: { outputFormat: { type: "json_schema" } } }), "advanced.outputFormat.schema: is required."],
     [
       start({ advanced: { outputFormat: { type: "json_schema", schema: { a: deep(200) } } } }),
-      "advanced.outputFormat: is nested too deeply.",
+      "advanced.outputFormat: is nested too deeply. Send it flatter.",
     ],
     [
       start({ advanced: { tools: ["Read"] }, tools: ["Bash"] }),
@@ -170,16 +170,16 @@ describe("a bad argument is INVALID_ARGUMENT and names the field", () => {
     [poll({ maxBytes: 1_048_577 }), "maxBytes: must be at most 1048576"],
     [poll({ requestId: "r1" }), "requestId: is only for action respond_permission or answer_question."],
     [poll({ decision: "allow" }), "decision: is only for action respond_permission or answer_question."],
-    [["claude_code_check", { action: "respond_permission", sessionId: "s1" }], "requestId: is required to respond"],
+    [["claude_code_check", { action: "respond_permission", sessionId: "s1" }], "requestId: is required. Take it"],
     [
       ["claude_code_check", { action: "respond_permission", sessionId: "s1", requestId: "r1" }],
       "decision: is required: one of allow, deny, allow_for_session.",
     ],
     [respond({ decision: "yes" }), "decision: must be one of allow, deny, allow_for_session"],
-    [respond({ denyMessage: "no" }), "denyMessage: goes only with decision deny."],
-    [respond({ interrupt: true }), "interrupt: goes only with decision deny."],
+    [respond({ denyMessage: "no" }), "denyMessage: is only allowed with decision deny."],
+    [respond({ interrupt: true }), "interrupt: is only allowed with decision deny."],
     [respond({ decision: "deny", interrupt: "yes" }), 'interrupt: must be true or false, not "yes".'],
-    [respond({ decision: "deny", permissionOptions: {} }), "permissionOptions: goes only with decision allow."],
+    [respond({ decision: "deny", permissionOptions: {} }), "permissionOptions: is only allowed with decision allow."],
     [
       respond({ permissionOptions: { updatedInputs: {} } }),
       "permissionOptions.updatedInputs: unknown option. Did you mean updatedInput? Allowed: updatedInput, updatedPermissions.",
@@ -258,7 +258,7 @@ describe("null or an empty text for an optional parameter", () => {
 
   it("is reported as missing if the action requires the parameter", async () => {
     const args = { action: "respond_permission", sessionId: "s1", requestId: "", decision: null };
-    expect(await textOf("claude_code_check", args)).toContain("requestId: is required to respond");
+    expect(await textOf("claude_code_check", args)).toContain("requestId: is required. Take it from actions[]");
   });
 });
 

@@ -112,14 +112,14 @@ describe("one event alone", () => {
   it.each<[object, string]>([
     [{ eventId: 9 }, "eventId: there is no event 9; the log ends with 3."],
     [{ eventId: 1 }, "eventId: there is no event 1; the log begins with 2."],
-    [{ eventId: 3 }, "eventId: event 3 (session.configured) is not told to callers."],
+    [{ eventId: 3 }, "eventId: event 3 (session.configured) is not visible to callers."],
     [{ eventId: 0 }, "eventId: must be at least 1, not 0."],
-    [{ eventId: 2, cursor: 1 }, "cursor: does not go with eventId, which reads one event."],
-    [{ eventId: 2, pollOptions: {} }, "pollOptions: does not go with eventId"],
-    [{ offset: 5 }, "offset: goes only with eventId."],
-    [{ limit: 5 }, "limit: goes only with eventId."],
+    [{ eventId: 2, cursor: 1 }, "cursor: cannot be combined with eventId, which reads one event."],
+    [{ eventId: 2, pollOptions: {} }, "pollOptions: cannot be combined with eventId"],
+    [{ offset: 5 }, "offset: is only allowed with eventId."],
+    [{ limit: 5 }, "limit: is only allowed with eventId."],
     [{ eventId: 2, requestId: "r1" }, "requestId: is only for action respond_permission"],
-    [{ eventId: 2, action: "respond_permission" }, "eventId: goes only with action poll."],
+    [{ eventId: 2, action: "respond_permission" }, "eventId: is only allowed with action poll."],
   ])("refuses %j", async (args, problem) => {
     const engine = new FakeEngine();
     const session = engine.add();

@@ -40,10 +40,10 @@ describe("answer_question", () => {
   const asked = 'The questions are: "Which library?", "Which parts?".';
   it.each<[object, string]>([
     [{}, `answers: is required: {question text: answer}. ${asked}`],
-    [{ answers: {} }, `answers: "Which library?" is not answered. ${asked}`],
-    [{ answers: { "Which library?": "A" } }, `answers: "Which parts?" is not answered. ${asked}`],
-    [{ answers: { "Which libary?": "A" } }, `answers: "Which libary?" is not asked. ${asked}`],
-    [{ answers: { constructor: "A" } }, `answers: "constructor" is not asked. ${asked}`],
+    [{ answers: {} }, `answers: "Which library?" has no answer. ${asked}`],
+    [{ answers: { "Which library?": "A" } }, `answers: "Which parts?" has no answer. ${asked}`],
+    [{ answers: { "Which libary?": "A" } }, `answers: "Which libary?" is not one of the questions. ${asked}`],
+    [{ answers: { constructor: "A" } }, `answers: "constructor" is not one of the questions. ${asked}`],
     [
       { answers: { "Which library?": ["A", "B"], "Which parts?": "x" } },
       'answers: "Which library?" takes one answer, not 2.',
@@ -52,7 +52,7 @@ describe("answer_question", () => {
     [{ answers: { "Which library?": 5 } }, "answers.Which library?: must be a string or an array, not 5."],
     [
       { answers: {}, decision: "allow" },
-      "decision: is only for action respond_permission, by which a question can be refused.",
+      "decision: is only for action respond_permission, which can also deny a question.",
     ],
     [{ answers: {}, denyMessage: "no" }, "denyMessage: is only for action respond_permission"],
   ])("refuses %j", async (args, problem) => {
@@ -72,7 +72,7 @@ describe("answer_question", () => {
       "requestId: r1 is a request of the tool Bash. Answer it with action respond_permission.",
     );
     const nameless = await run(engine, "_check", { action: "answer_question", sessionId: "s1", answers: { a: "b" } });
-    expect(nameless.text).toContain("requestId: is required to respond; see actions[] of a poll.");
+    expect(nameless.text).toContain("requestId: is required. Take it from actions[] of a poll.");
     const other = { action: "respond_permission", sessionId: "s1", requestId: "r1", decision: "allow", answers: {} };
     expect((await run(engine, "_check", other)).text).toContain("answers: is only for action answer_question.");
   });

@@ -31,8 +31,8 @@ describe("claude_code_session list", () => {
     [{ status: [] }, /status: must have at least 1 entry, not 0/],
     [{ limit: 0 }, /limit: must be at least 1/],
     [{ limit: 201 }, /limit: must be at most 200/],
-    [{ pageToken: "2" }, /pageToken: is not one of this list/],
-    [{ pageToken: Buffer.from('["x"]').toString("base64url") }, /pageToken: is not one of this list/],
+    [{ pageToken: "2" }, /pageToken: is not valid/],
+    [{ pageToken: Buffer.from('["x"]').toString("base64url") }, /pageToken: is not valid/],
     [{ sessionId: "s1" }, /sessionId: is not for action list, which takes: status, cwd, /],
   ])("refuses %j", async (args, text) => {
     const reply = await runOpen(new FakeEngine(), { action: "list", ...args });

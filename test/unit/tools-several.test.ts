@@ -96,19 +96,19 @@ describe("claude_code_check over several sessions", () => {
   });
 
   it.each<[object, string]>([
-    [{}, "sessionId: is required, or sessions for several."],
-    [{ sessionId: "a", sessions: [{ sessionId: "b" }] }, "sessions: goes without sessionId."],
+    [{}, "sessionId: is required. Use sessions to poll several."],
+    [{ sessionId: "a", sessions: [{ sessionId: "b" }] }, "sessions: cannot be combined with sessionId."],
     [{ sessions: [] }, "sessions: must have at least 1 entry"],
     [{ sessions: [{ sessionId: "a" }, { sessionId: "a" }] }, "sessions: names a twice."],
-    [{ sessions: [{ sessionId: "a" }], cursor: 4 }, "cursor: goes with sessionId"],
+    [{ sessions: [{ sessionId: "a" }], cursor: 4 }, "cursor: cannot be combined with sessions"],
     [{ sessions: [{ sessionId: "a", curser: 4 }] }, "sessions.0.curser: unknown option. Did you mean cursor?"],
     [
       { sessions: Array.from({ length: 51 }, (_, index) => ({ sessionId: String(index) })) },
       "sessions: must have at most 50",
     ],
     [{ sessions: [{ sessionId: "a" }, { sessionId: "b" }], maxBytes: 2_048 }, "maxBytes: must be at least 2"],
-    [{ sessions: [{ sessionId: "a" }], eventId: 1 }, "sessions: does not go with eventId"],
-    [{ sessions: [{ sessionId: "a" }], action: "respond_permission" }, "sessions: goes only with action poll"],
+    [{ sessions: [{ sessionId: "a" }], eventId: 1 }, "sessions: cannot be combined with eventId"],
+    [{ sessions: [{ sessionId: "a" }], action: "respond_permission" }, "sessions: is only allowed with action poll"],
     [{ action: "answer_question" }, "sessionId: is required for action answer_question."],
   ])("refuses %j", async (args, problem) => {
     const { engine } = several("a", "b");

@@ -56,7 +56,7 @@ interface Notice {
   readonly sessionId: string;
   readonly at: number;
   readonly matter: Matter;
-  /** Undefined where it was deleted meanwhile. */
+  /** Undefined where it was deleted in the meantime. */
   readonly session: Promise<OfferedSession | undefined>;
   /** An attempt after this would be of no use, ms since the epoch. */
   readonly until: () => number;

@@ -73,22 +73,22 @@ export function notifyConfigOf(config: Settings): z.output<typeof NotifyConfig> 
 export function checkNotifying(config: Settings, isNamed: boolean): void {
   const { notifySecretFile, notifyUrl } = notifyConfigOf(config);
   if (isNamed) {
-    if (notifyUrl === undefined) throw new ConfigError("--approvals names webhook: say with --notify-url which.");
+    if (notifyUrl === undefined) throw new ConfigError("--approvals includes webhook, so --notify-url is required.");
     if (config["http"] === undefined) {
       throw new ConfigError(
-        "--approvals names webhook, whose answers come over HTTP: add --http, or leave webhook out.",
+        "--approvals includes webhook, whose answers arrive over HTTP. Add --http, or remove webhook.",
       );
     }
   }
   if (notifyUrl === undefined) {
     if (notifySecretFile === undefined) return;
-    throw new ConfigError("--notify-secret-file means nothing without --notify-url: add it.");
+    throw new ConfigError("--notify-secret-file requires --notify-url. Add it.");
   }
   if (!isSafe(notifyUrl)) throw new ConfigError("--notify-url must be an https URL (http only on loopback).");
   const { password, username } = new URL(notifyUrl);
   if (username === "" && password === "") return;
   throw new ConfigError(
-    "--notify-url must not hold a user or a password: the receiver knows the server by its signature.",
+    "--notify-url must not contain a user or password. The receiver authenticates the server by its signature.",
   );
 }
 
@@ -108,8 +108,8 @@ export async function readNotifySecret(
   const given = file === undefined ? environment[NOTIFY_SECRET_VARIABLE] : await readPrivate(file, "secret");
   const secret = given?.trim() ?? "";
   if (secret === "") {
-    const where = file === undefined ? "--notify-url needs a secret to sign with" : `The secret file ${file} is empty`;
-    const how = `--notify-secret-file names a file with it; the environment can hold it as ${NOTIFY_SECRET_VARIABLE}`;
+    const where = file === undefined ? "--notify-url requires a signing secret" : `The secret file ${file} is empty`;
+    const how = `set --notify-secret-file, or ${NOTIFY_SECRET_VARIABLE} in the environment`;
     throw new ConfigError(`${where}: ${how}. ${ADVICE}`);
   }
   const base64 = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;

@@ -24,7 +24,8 @@ export async function checkPlaces(
   // Claude Code takes a relative one from its own folder.
   for (const [index, folder] of (folders ?? []).entries()) {
     const field = `additionalDirectories[${String(index)}]`;
-    if (/^~(?:\/|$)/.test(folder)) throw invalidArgument(field, `${folder}: write the whole path in place of ~.`);
+    if (/^~(?:\/|$)/.test(folder))
+      throw invalidArgument(field, `${folder}: ~ is not expanded. Write the absolute path.`);
     real.push(await checkFolder(field, resolve(cwd, folder), roots, closed));
   }
   const file =
@@ -60,9 +61,9 @@ export async function checkFolder(
   const found = await stat(place).catch(() => undefined);
   if (!found)
     throw invalidArgument(field, `${folder} does not exist on the server's machine. Name an existing folder.`);
-  if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder it lies in.`);
+  if (!found.isDirectory()) throw invalidArgument(field, `${folder} is a file. Name the folder that contains it.`);
   if (!isNormal(place)) {
-    const problem = "begins or ends with white space, which Claude Code cuts off: it would use another folder.";
+    const problem = "begins or ends with white space, which Claude Code strips: it would use another folder.";
     throw invalidArgument(field, `${JSON.stringify(folder)} ${problem} Rename it.`);
   }
   return place;
@@ -84,7 +85,7 @@ export async function checkFile(
     () => true,
     () => false,
   );
-  if (isLink) throw invalidArgument(field, `${file} is a link that leads nowhere. Name a file.`);
+  if (isLink) throw invalidArgument(field, `${file} is a broken symbolic link. Name a file.`);
   return checkInside(field, place, roots, closed);
 }
 
@@ -98,7 +99,8 @@ export async function checkInside(
   // Not resolved by its text: dots behind a link go up from where the link leads.
   const real = await realPathOf(isAbsolute(path) ? path : resolve(path));
   const row = protectionOf([resolve(path), ...(real === undefined ? [] : [real])], closed, "enter");
-  if (row) throw invalidArgument(field, `${path} belongs to ${row.why}: no session works there. Name another place.`);
+  if (row)
+    throw invalidArgument(field, `${path} belongs to ${row.why}: sessions cannot work there. Name another path.`);
   if (allowDirs.length === 0) return path;
   if (real !== undefined && (await isAllowed(real, allowDirs))) return real;
   throw invalidArgument(field, `${path} is ${outside(allowDirs)}`);

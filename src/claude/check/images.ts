@@ -37,7 +37,7 @@ export async function readImages(
     if (bytes.length > MAX_IMAGE)
       throw invalidArgument(field, `is larger than ${String(MAX_IMAGE)} bytes. Make it smaller.`);
     const mediaType = typeOf(bytes);
-    if (!mediaType) throw invalidArgument(field, "is no PNG, JPEG, GIF or WebP image.");
+    if (!mediaType) throw invalidArgument(field, "is not a PNG, JPEG, GIF or WebP image. Convert it to one of these.");
     if ("mediaType" in source && source.mediaType !== mediaType) {
       throw invalidArgument(`${field}.mediaType`, `is ${source.mediaType}, but the image is ${mediaType}.`);
     }
@@ -53,7 +53,8 @@ function decode({ data }: Extract<AttachmentSource, { data: string }>): Buffer {
 async function readImage(field: string, path: string, { closed, roots }: Sources): Promise<Buffer> {
   const place = await checkInside(field, path, roots, closed);
   const found = await stat(place).catch(() => undefined);
-  if (!found?.isFile()) throw invalidArgument(field, `${path} is no file on the server's machine.`);
+  if (!found?.isFile())
+    throw invalidArgument(field, `${path} is not a file on the server's machine. Name an existing image file.`);
   const file = await open(place, READ).catch(() => {
     throw invalidArgument(field, `${path} cannot be read.`);
   });
@@ -80,7 +81,7 @@ async function checkOpened(field: string, place: string, file: FileHandle, roots
   const there = process.platform === "linux" ? opened : await lstat(real, { bigint: true });
   const isSame = opened.isFile() && there.ino === opened.ino && there.dev === opened.dev;
   if (isSame && (await isAllowed(real, roots))) return;
-  throw invalidArgument(field, `${place} has changed while it was read. Try again.`);
+  throw invalidArgument(field, `${place} changed while it was being read. Try again.`);
 }
 
 function typeOf(bytes: Buffer): MediaType | undefined {

@@ -32,10 +32,10 @@ export function checkFenced(options: Partial<SessionOptions>): void {
 }
 
 function refuse(name: string, why: string): never {
-  const problem = `${name}: is not taken by this server, since ${why}.`;
+  const problem = `${name}: is not allowed on this server, because ${why}.`;
   throw new AppError(
     "PERMISSION_DENIED",
-    `${problem} It runs every session in a sandbox (--sandbox required). Leave it out.`,
+    `${problem} This server runs every session in a sandbox (--sandbox required). Leave the option out.`,
   );
 }
 

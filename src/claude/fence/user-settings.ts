@@ -25,14 +25,14 @@ export async function checkUserSettings(configFolder: string): Promise<void> {
   const file = join(configFolder, "settings.json");
   const names = waysOut(await readSmall(file, MAX_BYTES).catch(ifMissing));
   if (names.length === 0) return;
-  const problem = `${file} leads commands out of the sandbox that this server requires (--sandbox required): ${names.join(", ")}.`;
+  const problem = `${file} lets commands leave the sandbox that this server requires (--sandbox required): ${names.join(", ")}.`;
   throw new AppError(
     "PERMISSION_DENIED",
-    `${problem} Remove that, or have the session read other settings (settingSources).`,
+    `${problem} Remove these settings, or let the session read other settings files (settingSources).`,
   );
 }
 
-/** The names of the settings that lead out. What is no JSON Claude Code does not take either. */
+/** The names of the settings that lead out. What is no JSON Claude Code rejected either. */
 export function waysOut(text: string): string[] {
   const settings = parsed(text);
   return WAYS_OUT.map((way) => `sandbox.${way}`).filter((name) => {
@@ -44,10 +44,7 @@ export function waysOut(text: string): string[] {
 function ifMissing(error: unknown): string {
   if (error instanceof Error && "code" in error && error.code === "ENOENT") return "{}";
   const problem = `The user settings cannot be checked (${error instanceof Error ? error.message : String(error)})`;
-  throw new AppError(
-    "PERMISSION_DENIED",
-    `${problem}, which --sandbox required needs. Make them a file that can be read.`,
-  );
+  throw new AppError("PERMISSION_DENIED", `${problem}, which --sandbox required needs. Make the file readable.`);
 }
 
 function parsed(text: string): unknown {

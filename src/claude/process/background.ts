@@ -43,10 +43,7 @@ export class Background {
   /** Of a process that has left Claude Code, which does not know it any more: it ends with all that it has started. */
   async control({ do: what, taskId }: Extract<ControlRequest, { taskId: string }>): Promise<JsonObject> {
     if (what === "task-output")
-      throw invalidArgument(
-        "taskId",
-        "the output of a process that has left Claude Code is not kept. It can be ended with stop_task.",
-      );
+      throw invalidArgument("taskId", "the output of a detached process is not kept. End the process with stop_task.");
     await this.#strays()?.end(taskId);
     await this.#look();
     return { taskId };

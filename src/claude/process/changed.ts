@@ -33,8 +33,7 @@ export async function judgeChanged(
   return { ...judged, denying, ...(mentions && { mentions }), ...(refused !== undefined && { refused }) };
 }
 
-const RELATIVE =
-  "It names another path that is not absolute, and Claude Code may have left the session's folder. Name the whole path.";
+const RELATIVE = "It names a relative path, and Claude Code may have left the session's folder. Use an absolute path.";
 
 /** Whether it counts from Claude Code's own folder, which nobody has told us, other than it was asked. */
 function isMoved({ request, input }: Changed): boolean {

@@ -40,7 +40,7 @@ const LAST_WORDS_MS = 2000;
 /** Subagents and parallel calls ask at the same time; nobody has seen more than some dozen. */
 const OPEN_REQUESTS = 200;
 
-const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait for answers to them first." };
+const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 
 interface Context {
@@ -118,7 +118,7 @@ export class ClaudeProcess implements AgentProcess {
     if (!waiting) return undefined;
     const { denying, folders } = await this.#context.launch;
     const settings = deniedBySettings(await this.#ready);
-    if (!(await before(CONTROL_MS, settings))) throw new AppError("TIMEOUT", "Claude Code did not tell its settings.");
+    if (!(await before(CONTROL_MS, settings))) throw new AppError("TIMEOUT", "Claude Code sent no settings. Retry.");
     const rules = [...denying, ...this.#denied, ...(await settings)];
     return judgeChanged({ request: waiting.request, input }, folders, rules);
   }
@@ -143,8 +143,8 @@ export class ClaudeProcess implements AgentProcess {
     this.#feed.end();
     const exit = await this.#spawned?.exit;
     const error = this.#spawned?.fault() ?? this.#whyItEnded(failure ?? exit?.error?.message);
-    const problem = error === undefined ? "has ended before it could answer" : `did not start: ${error}`;
-    this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Mend what is wrong and try again.`));
+    const problem = error === undefined ? "ended before it could answer" : `did not start: ${error}`;
+    this.#onNotReady(new AppError("INTERNAL", `Claude Code ${problem}. Fix the cause and try again.`));
     await this.#announced;
     await this.#spawned?.gone;
     onSignal({ type: "exited", code: exit?.code ?? null, signal: exit?.signal ?? null, ...(error && { error }) });
@@ -154,7 +154,7 @@ export class ClaudeProcess implements AgentProcess {
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
     const { giveUp, notices, open, watchCost, ...began } = await launch;
-    if (this.#wanted.signal.aborted) return giveUp().then(() => "It was stopped before it was started.");
+    if (this.#wanted.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
     let onGone: () => void = () => undefined;

@@ -47,8 +47,8 @@ interface All {
 }
 
 const ADVICE =
-  "Run it as one plain command: the program by its name, its words written out, no code for another program to run. " +
-  "If it cannot be said so, do without, or tell the user.";
+  "Run it as one plain command: a program name and literal arguments, without code for another program to run. " +
+  "If that is not possible, do without it, or tell the user.";
 
 function answer(all: All, input: HookInput): HookJSONOutput {
   if (input.hook_event_name !== "PreToolUse") return {};

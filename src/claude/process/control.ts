@@ -45,12 +45,12 @@ type RequestTo<D extends ControlRequest["do"]> = Extract<ControlRequest, { do: D
 async function configure(query: Query, { model, permissionMode }: RequestTo<"configure">): Promise<JsonObject> {
   if (model !== undefined) {
     await query.setModel(model).catch((error: unknown) => {
-      throw invalidArgument("model", `Claude Code does not take ${model}: ${messageOf(error)}`);
+      throw invalidArgument("model", `Claude Code rejected ${model}: ${messageOf(error)}`);
     });
   }
   if (permissionMode !== undefined) {
     await query.setPermissionMode(permissionMode).catch((error: unknown) => {
-      throw invalidArgument("permissionMode", `Claude Code does not take ${permissionMode}: ${messageOf(error)}`);
+      throw invalidArgument("permissionMode", `Claude Code rejected ${permissionMode}: ${messageOf(error)}`);
     });
   }
   return {};
@@ -60,7 +60,7 @@ const TaskOutput = z.looseObject({ output: z.string(), total_bytes: z.number(), 
 
 async function taskOutput(query: Query & Untyped, taskId: string, mask: (text: string) => string): Promise<JsonObject> {
   const answer = TaskOutput.safeParse(await query.getTaskOutput?.(taskId).catch(() => undefined));
-  if (!answer.success) throw invalidArgument("taskId", `Claude Code has no output of a task ${taskId}.`);
+  if (!answer.success) throw invalidArgument("taskId", `Claude Code has no output for task ${taskId}.`);
   const { output, total_bytes: totalBytes, truncated } = answer.data;
   // The answer goes through the store when another server has asked.
   return { taskId, output: mask(output), totalBytes, truncated };
@@ -86,10 +86,10 @@ async function usage(query: Query): Promise<JsonObject> {
 
 async function rewind(query: Query, { dryRun, promptId }: RequestTo<"rewind">): Promise<JsonObject> {
   const answer = await query.rewindFiles(promptId, { dryRun }).catch((error: unknown) => {
-    throw new AppError("INVALID_ARGUMENT", `Files cannot be put back: ${messageOf(error)}`);
+    throw new AppError("INVALID_ARGUMENT", `Files cannot be restored: ${messageOf(error)}`);
   });
   const { canRewind, error, ...told } = answer;
-  if (!canRewind) throw new AppError("INVALID_ARGUMENT", `Files cannot be put back: ${error ?? "no checkpoint"}`);
+  if (!canRewind) throw new AppError("INVALID_ARGUMENT", `Files cannot be restored: ${error ?? "no checkpoint"}`);
   return { ...told, dryRun };
 }
 

@@ -25,7 +25,7 @@ export interface Looked {
 }
 
 export function lookingWith(looked: Looked): HookCallback {
-  return async (input) => decide(input, looked).catch(() => said("ask", "Its path cannot be told."));
+  return async (input) => decide(input, looked).catch(() => said("ask", "Its path cannot be determined."));
 }
 
 async function decide(hook: HookInput, looked: Looked): ReturnType<HookCallback> {

@@ -39,11 +39,10 @@ async function problemOf({ input, toolName }: PermissionRequest, paths: readonly
   return closed && isClosed(closed);
 }
 
-const TOO_MANY =
-  "Its input has more texts than can be held against what no session may reach. Call the tool with fewer.";
+const TOO_MANY = "Its input has too many strings to check them against protected paths. Call the tool with fewer.";
 
 export function isClosed({ path, why }: ProtectedPath): string {
-  return `No session may reach ${path}: it belongs to ${why}. Nobody can allow it here; do without.`;
+  return `No session may reach ${path}: it belongs to ${why}. It cannot be allowed here; do without it.`;
 }
 
 function notNormal(path: string): string {

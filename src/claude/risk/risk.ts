@@ -32,7 +32,7 @@ export interface Request {
 /** In the words that people are shown. */
 export const OUTSIDE = "outside the session's folders";
 
-const UNSEEN = "a name with characters that cannot be seen";
+const UNSEEN = "a name with invisible characters";
 
 const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "NotebookRead"]);
 const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
@@ -98,7 +98,7 @@ export function riskOf({ input, places, toolName }: Request): Risk {
 }
 
 function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[] | undefined): Risk {
-  if (!places || places.length === 0) return { level: "all", why: ["a path that cannot be told"] };
+  if (!places || places.length === 0) return { level: "all", why: ["a path that cannot be determined"] };
   const isEdit = !isWithin(least, "reads");
   const why = [
     ...(places.some(({ isInside }) => !isInside) ? [OUTSIDE] : []),

@@ -71,7 +71,7 @@ export class Spare {
     } catch {
       this.end();
       await this.gone();
-      if (bound.signal.aborted) throw new Error("It was stopped before it was started.");
+      if (bound.signal.aborted) throw new Error("The process was stopped before it started.");
       return cold(bound);
     }
   }
@@ -86,7 +86,7 @@ export class Spare {
     const late = sleep(CLAIM_MS, false, { ref: false, signal });
     const isTaken = await Promise.race([spare.claimed.then(() => true), late]).catch(() => false);
     decide(isTaken);
-    if (!isTaken || !this.#spawned) throw new Error("It was not to be had.");
+    if (!isTaken || !this.#spawned) throw new Error("The spare process is gone.");
     onSpawned(this.#spawned);
     return query;
   }

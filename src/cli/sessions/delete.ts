@@ -36,7 +36,7 @@ export async function remove(argv: string[]): Promise<number> {
   const { "older-than": age, yes = false } = values;
   if (nestingDepth() > 0) {
     throw new ConfigError(
-      "sessions delete does nothing inside a session of claude-agents-mcp. Run it in a shell of your own.",
+      "sessions delete cannot run inside a session of claude-agents-mcp. Run it in your own shell.",
     );
   }
   if (ids.length > 0 === (age !== undefined)) {
@@ -45,7 +45,7 @@ export async function remove(argv: string[]): Promise<number> {
   const before = age === undefined ? undefined : pointInTime("older-than", age, Date.now());
   return withStore(values, async (store) => {
     const choice = before === undefined ? await theseSessions(store, ids) : await olderThan(store, before);
-    if (choice.kept > 0) console.error(`${count(choice.kept, "old session")} kept: not at rest.`);
+    if (choice.kept > 0) console.error(`${count(choice.kept, "old session")} kept: still active.`);
     if (choice.doomed.length === 0) {
       process.stdout.write("Nothing to delete.\n");
       return 0;
@@ -78,7 +78,7 @@ async function theseSessions(store: Store, ids: readonly string[]): Promise<Choi
 /** Why a session cannot be deleted now, and what to do. */
 function problemOf(record: SessionRecord): string | undefined {
   if (isAbandoned(record)) {
-    return "was left running by a server that is gone. Start a server: it ends what is left, and then it can go.";
+    return "was left running by a server that is gone. Start a server, which ends leftover processes, then delete it.";
   }
   const status = statusOf(record.state);
   if (!AT_REST.includes(status)) {
@@ -111,7 +111,7 @@ async function confirmed(store: Store, { doomed, sample }: Choice): Promise<bool
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     const named = sample.map((record) => `${record.id} (${statusWord(record)})`).join(", ");
     const others = rest > 0 ? ` and ${String(rest)} more` : "";
-    throw new ConfigError(`${what}: ${named}${others}. Without a terminal to ask on, this needs --yes.`);
+    throw new ConfigError(`${what}: ${named}${others}. Without a terminal to confirm on, --yes is required.`);
   }
   const rows = await Promise.all(sample.map(async (record) => rowOf(store, record)));
   const others = rest > 0 ? `and ${String(rest)} more\n` : "";
@@ -143,6 +143,6 @@ async function purge(store: Store, doomed: readonly Doomed[]): Promise<number> {
   process.stdout.write(`${count(deleted, "session")} deleted.\n`);
   const changed = doomed.length - deleted;
   if (changed === 0) return 0;
-  console.error(`claude-agents-mcp: ${count(changed, "session")} not deleted: changed meanwhile.`);
+  console.error(`claude-agents-mcp: ${count(changed, "session")} not deleted: changed in the meantime.`);
   return 1;
 }

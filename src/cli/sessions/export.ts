@@ -38,7 +38,7 @@ export async function exportLog(argv: string[]): Promise<number> {
   const { positionals, values } = readArguments("export", argv, FLAGS);
   const id = oneId("export", positionals);
   const { force = false, output } = values;
-  if (force && output === undefined) throw new ConfigError("--force is about --output, which is not given.");
+  if (force && output === undefined) throw new ConfigError("--force requires --output. Add it.");
   const format = FORMATS[oneOf("format", values.format ?? "jsonl", ["jsonl", "markdown"])]();
   const events = await withStore(values, async (store) => {
     const record = await findSession(store, id);
@@ -58,7 +58,8 @@ async function writeLog(store: Store, record: SessionRecord, to: { format: Forma
     await sink.write(format.begin(record));
     while (next <= lastEventId) {
       const page = await store.log.read(record.id, next, Math.min(PAGE, lastEventId - next + 1));
-      if (page.length === 0) throw new AppError("SESSION_NOT_FOUND", `Session ${record.id} was deleted meanwhile.`);
+      if (page.length === 0)
+        throw new AppError("SESSION_NOT_FOUND", `Session ${record.id} was deleted in the meantime.`);
       await sink.write(format.page(page));
       next += page.length;
     }

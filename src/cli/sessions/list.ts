@@ -73,7 +73,7 @@ async function find(store: Store, query: Parameters<typeof allSessions>[1], { li
 function moreLine({ more, rows }: Found): string {
   if (!more) return "";
   const advice = "Narrow it with --status, --cwd, --since or --text, or raise --limit.";
-  return `\nThese are the newest ${String(rows.length)}; there are more. ${advice}\n`;
+  return `\nShowing the newest ${String(rows.length)}; there are more. ${advice}\n`;
 }
 
 function inJson({ more, rows }: Found): string {

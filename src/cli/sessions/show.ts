@@ -92,10 +92,10 @@ function inWords(told: Told, now: number): string {
   const { requests, ended, prompt, record, result } = told;
   const facts = factsOf(record, prompt, now).filter(([, value]) => value !== "");
   const lines = facts.map(([name, value]) => `${name.padEnd(12)}${value}`);
-  if (requests.length > 0) lines.push("", "Asked and not answered:", ...requests.map((each) => requestLine(each, now)));
+  if (requests.length > 0) lines.push("", "Open requests:", ...requests.map((each) => requestLine(each, now)));
   if (ended) {
     const { durationMs, outcome, numTurns } = ended.data;
-    lines.push("", `The last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
+    lines.push("", `Last turn: ${outcome}, ${count(numTurns, "model call")} in ${duration(durationMs)}`);
     if (result !== "") lines.push("", harmless(result).trimEnd());
   }
   return `${lines.join("\n")}\n`;
@@ -127,7 +127,7 @@ function statusOf(record: SessionRecord): string {
   const why = closed?.message === undefined ? "" : `: ${oneLine(closed.message, MAX_PROMPT)}`;
   if (closed) return `${statusWord(record)}, by ${oneLine(closed.by, MAX_PROMPT)}${why}`;
   if (!isAbandoned(record)) return statusWord(record);
-  return "abandoned: the server that ran the turn is gone. The next server that looks at it records it as lost";
+  return "abandoned: the server that ran the turn is gone. The next server that reads it records it as lost";
 }
 
 /** What is recorded of a process says little once nobody is there to watch it. */

@@ -63,7 +63,7 @@ function figures({ apiRetries, crashes, requests: { open }, sessions, tokens, tu
     ["Cost", usd(turns.costUsd)],
     ["Requests", `${count(open, "request")} open`],
     ["Retries", `${count(apiRetries, "retry", "retries")} of the API`],
-    ["Crashes", `${count(crashes, "Claude Code", "Claude Codes")} ended unasked`],
+    ["Crashes", `${count(crashes, "process", "processes")} ended unexpectedly`],
   ];
   return lines.map(([label, text]) => `${label.padEnd(LABEL)}${text}\n`).join("");
 }

@@ -23,7 +23,7 @@ const NAMED = 4;
 /** Throws AppError when there is no store yet: to look for something must not make one. */
 export async function withStore<T>(flags: StoreFlags, work: (store: Store) => Promise<T>): Promise<T> {
   return withStoreIfAny(flags, work, (file) => {
-    throw new AppError("SESSION_NOT_FOUND", `There are no sessions yet: there is no store at ${file}.`);
+    throw new AppError("SESSION_NOT_FOUND", `No sessions yet: there is no store at ${file}.`);
   });
 }
 
@@ -38,7 +38,7 @@ export async function withStoreIfAny<T>(
   const masker = createMasker(settings.environment);
   const location = await storeLocation(settings, createLogger({ level: "warn", masker }));
   if (location.kind === "memory") {
-    const problem = `The store is "${storeText(location)}": such sessions are seen by their own server only, and end with it.`;
+    const problem = `The store is "${storeText(location)}": its sessions exist only in the server that runs them.`;
     throw new ConfigError(`${problem} Name the file of a store with --store.`);
   }
   if (!(await exists(location.file))) return none(location.file);
@@ -94,13 +94,13 @@ export async function findSession(store: Store, id: string): Promise<SessionReco
   const [only, ...others] = found;
   if (only && others.length === 0) return only;
   if (!only) {
-    const advice = `"claude-agents-mcp sessions list" lists those there are.`;
+    const advice = `"claude-agents-mcp sessions list" lists all sessions.`;
     throw new AppError("SESSION_NOT_FOUND", `There is no session ${id}. ${advice}`);
   }
   const named = found.slice(0, NAMED).map((record) => record.id);
   const more = found.length > NAMED ? " and others" : "";
-  const problem = `"${id}" may mean ${named.join(", ")}${more}`;
-  throw new AppError("INVALID_ARGUMENT", `${problem}. Give more of the id.`);
+  const problem = `"${id}" is ambiguous: ${named.join(", ")}${more}`;
+  throw new AppError("INVALID_ARGUMENT", `${problem}. Give a longer prefix of the id.`);
 }
 
 /** The event of this id, where the state has one to name. */

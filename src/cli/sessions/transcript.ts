@@ -63,7 +63,7 @@ export class Transcript {
       return [block("## Prompt"), block(isoTime(event.at)), block(quote(event.data.text))];
     }
     if (event.type === "turn.started" && event.data.origin === "self") {
-      return [block("## Claude Code goes on by itself"), block(isoTime(event.at))];
+      return [block("## Claude Code continues on its own"), block(isoTime(event.at))];
     }
     return aside(event).map(item);
   }
@@ -135,7 +135,7 @@ function aside(event: StoredEvent): string[] {
   if (event.type === "prompt.dropped") return [`a prompt was dropped: ${code(event.data.reason)}`];
   if (event.type === "background.changed") {
     const tasks = event.data.tasks.map(({ description }) => code(description));
-    return [tasks.length === 0 ? "nothing in the background any more" : `in the background: ${tasks.join(", ")}`];
+    return [tasks.length === 0 ? "no background tasks" : `in the background: ${tasks.join(", ")}`];
   }
   if (event.type === "process.exited" && !event.data.expected) {
     const { code: exitCode, error, signal } = event.data;

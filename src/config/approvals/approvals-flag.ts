@@ -29,7 +29,7 @@ export function parseApprovals(words: readonly string[], callersMs = 0): Approva
   for (const word of words) {
     const [, name, digits] = APPROVAL_ENTRY.exec(word) ?? [];
     const found = APPROVERS.find((each) => each.name === name);
-    if (!found) throw new ConfigError(`--approvals: ${JSON.stringify(word)} is none of the ${APPROVAL_ENTRIES}.`);
+    if (!found) throw new ConfigError(`--approvals: ${JSON.stringify(word)} is not one of the ${APPROVAL_ENTRIES}.`);
     const approver = found.name;
     if (approvers.includes(approver)) throw new ConfigError(`--approvals names ${approver} twice. Name each once.`);
     approvers.push(approver);
@@ -47,7 +47,7 @@ function usualTimes(callersMs: number): Record<ApproverName, number> {
 
 function timeOf({ name, time }: Approver, ms: number): number {
   if ("elsewhere" in time) {
-    throw new ConfigError(`--approvals: ${name} takes no time there. Set ${time.elsewhere}.`);
+    throw new ConfigError(`--approvals: ${name} has no time limit here. Set ${time.elsewhere}.`);
   }
   const isWithoutTurn = time.mayHaveNone === true && ms === 0;
   if (isWithoutTurn || (ms >= LEAST_MS && ms <= MAX_TIMER_MS)) return ms;

@@ -73,7 +73,7 @@ export function checkTokens(principals: Principals): void {
       .map(wordOf)
       .find((each) => each !== undefined);
     if (word === undefined) continue;
-    const problem = `tokenSha256 of ${name} is the digest of ${JSON.stringify(word)}, which anybody would try`;
+    const problem = `tokenSha256 of ${name} is the digest of ${JSON.stringify(word)}, which is easy to guess`;
     throw new ConfigError(`principals: ${problem}. Make a token with \`claude-agents-mcp token\`.`);
   }
 }

@@ -35,7 +35,7 @@ export type PrincipalTerms = z.output<typeof PrincipalTerms>;
 
 export const Principals = z
   .record(
-    Principal.refine((name) => name !== LOCAL_PRINCIPAL, "must not be named local, which is the operator himself"),
+    Principal.refine((name) => name !== LOCAL_PRINCIPAL, "must not be named local, which is reserved for the operator"),
     PrincipalTerms,
   )
   .default({})
@@ -60,11 +60,11 @@ export function checkConfined(config: Door, isAnywhere: boolean): void {
   if (http === undefined || !auth || isAnywhere || allowDirs.length > 0) return;
   const free = Object.entries(principals).find(([, terms]) => terms.allowDirs === undefined);
   if (free) {
-    const advice = `Give ${free[0]} "allowDirs": ["/folder"] or --allow-dir; if it is meant, "allowDirs": "${ANYWHERE}".`;
+    const advice = `Give ${free[0]} "allowDirs": ["/folder"] or --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}".`;
     throw new ConfigError(`principals: sessions of ${free[0]} could start in any folder of this machine. ${advice}`);
   }
   if (oauthIssuer === undefined) return;
-  const advice = `Give --allow-dir; if it is meant, "allowDirs": "${ANYWHERE}" in the file of --config.`;
+  const advice = `Give --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}" in the file of --config.`;
   throw new ConfigError(
     `--oauth-issuer: sessions of all its subjects could start in any folder of this machine. ${advice}`,
   );

@@ -19,10 +19,10 @@ export function withAnswers(input: JsonObject, answers: Answers | undefined): Js
   const asked = `The questions are: ${questions.map(({ question }) => quoted(question)).join(", ")}.`;
   if (answers === undefined) throw invalidArgument("answers", `is required: {question text: answer}. ${asked}`);
   const stray = Object.keys(answers).find((text) => !questions.some(({ question }) => question === text));
-  if (stray !== undefined) throw invalidArgument("answers", `${quoted(stray)} is not asked. ${asked}`);
+  if (stray !== undefined) throw invalidArgument("answers", `${quoted(stray)} is not one of the questions. ${asked}`);
   for (const { question, multiSelect } of questions) {
     const answer = Object.hasOwn(answers, question) ? answers[question] : undefined;
-    if (answer === undefined) throw invalidArgument("answers", `${quoted(question)} is not answered. ${asked}`);
+    if (answer === undefined) throw invalidArgument("answers", `${quoted(question)} has no answer. ${asked}`);
     if (!multiSelect && Array.isArray(answer) && answer.length > 1) {
       throw invalidArgument("answers", `${quoted(question)} takes one answer, not ${String(answer.length)}.`);
     }

@@ -11,9 +11,10 @@ const MAX_DEPTH = 100;
 export function refuseOddText(value: unknown, path: Path = []): void {
   if (typeof value === "string") return refuseHalfCharacter(value, path);
   if (typeof value !== "object" || value === null) return;
-  if (path.length > MAX_DEPTH) throw invalidArgument(pathName(path.slice(0, 2)), "is nested too deeply.");
+  if (path.length > MAX_DEPTH)
+    throw invalidArgument(pathName(path.slice(0, 2)), "is nested too deeply. Send it flatter.");
   for (const [key, each] of Object.entries(value)) {
-    if (key === "__proto__") throw invalidArgument(pathName([...path, key]), "is not a name that can be used.");
+    if (key === "__proto__") throw invalidArgument(pathName([...path, key]), "is not allowed as a name. Rename it.");
     refuseHalfCharacter(key, [...path, "a name in it"]);
     refuseOddText(each, [...path, key]);
   }
@@ -22,7 +23,7 @@ export function refuseOddText(value: unknown, path: Path = []): void {
 /** NUL ends a string in the arguments, the environment and the paths of a process. */
 export function refuseNul(value: unknown, path: Path = []): void {
   if (typeof value === "string" && value.includes("\0")) {
-    throw invalidArgument(pathName(path), "must not hold a NUL character.");
+    throw invalidArgument(pathName(path), "must not contain a NUL character. Remove it.");
   }
   if (typeof value !== "object" || value === null) return;
   for (const [key, each] of Object.entries(value)) {
@@ -34,7 +35,7 @@ export function refuseNul(value: unknown, path: Path = []): void {
 function refuseHalfCharacter(text: string, path: Path): void {
   const found = /\p{Cs}/u.exec(text);
   if (!found) return;
-  const problem = `has half of a surrogate pair at position ${String(found.index)}, which is no text.`;
+  const problem = `has a lone surrogate at position ${String(found.index)}.`;
   throw invalidArgument(pathName(path), `${problem} Remove it, or replace it with U+FFFD.`);
 }
 

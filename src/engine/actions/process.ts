@@ -43,7 +43,7 @@ export const stopTask = defineAction({
     // Claude Code stops an unknown one without a word.
     if (!state.background.some((task) => task.id === taskId)) {
       const running = state.background.map((task) => task.id).join(", ");
-      throw invalidArgument("taskId", `no task ${taskId} runs. Running: ${running === "" ? "none" : running}.`);
+      throw invalidArgument("taskId", `no task ${taskId} is running. Running: ${running === "" ? "none" : running}.`);
     }
     await ask(actor, sessionId, { do: "stop-task", taskId });
   },
@@ -76,7 +76,8 @@ export const rewind = defineAction({
       throw invalidArgument("sessionId", `no file checkpoints are kept in this session. ${advice}`);
     }
     const id = promptId ?? (await lastPrompt(actor, sessionId, state.lastEventId));
-    if (id === undefined) throw invalidArgument("promptId", "is required: the session has had no prompt yet.");
+    if (id === undefined)
+      throw invalidArgument("promptId", "cannot be chosen, because the session has no prompt yet. Send one first.");
     return { promptId: id, files: await ask(actor, sessionId, { do: "rewind", promptId: id, dryRun }) };
   },
 });

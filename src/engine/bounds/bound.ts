@@ -30,18 +30,21 @@ export function mayUseMode(mode: PermissionMode, bound: Bound): boolean {
 
 export function checkModeWithin(mode: PermissionMode | undefined, bound: Bound): void {
   if (mode === undefined || mayUseMode(mode, bound)) return;
-  throw new AppError("PERMISSION_DENIED", `permissionMode ${mode} lets more run unasked than ${whoseBound(bound)}.`);
+  throw new AppError(
+    "PERMISSION_DENIED",
+    `permissionMode ${mode} lets more run without asking than ${whoseBound(bound)}.`,
+  );
 }
 
 /** The sentence that tells a caller what of its request was left out. */
 export function leftOut(what: string, bound: Bound): string {
   const shown = what.length > MAX_LENGTH ? `${what.slice(0, MAX_LENGTH)}...` : what;
-  return `${shown}: left out, since it lets more run unasked than ${whoseBound(bound)}. What it would have let run is asked instead.`;
+  return `${shown}: left out, because it lets more run without asking than ${whoseBound(bound)}. Those tool uses need approval instead.`;
 }
 
 /** Characters. */
 const MAX_LENGTH = 300;
 
 function whoseBound(bound: Bound): string {
-  return bound === "none" ? "this caller may approve, which is nothing" : `callers may approve here, which is ${bound}`;
+  return bound === "none" ? "this caller may approve (nothing)" : `callers may approve here (${bound})`;
 }

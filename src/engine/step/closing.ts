@@ -20,7 +20,7 @@ export function closeSession(draft: Draft, ending: Ending, closed: Closed): void
 
 /** A session of which nothing is kept ends with its process: there is nothing that another could go on with. */
 export function expireSession(draft: Draft, ofTurn?: Ending): void {
-  const message = "The session's process has ended, and nothing was to be kept of it (persistSession: false).";
+  const message = "The session's process has ended, and the session was not to be kept (persistSession: false).";
   const ending: Ending = { outcome: "lost", errorSubtype: "lost", message };
   closeSession(draft, ofTurn ?? ending, { reason: "expired", by: "server", message });
 }

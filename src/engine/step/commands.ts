@@ -98,7 +98,8 @@ const REACH = ["atConsole", "decides", "noCaller", "noDialog", "unattended"] as 
 /** What there is against a prompt in an open session. */
 function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): Refusal | undefined {
   if (policy.ephemeral && prompt.resumeAt !== undefined) {
-    const message = "resumeSessionAt: nothing is kept of this session (persistSession: false) to go back in.";
+    const message =
+      "resumeSessionAt: the session keeps no transcript to go back in (persistSession: false). Leave it out.";
     return { code: "INVALID_ARGUMENT", message };
   }
   // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
@@ -107,7 +108,7 @@ function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): 
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
   }
   if (state.queue.length < MAX_QUEUE) return undefined;
-  return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts are waiting already. Wait for some.` };
+  return { code: "SESSION_BUSY", message: `${String(MAX_QUEUE)} prompts are waiting already. Wait until one has run.` };
 }
 
 /** Whether the running turn takes another prompt: it is not being stopped, and its process is there for it. */
@@ -140,7 +141,7 @@ function onAnswer(draft: Draft, command: CommandOf<"answer">, judgement: Judgeme
   if (objection) return refuse(draft, command, objection.code, objection.message);
   if (decision.behavior === "allow" && decision.updatedInput && !request.seenWhole) {
     const advice = `Read all of event ${String(request.eventId)} first (poll with eventId), or poll with a larger maxBytes.`;
-    return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown cut. ${advice}`);
+    return refuse(draft, command, "INVALID_ARGUMENT", `updatedInput: the input was only shown truncated. ${advice}`);
   }
   const problem = whyNotChanged(draft, request, command.data, judgement);
   if (problem) return refuse(draft, command, problem.code, problem.message);

@@ -17,11 +17,11 @@ export function onControl(draft: Draft, command: CommandOf<"control">): void {
   if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
   const { phase } = state.process;
   if (phase === "ending") {
-    return refuse(draft, command, "SESSION_BUSY", "Claude Code is just being stopped. Try again in a moment.");
+    return refuse(draft, command, "SESSION_BUSY", "Claude Code is being stopped. Try again in a moment.");
   }
   if (phase === "none") {
     if (request.do !== "rewind" && request.do !== "usage") {
-      const problem = "Nothing runs in the session: with the process its background tasks have ended.";
+      const problem = "No process runs in the session; its background tasks ended with the last one.";
       return refuse(draft, command, "INVALID_ARGUMENT", problem);
     }
     startProcess(draft);
@@ -46,7 +46,8 @@ function configureNext(draft: Draft, command: CommandOf<"control">, request: Con
     return refuse(draft, command, "SESSION_BUSY", `This cannot be switched while a turn runs. ${advice}`);
   }
   if (draft.policy.ephemeral && state.process.phase !== "none") {
-    const problem = "This takes another process, and nothing is kept of this session (persistSession: false) for it.";
+    const problem =
+      "This requires a new process, for which the session keeps no transcript (persistSession: false). Start a new session.";
     return refuse(draft, command, "INVALID_ARGUMENT", problem);
   }
   // The next prompt resumes the session in a process that has it.
@@ -68,7 +69,7 @@ export function onControlled(draft: Draft, input: Extract<Input, { type: "contro
   if (!draft.state.closed) {
     if (request.do === "configure") choose(draft, by, request);
     if (request.do === "rewind" && !request.dryRun) {
-      const message = `Files were put back to what they were before prompt ${request.promptId}, by ${by}.`;
+      const message = `Files were restored to their state before prompt ${request.promptId}, by ${by}.`;
       emit(draft, { type: "notice", data: { kind: "rewind", message, details: outcome.data } });
     }
   }

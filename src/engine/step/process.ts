@@ -49,7 +49,7 @@ function onStarted(draft: Draft, { missing, pid, resumed, startedAt }: SignalOf<
   emit(draft, { type: "process.started", data: { processId: process.id, resumed, ...(pid !== undefined && { pid }) } });
   if (!resumed && (processCount > 1 || origin)) {
     const message =
-      "Claude Code has kept nothing of this session's earlier prompts: it starts afresh under the same id.";
+      "Claude Code has no transcript of this session's earlier prompts: it starts over under the same id.";
     emit(draft, { type: "notice", data: { kind: "warning", message } });
   }
   giveMissing(draft, resumed ? (missing ?? []) : undefined);

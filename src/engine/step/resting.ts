@@ -26,8 +26,8 @@ function bar(draft: Draft): void {
   const hasBegun = process.phase !== "ending" && !(process.phase === "starting" && process.waiting === true);
   if (turn && !hasBegun) interruptTurn(draft, turn, "operator");
   holdQueue(draft);
-  const what = "Its process ends with what runs now, prompts that wait are held.";
-  const advice = "Switch its mode (set_permission_mode) and release them, or go on with a new prompt.";
+  const what = "Its process ends after the current turn; waiting prompts are held.";
+  const advice = "Change its mode (set_permission_mode) and release them, or send a new prompt.";
   const message = `The operator no longer allows the permission mode of this session. ${what} ${advice}`;
   emit(draft, { type: "notice", data: { kind: "warning", message } });
 }
@@ -52,8 +52,8 @@ function tellOfBackground(draft: Draft): void {
   const tasks = draft.state.background;
   if (tasks.length === 0) return;
   const names = tasks.map(({ description }) => description).join(", ");
-  const why = "Other sessions waited for a slot (--max-live), and nothing else could make room.";
-  const message = `Background work was ended with its process: ${names}. ${why} Ask for it again if it is still wanted.`;
+  const why = "Other sessions waited for a slot (--max-live), and no other could be freed.";
+  const message = `Background work was ended with its process: ${names}. ${why} Start it again if it is still needed.`;
   emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
 }
 

@@ -72,7 +72,7 @@ export function steer(draft: Draft, prompt: QueuedPrompt): void {
 }
 
 const GO_ON =
-  "The program that runs you died in the middle of your turn. Go on with the task from where you left off; what failed only because nobody could answer may be tried again.";
+  "The program that runs you died in the middle of your turn. Continue the task where you left off; retry what failed only because nobody could answer.";
 
 /**
  * When its server died, Claude Code may have brought the turn to an end by itself, without the answer that it waited for.
@@ -177,7 +177,11 @@ export function stoppedEnding(reason: StopReason, by: string): Ending {
     case "time_limit":
       return timedOut("time_limit", "limit", "The turn reached the server's time limit and was ended.");
     case "inactivity":
-      return timedOut("inactivity", "connection", "Claude Code gave no sign of life and the turn was ended.");
+      return timedOut(
+        "inactivity",
+        "connection",
+        "Claude Code sent nothing within the inactivity limit and the turn was ended.",
+      );
     case "init_timeout":
       return timedOut("init_timeout", "configuration", "Claude Code did not start in time (sessionInitTimeoutMs).");
   }

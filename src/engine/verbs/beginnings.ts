@@ -50,10 +50,7 @@ export function forkOf(source: SessionRecord, request: PromptRequest): Beginning
     throw new AppError("CANCELLED", `The session was ${state.closed.reason} and cannot be forked.`, { sessionId: id });
   }
   if (source.spec.persistSession === false) {
-    throw invalidArgument(
-      "forkSession",
-      "nothing is kept of this session (persistSession: false) that could be copied.",
-    );
+    throw invalidArgument("forkSession", "the session keeps no transcript to copy (persistSession: false).");
   }
   if (state.turn) {
     const advice = "Wait for the end of its turn with claude_code_check (until: end).";
@@ -76,8 +73,8 @@ export async function adopted(
   const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
   if (known && known.id !== sessionId && !fork) {
-    const advice = `Reply to that session, or branch off with forkSession: true`;
-    throw invalidArgument("sessionId", `is a transcript of session ${known.id}, since a /clear in it. ${advice}.`);
+    const advice = `Reply to that session, or fork it with forkSession: true`;
+    throw invalidArgument("sessionId", `is a transcript of session ${known.id}, split off by /clear. ${advice}.`);
   }
   const found = await runtime.find(principal, sessionId, options);
   if (!found) throw sessionNotFound(sessionId);
@@ -91,7 +88,7 @@ export async function adopted(
 
 /** Whoever else has the session open would not see what we did, nor we what he does. */
 export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
-  const advice = "Close it there, or branch off with forkSession: true.";
+  const advice = "Close it there, or fork it with forkSession: true.";
   const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;
   throw new AppError("SESSION_BUSY", problem, { sessionId });
 }

@@ -60,7 +60,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     if (!(await isLeft(principal, id))) return;
     const problem = "The server that ran the session has died, and no other has taken it over yet";
     const advice =
-      "That comes within a minute, or with the next call of somebody who has the scope run. Try again then.";
+      "That happens within a minute, or with the next call of a caller with the scope run. Try again then.";
     throw new AppError("SESSION_BUSY", `${problem}. ${advice}`, { sessionId: id });
   };
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseReader());
@@ -100,7 +100,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
 /** What of Claude Code's is only looked at. */
 const READING: ReadonlySet<ControlRequest["do"]> = new Set(["task-output", "usage"]);
 
-const STARTED = "No Claude Code runs in the session, and to ask one would start it: that needs the scope run";
+const STARTED = "No Claude Code process runs in the session, and starting one for this needs the scope run";
 
 function refuseReader(problem = "This needs the scope run"): never {
   throw new AppError("PERMISSION_DENIED", `${problem}. Use a token that has it.`);

@@ -90,7 +90,7 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
     const header = headers.get("authorization")?.trim() ?? "";
     if (!/^bearer\b/i.test(header)) return missing();
     const [, token] = BEARER.exec(header) ?? [];
-    if (token === undefined) return invalid("There must be one Authorization header, and in it: Bearer <token>.");
+    if (token === undefined) return invalid("Send exactly one Authorization header: Bearer <token>.");
     try {
       return await check(token);
     } catch (error) {
@@ -108,13 +108,13 @@ const BEARER = /^bearer +([\w.~+/-]+=*)$/i;
 function refuseOpenDoor(host: string): void {
   if (isLoopback(host)) return;
   const advice = "Leave out --no-auth, or listen on 127.0.0.1.";
-  throw new ConfigError(`--no-auth on ${host} would let everybody who reaches it run commands here. ${advice}`);
+  throw new ConfigError(`--no-auth on ${host} would let anyone who can reach it run commands here. ${advice}`);
 }
 
 function checkOAuth({ oauthAudience, oauthIssuer, oauthJwks }: AuthSettings): void {
   if (oauthIssuer === undefined) {
     if (oauthAudience === undefined && oauthJwks === undefined) return;
-    throw new ConfigError("--oauth-audience and --oauth-jwks mean nothing without --oauth-issuer: add it.");
+    throw new ConfigError("--oauth-audience and --oauth-jwks require --oauth-issuer. Add it.");
   }
   for (const [flag, address] of [
     ["--oauth-issuer", oauthIssuer],
@@ -147,9 +147,7 @@ function namedTokens(principals: Readonly<Record<string, Terms>>): Known<Caller>
     [tokenSha256].flat().map((hex) => {
       const other = holders.get(hex);
       if (other !== undefined && other !== principal) {
-        throw new ConfigError(
-          `The principals ${other} and ${principal} have the same token: each needs one of its own.`,
-        );
+        throw new ConfigError(`The principals ${other} and ${principal} have the same token. Give each its own.`);
       }
       holders.set(hex, principal);
       return { digest: Buffer.from(hex, "hex"), holder: { principal, scopes, ...(attended && { attended }) } };
@@ -202,7 +200,7 @@ async function refuseWithin(folders: readonly string[], flag: string, file: stri
   for (const folder of folders.filter((each) => dirname(resolve(each)) !== resolve(each))) {
     const roots = [resolve(folder), (await realPathOf(resolve(folder))) ?? folder];
     if (!places.some((place) => place !== undefined && roots.some((root) => isInside(place, root)))) continue;
-    const advice = "Keep it elsewhere, and make another token.";
-    throw new ConfigError(`${flag}: ${file} lies in ${folder}, where sessions can have written it. ${advice}`);
+    const advice = "Move it elsewhere, and create another token.";
+    throw new ConfigError(`${flag}: ${file} is in ${folder}, where sessions can have written it. ${advice}`);
   }
 }

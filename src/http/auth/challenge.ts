@@ -53,7 +53,7 @@ export function createChallenges(place: Place): Challenges {
 /** 503: the token may be good, and the client is to keep it; the keys to check it with cannot be had now. */
 export function keysUnavailable(retryMs: number): Response {
   const message =
-    "The keys of the authorization server cannot be had at the moment. Try again soon, with the same token.";
+    "The keys of the authorization server are not available at the moment. Try again soon with the same token.";
   const retry = { "retry-after": String(Math.ceil(retryMs / 1_000)) };
   return answer(503, { error: "temporarily_unavailable", message }, retry);
 }

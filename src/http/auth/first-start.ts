@@ -14,16 +14,16 @@ export function firstStartText({ file, token }: MadeToken, { showToken, url }: T
   const shown = showToken ? token : "<token>";
   const authorization = `Bearer ${shown}`;
   const client = { type: "http", url, headers: { Authorization: authorization } };
-  const where = showToken ? "It is shown only this once;" : "Put what is in there in place of <token>;";
+  const where = showToken ? "It is shown only once;" : "Replace <token> with it;";
   return [
-    `claude-agents-mcp has made a token, which each client must send. It is in ${file}, where only you can read it.`,
-    `${where} whoever has it can do all that this server does.`,
+    `claude-agents-mcp created a token that each client must send. It is in ${file}, readable only by you.`,
+    `${where} anyone who has it can do everything that this server offers.`,
     "",
     "Claude Code:",
     "",
     `  claude mcp add --transport http claude-agents-mcp ${url} --header "Authorization: ${authorization}"`,
     "",
-    "Clients with a file of JSON:",
+    "Clients with a JSON configuration file:",
     "",
     ...JSON.stringify({ mcpServers: { "claude-agents-mcp": client } }, null, 2)
       .split("\n")

@@ -65,13 +65,15 @@ export function createJwtVerifier(settings: JwtSettings): (token: string) => Pro
 
 function admit(payload: JWTPayload, kind: string | undefined, principals: ReadonlyMap<string, Terms>): Admitted {
   if (kind !== undefined && !KINDS.includes(kind.toLowerCase().replace(/^application\//, ""))) {
-    throw new TokenRefused("This is no access token: its type (typ) must be at+jwt or JWT.");
+    throw new TokenRefused("This is not an access token: its type (typ) must be at+jwt or JWT.");
   }
   const subject = Principal.safeParse(payload.sub);
   if (!subject.success) throw new TokenRefused("The subject (sub) of the token must have 1 to 256 characters.");
   const principal = subject.data;
   if (principal === LOCAL_PRINCIPAL) {
-    throw new TokenRefused("The subject (sub) of the token is local, which is the operator of this server alone.");
+    throw new TokenRefused(
+      "The subject (sub) of the token is local, which is reserved for the operator of this server.",
+    );
   }
   const given = claimedScopes(payload);
   const terms = principals.get(principal);
@@ -112,7 +114,7 @@ function messageOf(error: { code: string; claim?: unknown }, { audience, issuer 
     case "ERR_JWS_SIGNATURE_VERIFICATION_FAILED":
       return `The token is not signed with a key of ${issuer}, or does not name it (kid). Get a new one there.`;
     default:
-      return `The token is no JWT that can be checked. Get a new one from ${issuer}.`;
+      return `The token is not a JWT that can be verified. Get a new one from ${issuer}.`;
   }
 }
 
@@ -121,7 +123,7 @@ function messageOfClaim(claim: unknown, { audience, issuer }: Expected): string 
     case "aud":
       return `The token is not for this server: its audience (aud) must be ${audience}.`;
     case "iss":
-      return `The token is of another issuer: iss must be ${issuer}.`;
+      return `The token is from another issuer: iss must be ${issuer}.`;
     case "nbf":
     case "iat":
       return "The token is not valid yet. Are both clocks right?";
@@ -130,6 +132,6 @@ function messageOfClaim(claim: unknown, { audience, issuer }: Expected): string 
     case "sub":
       return "The token must name its subject (sub).";
     default:
-      return `A claim of the token does not hold. Get a new one from ${issuer}.`;
+      return `A claim of the token is not valid. Get a new one from ${issuer}.`;
   }
 }

@@ -34,7 +34,7 @@ export async function makeToken(file: string): Promise<string | undefined> {
     await writeFile(draft, `${token}\n`, { mode: 0o600, flag: "wx", flush: true });
     return (await linked(draft, file)) ? token : undefined;
   } catch (error) {
-    const advice = "Make that possible, or name a file that holds a token with --token-file.";
+    const advice = "Make it writable, or name a file that contains a token with --token-file.";
     throw new ConfigError(`The token of this server cannot be stored in ${file}: ${String(error)}. ${advice}`, error);
   } finally {
     // Where it could not be made it cannot be removed either, and that is not what went wrong.
@@ -117,13 +117,13 @@ async function versionOf(file: string): Promise<string> {
 
 async function readDigest(file: string): Promise<Buffer> {
   const token = (await readPrivate(file, "token")).trim();
-  const advice = "`claude-agents-mcp token` makes a good one.";
+  const advice = "Create one with `claude-agents-mcp token`.";
   if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
   if (token.length < LEAST_LENGTH) {
     throw new ConfigError(`The token in ${file} is too short: at least ${String(LEAST_LENGTH)} characters. ${advice}`);
   }
   if (!SENDABLE.test(token)) {
-    throw new ConfigError(`${file} must hold one token, of letters, digits and -._~+/ alone. ${advice}`);
+    throw new ConfigError(`${file} must contain one token of letters, digits and -._~+/ only. ${advice}`);
   }
   return digestOf(token);
 }

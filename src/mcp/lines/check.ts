@@ -32,13 +32,17 @@ export function problemIn(line: Buffer): LineProblem | undefined {
   try {
     return problemOf(JSON.parse(text));
   } catch {
-    return { code: PARSE_ERROR, message: "Parse error: the line is not JSON. Send one JSON message a line.", id: null };
+    return {
+      code: PARSE_ERROR,
+      message: "Parse error: the line is not JSON. Send one JSON message per line.",
+      id: null,
+    };
   }
 }
 
 function problemOf(message: unknown): LineProblem | undefined {
-  if (Array.isArray(message)) return invalid("a batch is not taken here. Send one message a line.", null);
-  if (!isObject(message)) return invalid("it is no JSON object.", null);
+  if (Array.isArray(message)) return invalid("batches are not supported. Send one message per line.", null);
+  if (!isObject(message)) return invalid("it is not a JSON object.", null);
   const { error, id, jsonrpc, method, params, result } = message;
   // An answer to a request of ours: whoever sends a wrong one waits for nothing.
   const isAnswer = method === undefined && (result !== undefined || error !== undefined);
@@ -49,7 +53,7 @@ function problemOf(message: unknown): LineProblem | undefined {
   }
   if (jsonrpc !== "2.0") return invalid('it has no "jsonrpc": "2.0".', answered);
   if (isAnswer) return undefined;
-  if (typeof method !== "string") return invalid("its method is no string.", answered);
+  if (typeof method !== "string") return invalid("its method is not a string.", answered);
   if (params === undefined || isObject(params)) return undefined;
   return { code: INVALID_PARAMS, message: "Invalid params: params must be an object.", id: answered };
 }

@@ -7,18 +7,18 @@ import { events } from "../../engine/actions/reading.ts";
 import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({
-  task: z.string().min(1).max(100_000).describe("what Claude Code is to do"),
-  cwd: Folder.exactOptional().describe("the folder it works in, absolute"),
-  model: ModelName.exactOptional().describe("the model it uses"),
-  agent: z.string().min(1).max(200).exactOptional().describe("the agent that it is run as"),
-  skill: z.string().min(1).max(200).exactOptional().describe("a skill that it is to use"),
+  task: z.string().min(1).max(100_000).describe("task for Claude Code"),
+  cwd: Folder.exactOptional().describe("absolute path of the working directory"),
+  model: ModelName.exactOptional().describe("model to use"),
+  agent: z.string().min(1).max(200).exactOptional().describe("agent to run as"),
+  skill: z.string().min(1).max(200).exactOptional().describe("skill to use"),
 });
 
 /** How a task is handed over, whoever does it. */
 export const delegate = definePrompt({
   name: "delegate",
   title: "Hand a task to Claude Code",
-  description: "Start Claude Code on a task, follow it, answer what it asks and report.",
+  description: "Start Claude Code on a task, follow it, answer its requests and report.",
   input: Input,
   kinds: { cwd: "folder", model: "model", agent: "agent", skill: "skill" },
   scopes: [events.scope, start.scope],
@@ -28,8 +28,8 @@ export const delegate = definePrompt({
       ...(model !== undefined && { model }),
       ...(agent !== undefined && { agent }),
     };
-    const named = skill === undefined ? "" : ` Say in it that the skill ${JSON.stringify(skill)} is to be used.`;
-    return `Hand this task to Claude Code, follow it to its end and tell me what came of it.
+    const named = skill === undefined ? "" : ` Tell it to use the skill ${JSON.stringify(skill)}.`;
+    return `Hand this task to Claude Code, follow it to its end and report the outcome to me.
 
 <task>
 ${task}
@@ -38,8 +38,8 @@ ${task}
 1. Start it: claude_code ${call({ prompt: "...", ...given, waitMs: 30_000 })}
    Claude Code sees nothing of our conversation: put into the prompt the task, what it has to know, and how it can tell that
    it is done.${named} Keep the sessionId.
-2. As long as there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
-   It waits for news by itself. Do not start the task a second time.
+2. While there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+   The call waits by itself. Do not start the task a second time.
 3. ${scopes.includes(answer.scope) ? ANSWERING : WAITING}
 4. With the result: read isError and the text, and look at what was changed with claude_code_session (action diff). What is
    missing or wrong goes to the same session with claude_code_reply.
@@ -47,11 +47,11 @@ ${task}
   },
 });
 
-const ANSWERING = `Every entry of actions[] waits for a decision: claude_code_check, action respond_permission (answer_question for a
+const ANSWERING = `Answer every entry of actions[]: claude_code_check, action respond_permission (answer_question for a
    question). Allow what the task needs; deny what it does not, with a denyMessage that says what to do instead. Ask me first
-   about what cannot be undone, leaves the folder, or publishes something.`;
+   about anything that cannot be undone, leaves the folder, or publishes something.`;
 
-const WAITING = `Entries of actions[] wait for somebody else's decision: you cannot answer them. Tell me that they wait, and poll on.`;
+const WAITING = `Entries of actions[] wait for another approver: you cannot answer them. Tell me about them and keep polling.`;
 
 /** Arguments as they are to be written. */
 export function call(args: JsonObject): string {

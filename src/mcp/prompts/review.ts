@@ -12,42 +12,45 @@ import { call } from "./delegate.ts";
 import { definePrompt } from "./prompt.ts";
 
 const Input = z.strictObject({
-  sessionId: SessionId.exactOptional().describe("the session whose work is to be looked at"),
-  cwd: Folder.exactOptional().describe("or a folder, absolute: what is not committed in it"),
+  sessionId: SessionId.exactOptional().describe("session whose changes to review"),
+  cwd: Folder.exactOptional().describe("or absolute path of a folder whose uncommitted changes to review"),
 });
 
 /** What has changed, and whether it is good. */
 export const review = definePrompt({
   name: "review",
   title: "Review what was changed",
-  description: "Look at what a session, or anybody in a folder, has changed, and judge it.",
+  description: "Review what a session has changed, or the uncommitted changes in a folder.",
   input: Input,
   kinds: { sessionId: "session", cwd: "folder" },
   scopes: [get.scope],
   write: async ({ cwd, sessionId }, caller, deps) => {
     if (sessionId !== undefined && cwd !== undefined) {
-      throw invalidArgument("cwd", "goes without sessionId: a session has its folder. Give one of them.");
+      throw invalidArgument(
+        "cwd",
+        "cannot be combined with sessionId: a session has its own folder. Give one of them.",
+      );
     }
     if (sessionId !== undefined) return ofSession(sessionId, caller, await deps());
-    if (cwd === undefined) throw invalidArgument("sessionId", "is required, or cwd for a folder.");
+    if (cwd === undefined) throw invalidArgument("sessionId", "is required, or cwd to review a folder.");
     requireScope(caller, start.scope, "Having a folder reviewed");
     return ofFolder(cwd);
   },
 });
 
-const JUDGING = `Judge whether it does what was asked, what it breaks, which cases it forgets, what is not tested, and what does not
+const JUDGING = `Judge whether it does what was asked, what it breaks, which cases it misses, what is not tested, and what does not
    belong there.`;
-const REPORT = `Report the findings, the worst first: file and line, what is wrong, what to do. Say so where there is nothing to find.`;
+const REPORT = `Report the findings, most severe first: file and line, what is wrong, what to do. Say so if there are none.`;
 
 async function ofSession(sessionId: string, caller: Caller, { engine }: ToolDeps): Promise<string> {
   const { state } = await engine.forCaller(caller).get(caller.principal, sessionId);
-  const running = state.turn ? " A turn runs in it: what you see is not its last word." : "";
+  const running = state.turn ? " A turn is running: what you see is not final." : "";
   return `Review what session ${sessionId} has changed. It is ${statusOf(state)}; model calls so far: ${String(state.totals.turns)}.${running} Change nothing.
 
 1. The changes: claude_code_session ${call({ action: "diff", sessionId })}
-   files are its own edits as patches; git is how its folder stands, with what its shells have done.
-2. What was asked and said: claude_code_check ${call({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}
-   Read on with nextCursor while truncatedFields names events.
+   files has its own edits as patches; git has the state of its folder, including changes by its shell commands.
+2. The conversation: claude_code_check ${call({ action: "poll", sessionId, cursor: 1, waitMs: 0 })}
+   Continue with nextCursor while truncatedFields names events.
 3. ${JUDGING}
 4. ${REPORT}`;
 }
@@ -63,14 +66,14 @@ const READING = [
 ];
 const WRITING = ["Edit", "Write", "NotebookEdit"];
 const ASSIGNMENT =
-  "Review what has changed in this folder since the last commit: git status, git diff HEAD, and the new files. Judge whether it does what it seems meant to do, what it breaks, which cases it forgets, what is not tested. Change nothing. Report the findings, the worst first, with file and line.";
+  "Review what has changed in this folder since the last commit: git status, git diff HEAD, and the new files. Judge whether it does what it seems meant to do, what it breaks, which cases it misses, what is not tested. Change nothing. Report the findings, most severe first, with file and line.";
 
 function ofFolder(cwd: string): string {
   const args = { prompt: ASSIGNMENT, cwd, allowedTools: READING, disallowedTools: WRITING, waitMs: 30_000 };
-  return `Have Claude Code review what has changed in ${cwd}. Nothing is to be changed.
+  return `Have Claude Code review what has changed in ${cwd}. It must not change anything.
 
 1. claude_code ${call(args)}
-2. As long as there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
-   Deny what is asked for beyond reading.
-3. Look yourself at each finding that you pass on, as far as you can. ${REPORT}`;
+2. While there is no result: claude_code_check ${call({ action: "poll", sessionId: "...", cursor: "nextCursor of the last answer" })}
+   Deny every request that is not for reading.
+3. Verify each finding yourself, as far as you can. ${REPORT}`;
 }

@@ -10,8 +10,8 @@ interface Explained {
 /** Every code, for the page and for docs/tools.md. */
 export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
   INVALID_ARGUMENT: {
-    when: "an argument is missing, wrong, unknown, or does not go with the others",
-    todo: "Mend the argument that the message names and call again.",
+    when: "an argument is missing, wrong, unknown, or conflicts with another",
+    todo: "Fix the argument that the message names and call again.",
   },
   SESSION_NOT_FOUND: {
     when: "there is no such session, or it is not yours",
@@ -23,23 +23,23 @@ export const ERRORS: Readonly<Record<ErrorCode, Explained>> = {
   },
   PERMISSION_DENIED: {
     when: "the operator of the server does not allow it",
-    todo: "Do without, or ask the operator for the setting that the message names.",
+    todo: "Do without it, or ask the operator for the setting that the message names.",
   },
   PERMISSION_REQUEST_NOT_FOUND: {
-    when: "the request is answered already, or was never asked",
-    todo: "Poll: actions[] has what is still open. The first answer holds.",
+    when: "the request is already answered, or never existed",
+    todo: "Poll: actions[] lists open requests. The first answer counts.",
   },
   TIMEOUT: {
-    when: "as the code of a result: the turn took longer than allowed, gave no sign of life, or Claude Code did not come up; as an error: the server that owns the session did not answer in time",
-    todo: "Reply to go on from where the turn stopped, in smaller steps; or call again.",
+    when: "as the code of a result: the turn exceeded its time limit or was inactive, or Claude Code did not start; as an error: the server that owns the session did not answer in time",
+    todo: "Reply to continue where the turn stopped, in smaller steps; or call again.",
   },
   CANCELLED: {
-    when: "a prompt for a session that is permanently closed; as the code of a result: the session was cancelled in that turn",
+    when: "a prompt for a session that is cancelled or closed; as the code of a result: the session was cancelled in that turn",
     todo: "Start a new session.",
   },
   INTERNAL: {
     when: "a fault of the server or of its store",
-    todo: "Try again. The message says what to mend, or names a fault that the server's log has more of.",
+    todo: "Try again. The message says what to fix, or has a fault id to look up in the server's log.",
   },
 };
 
@@ -57,14 +57,14 @@ A call that fails has isError true and the text "Error [CODE]: what is wrong. Wh
 
 ${CODES}
 
-A turn that fails is no error of a call. It ends with a result: isError true, errorSubtype says why (error_max_turns,
-api_error, time_limit, inactivity, init_timeout, start_failed, interrupted, lost, cancelled, ...), category what kind of
-failure it was:
+A failed turn is not an error of a call. It ends with a result: isError true, errorSubtype says why (error_max_turns,
+api_error, time_limit, inactivity, init_timeout, start_failed, interrupted, lost, cancelled, ...), category says what
+kind of failure it was:
 
-- access: log in, or mend the key. billing: pay. limit: a limit of turns or time; reply to go on.
+- access: log in, or fix the key. billing: pay. limit: a limit of turns or time; reply to continue.
 - overloaded, connection: wait a little, then reply. request: change the prompt or the options.
-- configuration: the operator has to mend the server. unknown: read the result.
+- configuration: the operator has to fix the server. unknown: read the result.
 
-A session in status error takes replies as one in status idle does.
+A session in status error accepts replies, as in status idle.
 `,
 };

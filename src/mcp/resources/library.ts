@@ -9,7 +9,7 @@ const quickstart: Page = {
   uri: "claude-code://quickstart",
   name: "quickstart",
   title: "Quickstart",
-  description: "How to run a task with Claude Code: start, wait, decide, go on.",
+  description: "How to run a task with Claude Code: start, poll, answer requests, reply.",
   mimeType: "text/markdown",
   text: ({ maxWaitMs }) => `# Quickstart
 
@@ -18,17 +18,17 @@ A session is a conversation with Claude Code that runs in the background of this
 1. Start: claude_code { "prompt": "Fix the failing test in auth.ts", "cwd": "/path/to/project" }
    It returns at once with sessionId and nextCursor. With waitMs (at most ${String(maxWaitMs)}) it returns the result if the turn ends
    within that time.
-2. Wait: claude_code_check { "action": "poll", "sessionId": "...", "cursor": nextCursor }
-   It comes back when the turn has ended, when something is asked, or after waitMs. Do not call it in a loop without
-   waiting: it waits for you. Pass nextCursor on, so that nothing is told twice.
-3. Decide: each entry of actions[] waits for you.
+2. Poll: claude_code_check { "action": "poll", "sessionId": "...", "cursor": nextCursor }
+   It returns when the turn ends, when a permission is requested, or after waitMs. Do not poll in a loop without
+   waitMs: the call waits for you. Pass nextCursor each time, so that no event is returned twice.
+3. Answer each entry of actions[].
    claude_code_check { "action": "respond_permission", "sessionId": "...", "requestId": "...", "decision": "allow" }
-   It waits for the next news as well. See claude-code://permissions.
-4. result is there once no turn runs. isError says whether it went well. See claude-code://errors.
-5. Go on: claude_code_reply { "sessionId": "...", "prompt": "Now write a test for it" }
-6. Look around: claude_code_session { "action": "list" }, or get with a sessionId. cancel ends one for good.
+   It then waits like a poll. See claude-code://permissions.
+4. result is present once no turn runs. isError says whether it failed. See claude-code://errors.
+5. Continue: claude_code_reply { "sessionId": "...", "prompt": "Now write a test for it" }
+6. List sessions: claude_code_session { "action": "list" }, or get one with a sessionId. cancel ends one permanently.
 
-To be asked less, name tools in allowedTools (["Read", "Edit", "Bash(npm test)"]) or choose permissionMode acceptEdits.
+To get fewer requests, name tools in allowedTools (["Read", "Edit", "Bash(npm test)"]) or choose permissionMode acceptEdits.
 All options: claude-code://options. A session as a document: session://ID, its events: session://ID/events.
 `,
 };
@@ -37,36 +37,36 @@ const permissions: Page = {
   uri: "claude-code://permissions",
   name: "permissions",
   title: "Permissions",
-  description: "Who may do what: tools, modes, requests and how they are answered.",
+  description: "What Claude Code may do: tools, permission modes, requests and how to answer them.",
   mimeType: "text/markdown",
   text: () => `# Permissions
 
-What decides about a tool call, the first that applies:
+The first of these that applies decides about a tool call:
 
-1. tools: what is not in it does not exist for Claude Code.
-2. disallowedTools and deny rules: never, whatever anybody approves.
-3. allowedTools: at once. A rule may be narrowed: "Bash(git *)", "Read(src/**)".
-4. permissionMode: default asks for what changes something or leaves the folder, and runs unasked what reads in the folder (Read,
-   cat, git status), subagents (Agent) and skills (Skill), unless a rule of the operator asks; acceptEdits lets files in the folder be
-   edited; plan only reads and makes a plan; dontAsk denies what would be asked; auto lets Claude Code judge; bypassPermissions
-   asks nothing and needs the operator's leave (--allow-bypass).
+1. tools: a tool that is not listed is not available to Claude Code.
+2. disallowedTools and deny rules: never runs, whatever is approved.
+3. allowedTools: runs at once. A rule can be narrow: "Bash(git *)", "Read(src/**)".
+4. permissionMode: default asks before anything that changes or leaves the folder, and runs without asking what reads in it (Read,
+   cat, git status), subagents (Agent) and skills (Skill), unless a rule of the operator asks; acceptEdits allows edits of
+   files in the folder; plan only reads and makes a plan; dontAsk denies what would be asked; auto lets Claude Code decide;
+   bypassPermissions never asks and must be allowed by the operator (--allow-bypass).
 5. The operator's rules: what they allow runs, what they deny does not.
-6. Otherwise somebody is asked, in the operator's order: the status is waiting_permission and the request is in actions[] of
-   claude_code_check. waitsFor says whom it is with, for waitsMs; without it, you are asked. You may deny at any time, and allow
-   what is not more than you may approve (risk) once it is with you.
+6. Otherwise the operator's approvers are asked in order: the status is waiting_permission and the request is in actions[] of
+   claude_code_check. waitsFor names the current approver, for waitsMs; without it, it is you. You may deny at any time, and
+   allow once it is your turn, up to the risk that you may approve.
 
 Answers (action respond_permission with requestId):
 
-- decision allow; with permissionOptions.updatedInput the tool runs with that input instead (only after you have seen the
-  input whole: inputTruncated means poll with a larger maxBytes first, or read the event inputEventId); with
+- decision allow; with permissionOptions.updatedInput the tool runs with that input instead (only after you have read
+  the whole input: on inputTruncated poll with a larger maxBytes first, or read the event inputEventId); with
   updatedPermissions rules change for this session: responseMode delta_compact lists Claude Code's suggestions.
-- decision allow_for_session: also remembered until the session ends, or until claude_code_session (revoke) takes it back.
+- decision allow_for_session: also remembered until the session ends or claude_code_session (revoke) removes it.
 - decision deny; denyMessage tells Claude Code why and what to do instead, interrupt ends the turn.
 
-A question (type question) is answered by action answer_question with answers { "the question": "a label" }.
+Answer a question (type question) with action answer_question and answers { "the question": "a label" }.
 
-A request that nobody answers is denied when its time is over (remainingMs). The first answer holds; a second
-one is PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), several requests may be open at once.
+An unanswered request is denied after remainingMs. The first answer counts; a second one is
+PERMISSION_REQUEST_NOT_FOUND. Subagents ask too (agentID), and several requests can be open at once.
 `,
 };
 
@@ -74,7 +74,7 @@ const options: Page = {
   uri: "claude-code://options",
   name: "options",
   title: "Options of a session",
-  description: "Every option that claude_code takes, with its type, default and meaning.",
+  description: "Every option of claude_code, with its type, default and meaning.",
   mimeType: "text/markdown",
   text: optionsReference,
 };

@@ -17,7 +17,7 @@ export const session: SessionDocument = {
   path: "",
   name: "session",
   title: "A session",
-  description: "How a session fares: status, requests that wait, totals. What claude_code_session (get) tells.",
+  description: "State of a session: status, open requests, totals; as returned by claude_code_session (get).",
   mimeType: "application/json",
   async read(sessionId, query, caller, { engine }) {
     readNumbers(query, {});
@@ -30,7 +30,7 @@ export const sessionEvents: SessionDocument = {
   path: "/events",
   name: "session-events",
   title: "Events of a session",
-  description: `The events of a session from cursor (default 1), at most limit (default ${String(EVENTS)}); nextCursor reads on.`,
+  description: `The events of a session from cursor (default 1), at most limit (default ${String(EVENTS)}). Continue with nextCursor.`,
   mimeType: "application/json",
   async read(sessionId, query, reading, deps) {
     const { cursor = 1, limit = EVENTS } = readNumbers(query, {

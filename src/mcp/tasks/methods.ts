@@ -102,5 +102,5 @@ function unlessUnknown(error: unknown): never {
 }
 
 function noSuchTask(): AppError {
-  return invalidArgument("taskId", "there is no such task. It may be another's, or its session was deleted.");
+  return invalidArgument("taskId", "there is no such task. It may belong to another user, or its session was deleted.");
 }

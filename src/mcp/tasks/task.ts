@@ -76,13 +76,13 @@ async function formsOf(view: SessionView, { requests }: SessionState, reading: R
 }
 
 const HELD =
-  "Held: the turn before it was stopped or lost. It is run, or dropped, with claude_code_session (release_queue, drop_queue).";
+  "Held: the turn before it was stopped or lost. Run or drop it with claude_code_session (release_queue, drop_queue).";
 
 function tellQueued(found: Found, { queue }: SessionState): Task {
   const { promptId } = found.prompt.data;
   const place = queue.findIndex((each) => each.promptId === promptId);
   const isHeld = queue[place]?.held === true;
-  const before = place === 0 ? "the turn that runs" : `the turn that runs and ${String(place)} more`;
+  const before = place === 0 ? "the current turn" : `the current turn and ${String(place)} more`;
   const statusMessage = isHeld ? HELD : `Waits for ${before}.`;
   return { ...headOf(found, found.prompt.at), status: "working", statusMessage };
 }

@@ -74,7 +74,7 @@ export class Subscriptions {
 
   async #sessionOf(uri: string, { principal }: Caller): Promise<From | undefined> {
     const found = find(this.#following.library, uri);
-    if (!found) throw new AppError("SESSION_NOT_FOUND", `There is no resource ${uri.slice(0, 200)} to follow.`);
+    if (!found) throw new AppError("SESSION_NOT_FOUND", `There is no resource ${uri.slice(0, 200)} to subscribe to.`);
     if ("page" in found) return undefined;
     const { sessionId: id } = found;
     return { id, cursor: await this.#following.watch.cursorOf(principal, id) };
@@ -83,5 +83,8 @@ export class Subscriptions {
 
 function tooMany(): AppError {
   const most = String(MAX_SUBSCRIPTIONS);
-  return invalidArgument("uri", `a connection follows at most ${most} resources. Unsubscribe from another first.`);
+  return invalidArgument(
+    "uri",
+    `a connection can subscribe to at most ${most} resources. Unsubscribe from another first.`,
+  );
 }

@@ -102,7 +102,7 @@ export const claudeCodeCheck = defineTool({
     if (stray !== undefined) throw invalidArgument(stray, "is only for action respond_permission or answer_question.");
     if (args.eventId !== undefined) return { answer: await readOne(args, args.eventId, call, deps) };
     const paging = (["offset", "limit"] as const).find((field) => args[field] !== undefined);
-    if (paging !== undefined) throw invalidArgument(paging, "goes only with eventId.");
+    if (paging !== undefined) throw invalidArgument(paging, "is only allowed with eventId.");
     const request = readRequest(args, deps.limits);
     const targets = targetsOf(args, call, deps);
     const waiting = { tool: NAME, work: {}, waitMs: request.waitMs };
@@ -114,23 +114,26 @@ function targetsOf({ cursor, sessionId, sessions }: Input, call: ToolCall, deps:
   if (sessionId !== undefined && sessions === undefined) {
     return [{ view: viewSession(sessionId, call, deps), cursor: cursor ?? 1 }];
   }
-  if (sessions === undefined) throw invalidArgument("sessionId", "is required, or sessions for several.");
-  if (sessionId !== undefined) throw invalidArgument("sessions", "goes without sessionId. Name every session in it.");
-  if (cursor !== undefined) throw invalidArgument("cursor", "goes with sessionId; in sessions each has its own.");
+  if (sessions === undefined) throw invalidArgument("sessionId", "is required. Use sessions to poll several.");
+  if (sessionId !== undefined)
+    throw invalidArgument("sessions", "cannot be combined with sessionId. Name every session in sessions.");
+  if (cursor !== undefined)
+    throw invalidArgument("cursor", "cannot be combined with sessions. Give each entry its own cursor.");
   const twice = sessions.find((one, index) => sessions.findIndex((other) => other.sessionId === one.sessionId) < index);
-  if (twice) throw invalidArgument("sessions", `names ${twice.sessionId} twice.`);
+  if (twice) throw invalidArgument("sessions", `names ${twice.sessionId} twice. Name each session once.`);
   return sessions.map((each) => ({ view: viewSession(each.sessionId, call, deps), cursor: each.cursor ?? 1 }));
 }
 
 function oneSession({ action, sessionId, sessions }: Input): string {
-  if (sessions !== undefined) throw invalidArgument("sessions", "goes only with action poll, and without eventId.");
+  if (sessions !== undefined)
+    throw invalidArgument("sessions", "is only allowed with action poll, and without eventId.");
   if (sessionId === undefined) throw invalidArgument("sessionId", `is required for action ${action}.`);
   return sessionId;
 }
 
 async function readOne(args: Input, eventId: number, call: ToolCall, deps: ToolDeps): Promise<JsonObject> {
   const many = MANY_FIELDS.find((field) => args[field] !== undefined);
-  if (many !== undefined) throw invalidArgument(many, "does not go with eventId, which reads one event.");
+  if (many !== undefined) throw invalidArgument(many, "cannot be combined with eventId, which reads one event.");
   const view = viewSession(oneSession(args), call, deps);
   const { limit = Number.MAX_SAFE_INTEGER, maxBytes = MAX_BYTES, offset = 0 } = args;
   return answerPage(view, { eventId, offset, limit, maxBytes }, call, deps);
@@ -147,7 +150,7 @@ async function answerThenCheck(
   const { form, ...request } = readRequest(args, deps.limits);
   const view = viewSession(oneSession(args), call, deps);
   const paging = (["eventId", "offset", "limit"] as const).find((field) => args[field] !== undefined);
-  if (paging !== undefined) throw invalidArgument(paging, "goes only with action poll.");
+  if (paging !== undefined) throw invalidArgument(paging, "is only allowed with action poll.");
   const work = roundBefore(NAME, call)?.work ?? (await respond(view, { ...args, action }, call, deps));
   const { cursor, isMoreAsked, waitFrom, withheld } = Responded.parse(work);
   // What else is asked is to be answered, not waited for.

@@ -66,7 +66,7 @@ async function send(args: Input, call: ToolCall, deps: ToolDeps): Promise<Begun>
   const request = promptOf(args, call);
   const actor = actorOf(call, deps);
   if (isFork && args.whenBusy !== undefined) {
-    throw invalidArgument("whenBusy", "does not go with forkSession: a fork begins with nothing running.");
+    throw invalidArgument("whenBusy", "cannot be combined with forkSession: no turn runs in a new fork.");
   }
   const given = diskOptions(args);
   const unused = unusedOf(args, call, deps);
@@ -119,11 +119,13 @@ function diskOptions(args: Input): z.infer<typeof DiskOptions> {
 /** What a reply to a session that this store has cannot use: it has its options already. */
 function unusedOf({ resumeToken: token, sessionId, ...args }: Input, call: ToolCall, deps: ToolDeps): string[] {
   const names = Object.keys(args).filter((name) => name === "diskResumeConfig" || Object.hasOwn(flat, name));
-  const why = "not used, since the session is known here and keeps the options that it was started with";
-  const advice = "claude_code_session changes them (set_model, set_permission_mode); a new session takes others.";
+  const why = "not used, because the session is known here and keeps the options that it was started with";
+  const advice = "Change them with claude_code_session (set_model, set_permission_mode), or start a new session.";
   const isWrong = token !== undefined && isWrongToken(deps.diskResume, call.principal, { sessionId, token });
   return [
     ...(names.length > 0 ? [`${names.join(", ")}: ${why}. ${advice}`] : []),
-    ...(isWrong ? ["resumeToken: is not the one of this session. It was not needed: the session is known here."] : []),
+    ...(isWrong
+      ? ["resumeToken: is not the one of this session. It was not needed, because the session is known here."]
+      : []),
   ];
 }

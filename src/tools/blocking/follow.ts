@@ -127,7 +127,7 @@ class Turn {
   }
 }
 
-const NEVER_RUN = "The turn before it was stopped, and the prompt was not run. Send it again.";
+const NEVER_RUN = "The previous turn was stopped, so the prompt was not run. Send it again.";
 
 async function promptAt(view: SessionView, cursor: number): Promise<string> {
   const begun = await view.read(cursor, PAGE);

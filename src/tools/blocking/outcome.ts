@@ -8,7 +8,7 @@ import type { SessionView, EndOfTurn } from "../session-view.ts";
 /** What a blocking call says and records beside its messages: open requests, a failure, its start. */
 
 const HOW =
-  "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); that waits for the rest.";
+  "Answer each of actions[] with claude_code_check (until: end, cursor: nextCursor); it then waits for the rest.";
 
 /** What is asked, as claude_code_check tells it, for a call that returns before its turn has ended. */
 export async function tellRequests(

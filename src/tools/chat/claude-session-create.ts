@@ -44,7 +44,10 @@ export const claudeSessionCreate = defineTool({
 function known(args: Input, sessionId: string): string {
   const stray = (["cwd", "model", "permissionMode", "systemPrompt"] as const).find((name) => args[name] !== undefined);
   if (stray === undefined) return sessionId;
-  throw invalidArgument(stray, "is for a new session; one that is known goes on as it was. Leave it or sessionId out.");
+  throw invalidArgument(
+    stray,
+    "is only for a new session; a known session keeps its options. Leave out this or sessionId.",
+  );
 }
 
 /** Nobody has heard of a session whose Claude Code never ran. */

@@ -58,7 +58,7 @@ async function contentOf(view: SessionView, event: StoredEvent): Promise<{ type:
   }
   const shown = presentEvent(event, "full");
   if (shown) return { type: shown.type, content: JSON.stringify(shown.data) };
-  throw invalidArgument("eventId", `event ${String(event.id)} (${event.type}) is not told to callers.`);
+  throw invalidArgument("eventId", `event ${String(event.id)} (${event.type}) is not visible to callers.`);
 }
 
 function pageOf(content: string, { from, limit, bytes }: { from: number; limit: number; bytes: number }): string {

@@ -61,9 +61,9 @@ function answerToPermission({ answers, ...response }: Response): AnswerRequest {
   if (answers !== undefined) throw invalidArgument("answers", "is only for action answer_question.");
   if (decision === undefined) throw invalidArgument("decision", "is required: one of allow, deny, allow_for_session.");
   const forDeny = denyMessage === undefined ? interrupt && "interrupt" : "denyMessage";
-  if (decision !== "deny" && forDeny) throw invalidArgument(forDeny, "goes only with decision deny.");
+  if (decision !== "deny" && forDeny) throw invalidArgument(forDeny, "is only allowed with decision deny.");
   if (decision !== "allow" && permissionOptions !== undefined) {
-    throw invalidArgument("permissionOptions", "goes only with decision allow.");
+    throw invalidArgument("permissionOptions", "is only allowed with decision allow.");
   }
   return {
     requestId,
@@ -90,7 +90,7 @@ async function answerToQuestion(view: SessionView, response: Response): Promise<
   const requestId = requestIdOf(response);
   const stray = FOR_PERMISSIONS.find((field) => response[field] !== undefined && response[field] !== false);
   if (stray !== undefined) {
-    throw invalidArgument(stray, "is only for action respond_permission, by which a question can be refused.");
+    throw invalidArgument(stray, "is only for action respond_permission, which can also deny a question.");
   }
   const { state } = await view.record();
   const open = state.requests.find((request) => request.requestId === requestId);
@@ -106,6 +106,6 @@ async function answerToQuestion(view: SessionView, response: Response): Promise<
 }
 
 function requestIdOf({ requestId }: Response): string {
-  if (requestId === undefined) throw invalidArgument("requestId", "is required to respond; see actions[] of a poll.");
+  if (requestId === undefined) throw invalidArgument("requestId", "is required. Take it from actions[] of a poll.");
   return requestId;
 }

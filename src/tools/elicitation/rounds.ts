@@ -48,7 +48,7 @@ export function roundBefore(tool: string, { resumeState }: ToolCall): Round | un
   if (resumeState === undefined) return undefined;
   const round = Round.safeParse(resumeState).data;
   if (round?.tool === tool) return round;
-  throw invalidArgument("requestState", "is of another call. Send the call without it.");
+  throw invalidArgument("requestState", "belongs to another call. Send the call without it.");
 }
 
 /** A client may show each key once: the second form for a request has a key of its own. */

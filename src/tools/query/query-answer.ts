@@ -59,7 +59,7 @@ async function tellWaiting(
   { call, deps, maxBytes }: Telling,
 ): Promise<JsonObject> {
   const requests = await tellRequests(view, { cursor, maxBytes }, call, deps);
-  const summary = "Claude Code waits for a decision; nothing is lost while it does.";
+  const summary = "Claude Code is waiting for a decision; the turn continues after it.";
   return { ...requests, result: { success: false, summary, error: "waiting_permission" } };
 }
 

@@ -110,7 +110,7 @@ export function extend(draft: Draft, request: OpenRequest): Refusal | undefined 
   const { approvalChain } = draft.policy;
   if (request.denial !== undefined) return denied(ALREADY_DENIED);
   if (!approvalChain.includes(CONSOLE))
-    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); console does not.`);
+    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). console is not one of them.`);
   const clock = requestClockOf(request);
   const ms = Math.max(0, Math.min(consoleMs(draft.policy), MAX_LEFT_MS - clock.leftMs));
   clock.approverLeftMs += ms;
@@ -175,11 +175,11 @@ export function whyNotBy(
   const { approvalChain } = draft.policy;
   if (request.denial !== undefined && decision.behavior === "allow") return denied(ALREADY_DENIED);
   if (!approvalChain.includes(by))
-    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); ${by} does not.`);
+    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). ${by} is not one of them.`);
   if ((by !== CALLER && !asCaller) || decision.behavior === "deny") return undefined;
   // Where only people are to answer, no program takes their place; what a service tells may be one by nature.
   if (!isService(by) && !approvalChain.includes(CALLER))
-    return denied(`Who answers here: ${wordsOf(approvalChain)} (--approvals); a program does not.`);
+    return denied(`Approvers on this server: ${wordsOf(approvalChain)} (--approvals). A program is not one of them.`);
   if (!mayCallerApprove(draft, request, decides)) return denied(tooMuch(draft, request));
   const active = approverOf(request);
   if (active === by || isBehind(approvalChain, active)) return undefined;

@@ -21,7 +21,7 @@ export function whyNotChanged(
   const { decision } = answer;
   // To answer a question is to change its input.
   if (decision.behavior === "deny" || !decision.updatedInput || request.kind === "question") return undefined;
-  if (!judgement) return denied(`what it would let happen cannot be told. ${ADVICE}`);
+  if (!judgement) return denied(`its effect cannot be determined. ${ADVICE}`);
   const { denying: _, mentions: __, ...judged } = judgement;
   const { kind, requestId, toolName } = request;
   const changed: PermissionRequest = {
@@ -36,7 +36,7 @@ export function whyNotChanged(
   return whyNotByRules(draft, changed, judgement) ?? whyNotByBound(draft, changed, answer);
 }
 
-const ADVICE = "Allow it as it was asked, or deny it.";
+const ADVICE = "Allow the original input, or deny the request.";
 
 function whyNotByRules(
   { policy: { cwd, rules } }: Draft,

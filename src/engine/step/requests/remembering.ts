@@ -31,8 +31,8 @@ export function onRevoke(draft: Draft, command: CommandOf<"revoke">): void {
   ];
   const cursor = state.lastEventId + 1;
   if (revoked.length === 0) {
-    const problem = rule === undefined ? "nothing is remembered" : `no answer is remembered by the rule ${rule}`;
-    const advice = "What is remembered is listed by claude_code_session (action: get).";
+    const problem = rule === undefined ? "nothing is remembered" : `no answer is remembered for the rule ${rule}`;
+    const advice = "List remembered answers with claude_code_session (action: get).";
     return refuse(draft, command, "INVALID_ARGUMENT", `rule: ${problem}. ${advice}`);
   }
   state.remembered = known.filter((each) => !revoked.includes(each.rule));

@@ -19,7 +19,7 @@ export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | unde
   // Who was shown just this command has decided it.
   if (behavior === "ask") return isUnclear && rememberedFor(draft, request, isTheCommand);
   if (behavior === "allow") return { decision: { behavior }, rule };
-  const message = `A rule of the operator of this server denies it: ${rule}. Nobody can allow it here; do without.`;
+  const message = `A rule of this server's operator denies it: ${rule}. It cannot be allowed here; do without it.`;
   return { decision: { behavior, message }, rule };
 }
 

@@ -18,7 +18,7 @@ async function told({ sessionId }: OfSession, message: string, { principal }: To
 export const interrupt = offer(actions.interrupt, {
   present: async ({ interrupted }, args, call, deps) => {
     const wait = "The turn is being interrupted; claude_code_check (until: end) tells when it has ended.";
-    return told(args, interrupted ? wait : "No turn runs in the session.", call, deps);
+    return told(args, interrupted ? wait : "No turn is running in the session.", call, deps);
   },
 });
 
@@ -50,12 +50,11 @@ export const rename = offer(actions.rename, {
 });
 
 export const releaseQueue = offer(actions.releaseQueue, {
-  present: async (_, args, call, deps) =>
-    told(args, "The prompts that were held run now, one after the other.", call, deps),
+  present: async (_, args, call, deps) => told(args, "The held prompts run now, one after another.", call, deps),
 });
 
 export const dropQueue = offer(actions.dropQueue, {
-  present: async (_, args, call, deps) => told(args, "The prompts that were held are dropped.", call, deps),
+  present: async (_, args, call, deps) => told(args, "The held prompts are dropped.", call, deps),
 });
 
 /** Takes back an answer that was to hold until the session ends. */

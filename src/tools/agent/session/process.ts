@@ -48,7 +48,9 @@ export const usage = offer(actions.usage, {
 export const rewind = offer(actions.rewind, {
   words: { promptId: "for rewind. Default: the last prompt", dryRun: "Default: false" },
   present: ({ files, promptId }, { dryRun = false }) => {
-    const message = dryRun ? "This would change." : "The files are as they were before that prompt.";
+    const message = dryRun
+      ? "Dry run: these files would change."
+      : "The files are restored to their state before that prompt.";
     return { rewound: { promptId, ...files }, message };
   },
 });

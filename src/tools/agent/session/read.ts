@@ -21,10 +21,10 @@ function checkSensitive({ allows }: ToolDeps, wanted: readonly string[]): void {
   if (allows.sensitiveDetails || wanted.length === 0) return;
   const advice =
     "The operator allows it with --allow-sensitive-session-details or CLAUDE_CODE_MCP_ALLOW_SENSITIVE_SESSION_DETAILS=1.";
-  const without = `Without ${wanted.join(", ")} the call is answered.`;
+  const without = `Leave ${wanted.join(", ")} out.`;
   throw new AppError(
     "PERMISSION_DENIED",
-    `Folders, prompts and titles of sessions are not told on this server (${wanted.join(", ")}). ${without} ${advice}`,
+    `Folders, prompts and titles of sessions are hidden on this server (${wanted.join(", ")}). ${without} ${advice}`,
   );
 }
 
@@ -161,7 +161,7 @@ export function placeOf(token: string): Place {
   const place = decode(token);
   // Base64 is read leniently: what would not be written so was not written here.
   if (!place || encode(place) !== token) {
-    throw invalidArgument("pageToken", "is not one of this list. Pass nextPageToken as it came, or leave it out.");
+    throw invalidArgument("pageToken", "is not valid. Pass nextPageToken unchanged, or leave it out.");
   }
   return place;
 }
