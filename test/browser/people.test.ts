@@ -64,12 +64,12 @@ it("two users in two windows neither see nor change each other's sessions", asyn
   await bob.page.getByRole("link", { name: "Sessions", exact: true }).click();
   await bob.page.getByRole("link", { name: /^His\./ }).waitFor();
   expect(await bob.page.getByText(/Mine\./).count()).toBe(0);
-  await bob.page.getByRole("link", { name: "Waiting", exact: true }).click();
-  await bob.page.getByText("Nothing waits for you.").waitFor();
+  await bob.page.getByRole("link", { name: "Approvals", exact: true }).click();
+  await bob.page.getByText("No open requests.").waitFor();
   expect(await bob.page.getByText(/of-ann|Mine\./).count()).toBe(0);
   bob.allowFailures(/status of 404/);
   await bob.go(`#/sessions/${session}`);
-  await bob.page.getByRole("heading", { name: "This session is not here" }).waitFor();
+  await bob.page.getByRole("heading", { name: "Session not found" }).waitFor();
   const { requestId } = await (await signIn(desk.http, users.tokens.ann)).asked(session);
   const answer = await forced(bob.page, `sessions/${session}/requests/${requestId}`, { decision: "allow" });
   const cancel = await forced(bob.page, `sessions/${session}/cancel`, {});
@@ -84,11 +84,11 @@ it("two users in two windows neither see nor change each other's sessions", asyn
 it("a request that is answered in one window disappears from the other", async () => {
   const token = users.tokens.ann;
   const one = await desk.open({ token });
-  const other = await desk.open({ token, hash: "#/waiting" });
+  const other = await desk.open({ token, hash: "#/approvals" });
   const cwd = desk.world.folder();
   await startSession(one.page, calling([writing(join(cwd, "a"))]), { cwd });
   await other.page
-    .getByRole("link", { name: /^Waiting/ })
+    .getByRole("link", { name: /^Approvals/ })
     .getByText("1")
     .waitFor();
   await press(cards(other.page, "Claude Code asks to write a file"), "Allow");
@@ -105,12 +105,12 @@ it("a user who may only read finds nothing to press that changes anything, and c
   const { page } = window;
   await page.getByRole("link", { name: "Look around." }).click();
   await entry(page, "There is nothing.").waitFor();
-  await page.getByText("You may look, but not send prompts.").waitFor();
+  await page.getByText("You can view this session but not send prompts.").waitFor();
   const acts = /^(New|Start|Send|Rename|Interrupt|Cancel|Delete|Rewind|Revoke|Allow|Deny|Run|Drop)/;
   for (const role of ["button", "link"] as const) expect(await page.getByRole(role, { name: acts }).count()).toBe(0);
   expect(await page.getByRole("textbox").count()).toBe(0);
   await window.go("#/start");
-  await page.getByText("You may look at sessions, and not start any").waitFor();
+  await page.getByText("You can view sessions but not start any").waitFor();
   window.allowFailures(/status of 403/);
   expect(await forced(page, "sessions", { prompt: "x" })).toBe(403);
   for (const action of ["reply", "cancel", "delete", "rename"]) {
@@ -126,7 +126,7 @@ it("a user who may not approve sees the request and whom to ask, and cannot answ
   const session = await startSession(page, calling([writing(file)]), { cwd });
   const card = cards(page);
   await card.getByText("not-by-ron").first().waitFor();
-  await card.getByText("You may look but not answer.").waitFor();
+  await card.getByText("You can view requests but not answer them.").waitFor();
   for (const button of await card.getByRole("button", { name: /^(Allow|Deny|Edit)/ }).all()) {
     expect(await button.isDisabled()).toBe(true);
   }
@@ -141,12 +141,12 @@ it("a user who may not approve sees the request and whom to ask, and cannot answ
 it("a token that expires while its page is open leads to the sign-in form, which says why; a new token leads back", async () => {
   const endsIn = async (seconds: number) =>
     issuer.sign({ sub: "joe", aud: desk.http.url, exp: Math.floor(Date.now() / 1_000) + seconds - 30 });
-  const joe = await desk.open({ token: "", hash: "#/numbers" });
+  const joe = await desk.open({ token: "", hash: "#/usage" });
   joe.allowFailures(/status of 401|net::ERR_/);
   await joe.page.getByLabel("Access token").fill(await endsIn(8));
   await joe.page.keyboard.press("Enter");
-  await joe.page.getByRole("heading", { name: "Numbers" }).waitFor();
-  const alert = joe.page.getByRole("alert").filter({ hasText: "it has expired, or was taken back" });
+  await joe.page.getByRole("heading", { name: "Usage" }).waitFor();
+  const alert = joe.page.getByRole("alert").filter({ hasText: "it has expired or was revoked" });
   await alert.waitFor({ timeout: 60_000 });
   expect(await joe.page.getByRole("navigation").count()).toBe(0);
   const other = await joe.context.newPage();
@@ -154,7 +154,7 @@ it("a token that expires while its page is open leads to the sign-in form, which
   await other.getByLabel("Access token").fill(await endsIn(600));
   await other.getByRole("button", { name: "Sign in" }).click();
   // A sign-in in either window signs in both and clears the message of the sign-in form.
-  for (const page of [other, joe.page]) await page.getByRole("heading", { name: "Numbers" }).waitFor();
+  for (const page of [other, joe.page]) await page.getByRole("heading", { name: "Usage" }).waitFor();
   await joe.page.getByRole("button", { name: /account and help$/ }).click();
   await joe.page.getByRole("button", { name: "Sign out" }).click();
   await joe.page.getByLabel("Access token").waitFor();
@@ -175,8 +175,8 @@ it("a draft belongs to its user: it is there when an expired sign-in is renewed,
   await task.fill("Half a task");
   window.allowFailures(/status of 401/);
   await context.clearCookies();
-  await window.go("#/numbers");
-  await page.getByRole("alert").filter({ hasText: "it has expired, or was taken back" }).waitFor();
+  await window.go("#/usage");
+  await page.getByRole("alert").filter({ hasText: "it has expired or was revoked" }).waitFor();
   await signInAs(users.tokens.bob);
   await window.go("#/start");
   await expect.poll(async () => task.inputValue()).toBe("");

@@ -54,7 +54,7 @@ it("a denial reaches Claude Code with its message, and nothing is run", async ()
   const id = await startSession(page, calling([writing(file)]), { cwd });
   const card = cards(page);
   await press(card, "Deny…");
-  await card.getByLabel(/^What Claude Code is told/).fill("Not there: use the notes folder.");
+  await card.getByLabel(/^Message to Claude Code/).fill("Not there: use the notes folder.");
   await press(card, "Deny");
   await allDone(page);
   expect(existsSync(file)).toBe(false);
@@ -133,7 +133,7 @@ it("questions are answered by choice and in free text, and a missing answer is n
   await parts.getByRole("checkbox", { name: /^Server/ }).check();
   await parts.getByRole("checkbox", { name: /^Client/ }).check();
   const library = card.getByRole("group", { name: /Which library\?/ });
-  const missing = library.getByText("This one has no answer yet.");
+  const missing = library.getByText("This question has no answer yet.");
   await press(card, "Send answers", missing);
   await library.getByLabel("Your own answer").fill("Neither: write it yourself");
   await press(card, "Send answers");
@@ -163,7 +163,7 @@ it("a plan is sent back with feedback, and then approved", async () => {
   const card = cards(page, "Claude Code has made a plan");
   await card.getByRole("heading", { name: "First things first" }).waitFor();
   await press(card, "Keep planning…");
-  await card.getByLabel(/^What should be different/).fill("The tests are missing.");
+  await card.getByLabel(/^What to change/).fill("The tests are missing.");
   await press(card, "Keep planning");
   await entry(page, "With tests, then.").waitFor();
   await press(card, "Approve plan");

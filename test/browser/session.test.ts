@@ -86,7 +86,7 @@ describe("while a turn runs", () => {
     await dialog.getByLabel(/^Reason/).fill("It was the wrong folder.");
     await dialog.getByRole("button", { name: "Cancel session" }).click();
     await entry(page, "Session cancelled by console: It was the wrong folder.").waitFor();
-    await page.getByText("no more can be sent to it").waitFor();
+    await page.getByText("accepts no more prompts").waitFor();
     expect(await detail(id)).toMatchObject({ status: "cancelled", closed: { by: "console" } });
   });
 });
@@ -120,7 +120,7 @@ it("a draft stays while the user looks elsewhere, and the focus is never lost", 
   await page.unroute("**/reply");
   await page.getByRole("button", { name: "Cancel session" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Cancel session" }).click();
-  await page.getByText("no more can be sent to it").waitFor();
+  await page.getByText("accepts no more prompts").waitFor();
   await expect.poll(focused).toBe("h1");
 });
 
@@ -249,5 +249,5 @@ it("a user without a mouse signs in, starts a session, allows its request and re
   await page.keyboard.press("Tab");
   await page.keyboard.press("g");
   await page.keyboard.press("w");
-  await page.getByRole("heading", { name: "Waiting for people" }).waitFor();
+  await page.getByRole("heading", { name: "Approvals" }).waitFor();
 });

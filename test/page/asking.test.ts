@@ -41,7 +41,7 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
   const agents = [sending("Check the shop", "touch shop"), sending("Check the bank", "touch bank")];
   const said = { text: "Over." };
   const id = await desk.api.start(scriptTag([{ tools: agents }, said, said, said]), desk.world.folder());
-  const window = await desk.open({ hash: "#/waiting" });
+  const window = await desk.open({ hash: "#/approvals" });
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(2);
   await cards(page, "Check the bank (subagent) asks to run a command")
@@ -49,12 +49,12 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
     .waitFor();
   const shop = cards(page, "Check the shop (subagent) asks to run a command");
   await window.picture("asking-subagents");
-  await window.go("#/numbers");
+  await window.go("#/usage");
   // No turn has ended and no request is answered, but the time of waiting for people counts.
-  const tile = page.locator(".tile").filter({ hasText: "Waiting for people" });
-  await tile.getByText("2 requests open now").waitFor();
+  const tile = page.locator(".tile").filter({ hasText: "Waiting for approval" });
+  await tile.getByText("2 open requests now").waitFor();
   expect(await tile.locator(".tile-value").innerText()).toMatch(/^\d/);
-  await window.go("#/waiting");
+  await window.go("#/approvals");
   await shop.getByRole("link", { name: "Its task" }).click();
   await page.waitForURL(new RegExp(`#/sessions/${id}\\?event=\\d+$`));
   await expect
@@ -87,10 +87,10 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
       })
       .toBe("Deny…");
     await button("Deny…").click();
-    await card.getByLabel(/^What Claude Code is told/).fill("Not now.");
+    await card.getByLabel(/^Message to Claude Code/).fill("Not now.");
     await window.picture(`asking-deny-${name}`, false);
     for (const text of ["Deny", "Cancel"]) expect(await hit(page, button(text))).toBe(text);
-    expect(await hit(page, card.getByLabel(/^What Claude Code is told/))).toBe("textarea");
+    expect(await hit(page, card.getByLabel(/^Message to Claude Code/))).toBe("textarea");
     await button("Cancel").click();
   }
   await press(card, "Allow");
@@ -109,7 +109,7 @@ it("an answered card becomes one line in its place, the next one moves once, and
     ["one", "two"].map(async (file) => desk.api.start(calling([bash(`touch ${file}`)]), desk.world.folder())),
   );
   for (const id of ids) await desk.api.asked(id);
-  const window = await desk.open({ hash: "#/waiting", hasClock: true });
+  const window = await desk.open({ hash: "#/approvals", hasClock: true });
   const { page } = window;
   await expect.poll(async () => cards(page).count()).toBe(2);
   const [first, second] = [cards(page).first(), cards(page).last()];
@@ -122,7 +122,7 @@ it("an answered card becomes one line in its place, the next one moves once, and
   await first.getByText("Allowed.", { exact: true }).waitFor();
   // A button that only opens a form works at once.
   await second.getByRole("button", { name: "Deny…", exact: true }).click();
-  await second.getByLabel(/^What Claude Code is told/).waitFor();
+  await second.getByLabel(/^Message to Claude Code/).waitFor();
   const after = await topOf(second);
   expect(after).toBeLessThan(before - 100);
   expect((await first.boundingBox())?.height).toBeLessThan(60);
@@ -134,16 +134,16 @@ it("an answered card becomes one line in its place, the next one moves once, and
 });
 
 it("Ctrl+Enter decides nothing in a card that has just appeared, and decides a moment later", async () => {
-  const { page } = await desk.open({ hash: "#/waiting", hasClock: true });
-  await page.getByText("Nothing waits for you.").waitFor();
+  const { page } = await desk.open({ hash: "#/approvals", hasClock: true });
+  await page.getByText("No open requests.").waitFor();
   await page.clock.pauseAt(Date.now() + 1_000);
   const id = await desk.api.start(calling([bash("touch three")]), desk.world.folder());
   const card = cards(page);
   await card.getByRole("button", { name: "Deny…", exact: true }).click();
-  const why = card.getByLabel(/^What Claude Code is told/);
+  const why = card.getByLabel(/^Message to Claude Code/);
   await why.fill("Not this one.");
   await why.press("Control+Enter");
-  await card.getByText("This has only just come here").waitFor();
+  await card.getByText("This request just appeared").waitFor();
   expect((await desk.api.get<SessionDetail>(`sessions/${id}`)).requests).toBe(1);
   await page.clock.runFor(400);
   await why.press("Control+Enter");

@@ -141,8 +141,8 @@ describe("hostile text", () => {
     await page.getByText("click me").first().click();
     expect(page.url()).toContain("/console/#/");
     const began = Date.now();
-    await page.getByRole("link", { name: "Waiting", exact: true }).click();
-    await page.getByRole("heading", { name: "Waiting for people" }).waitFor();
+    await page.getByRole("link", { name: "Approvals", exact: true }).click();
+    await page.getByRole("heading", { name: "Approvals" }).waitFor();
     expect(Date.now() - began).toBeLessThan(10_000);
     await page.getByRole("link", { name: "Sessions", exact: true }).click();
     await page.getByRole("heading", { level: 1, name: "Sessions" }).waitFor();
@@ -182,8 +182,8 @@ describe("hostile text", () => {
     await expect.poll(async () => entry(page, "Turn done").count()).toBe(2);
     await unfoldAll(page);
     expect(await harm(page)).toEqual([]);
-    await page.getByRole("link", { name: "Waiting", exact: true }).click();
-    await page.getByRole("heading", { name: "Decided lately" }).waitFor();
+    await page.getByRole("link", { name: "Approvals", exact: true }).click();
+    await page.getByRole("heading", { name: "Recent decisions" }).waitFor();
     expect(await harm(page)).toEqual([]);
   });
 });

@@ -115,8 +115,8 @@ it("the list is fetched once when the page loads, and a search that is typed and
   const connectedAt = await live;
   await page.getByRole("link", { name: "Job number 2." }).waitFor();
   await page.getByLabel("Search sessions").fill("number 33");
-  await page.getByRole("link", { name: "Numbers" }).click();
-  await page.getByRole("heading", { name: "Numbers" }).waitFor();
+  await page.getByRole("link", { name: "Usage" }).click();
+  await page.getByRole("heading", { name: "Usage" }).waitFor();
   // The stream repeats changes of the last 3 s: only an older list (on a busy machine) is fetched again.
   const isFresh = ({ at }: { at: number }) => Math.abs(at - connectedAt) < 2_500;
   const lists = asked.filter(({ url }) => !url.includes("text="));
@@ -143,9 +143,9 @@ it("going back from a session focuses its row, wherever that stands by now", asy
 });
 
 it("a server that comes back after a long time is noticed within two seconds", async () => {
-  const window = await desk.open({ hash: "#/waiting" });
+  const window = await desk.open({ hash: "#/approvals" });
   const { page } = window;
-  await page.getByText("Nothing waits for you.").waitFor();
+  await page.getByText("No open requests.").waitFor();
   await page.clock.install();
   window.allowFailures(/net::ERR_FAILED/);
   let attempts = 0;
@@ -180,7 +180,7 @@ it("a long wait for a free process is shown in the list and in the session, and 
   const began = Date.now();
   const second = await api.start(`Be second. ${scriptTag([{ text: "Second." }])}`, cwd);
   const row = page.getByRole("listitem").filter({ hasText: "Be second." });
-  await row.getByText("Waits for a slot, it is the next").waitFor();
+  await row.getByText("Queued, next to start").waitFor();
   expect(Date.now() - began).toBeGreaterThan(2_000);
   world.model.release("place");
   for (const each of [first, second]) await api.end(each);

@@ -63,18 +63,18 @@ const VIEWS: View[] = [
     isThere: async (page) => cards(page).waitFor(),
   },
   {
-    name: "waiting",
-    hash: () => "#/waiting",
+    name: "approvals",
+    hash: () => "#/approvals",
     isThere: async (page) => {
       await expect.poll(async () => cards(page).count()).toBe(4);
       await page.getByText("Not by force.").waitFor();
     },
   },
   {
-    name: "numbers",
-    hash: () => "#/numbers",
+    name: "usage",
+    hash: () => "#/usage",
     isThere: async (page) => {
-      await page.getByRole("heading", { level: 1, name: "Numbers" }).waitFor();
+      await page.getByRole("heading", { level: 1, name: "Usage" }).waitFor();
       await page.getByText("my-project").first().waitFor();
       await unfold(page);
     },
@@ -131,7 +131,7 @@ describe.each([
 });
 
 it("everything that opens on top of a view is accessible and fits the window", async () => {
-  const window = await desk.open({ hash: "#/waiting" });
+  const window = await desk.open({ hash: "#/approvals" });
   const { page } = window;
   const found: Record<string, unknown> = {};
   const look = async (name: string) => {
@@ -197,6 +197,6 @@ it("an address with a token also signs in while the page still asks for its user
   const late = page.waitForResponse((response) => response.url().endsWith("/api/me") && response.status() === 401);
   await held[0]?.continue();
   await late;
-  await page.getByRole("link", { name: "Numbers" }).click();
-  await page.getByRole("heading", { name: "Numbers", exact: true }).first().waitFor();
+  await page.getByRole("link", { name: "Usage" }).click();
+  await page.getByRole("heading", { name: "Usage", exact: true }).first().waitFor();
 });

@@ -70,7 +70,7 @@ describe("the answer that is sent", () => {
   test.each([
     [{ decision: "allow" }, {}, "Allowed."],
     [{ decision: "allow", updatedInput: {} }, {}, "Allowed with your changes."],
-    [{ decision: "allow_for_session" }, {}, "Allowed, and until the session ends also Bash(npm test)."],
+    [{ decision: "allow_for_session" }, {}, "Allowed. Until the session ends also allowed: Bash(npm test)."],
     [{ decision: "deny", message: "No" }, {}, "Denied, with your message."],
     [{ decision: "deny" }, { type: "plan" }, "Sent back to planning."],
     [{ decision: "allow", answers: {} }, { type: "question" }, "Answers sent."],
@@ -155,7 +155,7 @@ describe("the texts about approvers", () => {
       "--approvals user,console,caller.",
     );
     expect(whyOnlyLook({ approvals: [], scopes: ["approve"] })).toMatch(
-      /^Nobody may answer here.*--approvals console\.$/,
+      /^No one can answer requests.*--approvals console\.$/,
     );
     expect(whyOnlyLook({ approvals: ["console"], scopes: ["read"] })).toContain("scope approve");
   });

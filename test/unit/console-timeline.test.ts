@@ -289,7 +289,7 @@ describe("the title of a call", () => {
     ["AskUserQuestion", { questions: [{ question: "Which?" }] }, "Question | Which?"],
     ["constructor", {}, "constructor | "],
     ["Bash", { command: "ls \u202Etxt.exe" }, "Bash | ls ⟨U+202E⟩txt.exe"],
-    [undefined, {}, "A call from further up | "],
+    [undefined, {}, "An earlier call | "],
   ])("%s %j", (name, input, title) => {
     const { subject, verb } = callTitle(name, input, "/home/ann/shop");
     expect(`${verb} | ${subject}`).toBe(title);

@@ -27,7 +27,7 @@ export function Account() {
         <p>
           {signsIn ? "Signed in as" : "You are"} <strong>{name}</strong>
           <br />
-          <span class="soft">May {scopes.join(", ")}</span>
+          <span class="soft">Scopes: {scopes.join(", ")}</span>
         </p>
         <button type="button" onClick={() => (helpIsOpen.value = true)}>
           Keyboard shortcuts <kbd>?</kbd>

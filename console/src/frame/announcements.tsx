@@ -13,12 +13,12 @@ export function Announcements() {
   const isOpen = arrived && requests.value.some((request) => idOf(request) === idOf(arrived));
   // Who looks at the requests, or at the session that asks, sees it come.
   const at = route.value;
-  const isSeen = at.view === "waiting" || (at.view === "session" && at.id === arrived?.sessionId);
+  const isSeen = at.view === "approvals" || (at.view === "session" && at.id === arrived?.sessionId);
   return (
     <div role="status" class="announcement">
       {arrived && isOpen && (
         <p class={isSeen ? "unseen" : undefined}>
-          <span>{wordsOf(arrived)}</span> <a href={hrefOf({ view: "waiting" })}>Show</a>
+          <span>{wordsOf(arrived)}</span> <a href={hrefOf({ view: "approvals" })}>Show</a>
         </p>
       )}
     </div>

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askNow } from "../net/pause.ts";
 import { connection } from "../state/live.ts";
 
-/** A server that is only started anew is back before anybody needs to know. */
+/** A server that restarts is back sooner than this; nothing is shown. */
 const UNNOTICED_MS = 1200;
 const REJOICE_MS = 4000;
 
@@ -32,7 +32,7 @@ export function ConnectionBanner() {
       <div role="alert">
         {shown === "lost" && (
           <p class="banner banner-lost">
-            The server does not answer. What you see may be old; this page goes on trying.
+            The server does not answer. The page may be out of date; it keeps trying to reconnect.
             <button type="button" onClick={askNow}>
               Try now
             </button>

@@ -7,7 +7,7 @@ import type { ViewName } from "../state/views.ts";
 import { SessionsView } from "../views/sessions.tsx";
 import { SessionView } from "../views/session.tsx";
 import { StartView } from "../views/start.tsx";
-import { WaitingView } from "../views/waiting.tsx";
+import { ApprovalsView } from "../views/approvals.tsx";
 
 /** The view that the address names. Where it changes, the focus goes to its heading, so that it is read from there. */
 export function CurrentView() {
@@ -34,21 +34,21 @@ function View() {
 
 const SHOWN: Readonly<Record<ViewName, ComponentType>> = {
   sessions: SessionsView,
-  waiting: WaitingView,
-  numbers: LazyNumbers,
+  approvals: ApprovalsView,
+  usage: LazyUsage,
   start: StartView,
 };
 
-/** Charts are most of the code of this page, and few look at them. */
-function LazyNumbers() {
-  const [Numbers, setNumbers] = useState<ComponentType>();
+/** Loaded on demand: the chart library is most of the code of this page. */
+function LazyUsage() {
+  const [Usage, setUsage] = useState<ComponentType>();
   const [problem, setProblem] = useState<unknown>();
   const load = () => {
     setProblem(undefined);
-    import("../views/numbers.tsx").then(({ NumbersView }) => setNumbers(() => NumbersView), setProblem);
+    import("../views/usage.tsx").then(({ UsageView }) => setUsage(() => UsageView), setProblem);
   };
   useEffect(load, []);
-  if (Numbers) return <Numbers />;
+  if (Usage) return <Usage />;
   if (problem === undefined)
     return (
       <p class="soft" role="status">
@@ -57,7 +57,7 @@ function LazyNumbers() {
     );
   return (
     <Problem
-      of={new Error("The server did not send it, or sent another version.")}
+      of={new Error("The server did not answer, or runs another version now.")}
       what="This view could not be loaded"
     >
       <button type="button" onClick={() => location.reload()}>

@@ -42,7 +42,7 @@ function Tab({ to }: { readonly to: ViewName }) {
   return (
     <a class="tab" href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
       {VIEWS[to].name}
-      {to === "waiting" && <WaitingCount />}
+      {to === "approvals" && <OpenCount />}
     </a>
   );
 }
@@ -53,7 +53,7 @@ function currency(to: string, { view }: Route): "page" | "true" | undefined {
   return view === "session" && to === "sessions" ? "true" : undefined;
 }
 
-function WaitingCount() {
+function OpenCount() {
   const waiting = requests.value.length;
   if (waiting === 0) return null;
   return (

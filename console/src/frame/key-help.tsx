@@ -12,14 +12,14 @@ const ROWS: readonly (readonly [readonly string[], string])[] = [
   ...VIEW_NAMES.map((view) => [VIEWS[view].keys.split(" "), VIEWS[view].name] as const),
   [["/"], "Search sessions"],
   [["j"], "Next session in the list"],
-  [["k"], "The one before"],
-  [["Enter"], "Open it"],
-  [["a"], "Allow the request that has the focus"],
-  [["d"], "Deny it"],
-  [["?"], "This help"],
+  [["k"], "Previous session in the list"],
+  [["Enter"], "Open the focused session"],
+  [["a"], "Allow the focused request"],
+  [["d"], "Deny the focused request"],
+  [["?"], "Show this help"],
 ];
 
-/** The keys that do something everywhere, and what tells of them. */
+/** The global keyboard shortcuts, and the dialog that lists them. */
 export function KeyHelp() {
   useEffect(
     () =>

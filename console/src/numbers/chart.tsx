@@ -59,7 +59,7 @@ function Picture({ figure }: { readonly figure: Figure }) {
       take?.();
     };
   }, [figure]);
-  if (isMissing) return <p class="soft">The chart could not be loaded. Its numbers are in the table.</p>;
+  if (isMissing) return <p class="soft">The chart could not be loaded. The table has its values.</p>;
   const height = figure.lying === true ? { height: `${String(figure.labels.length * LINE + AXIS)}px` } : {};
   return (
     <div class="chart" style={height}>

@@ -104,10 +104,10 @@ function time(days: readonly Day[]): Figure {
   return {
     ...byDay(days),
     title: "Time per day",
-    summary: `${duration(worked)} of work in all, and ${duration(waited)} of waiting for people.`,
+    summary: `${duration(worked)} of work in all, and ${duration(waited)} of waiting for approval.`,
     series: [
       { name: "Working", fill: 1, values: days.map(workedMs) },
-      { name: "Waiting for people", fill: 2, values: days.map((day) => day.waitedMs) },
+      { name: "Waiting for approval", fill: 2, values: days.map((day) => day.waitedMs) },
     ],
     tick: timeTick,
     words: (ms) => (ms === 0 ? "0" : duration(ms)),

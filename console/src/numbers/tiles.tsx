@@ -4,7 +4,7 @@ import { requests } from "../state/live.ts";
 import { short } from "./figure.ts";
 import { workedMs } from "./range.ts";
 
-/** All of it in six numbers. */
+/** The totals, in six tiles. */
 export function Tiles({ totals }: { readonly totals: Amounts }) {
   const { costUsd, failed, tokens, turns, waitedMs } = totals;
   const all = tokens.input + tokens.output + tokens.cacheRead + tokens.cacheCreation;
@@ -24,14 +24,14 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
         more={`${short(tokens.input)} in, ${short(tokens.output)} out, the rest cached`}
       />
       <Tile name="Time worked" value={duration(workedMs(totals))} more={perTurn(workedMs(totals), turns)} />
-      <Tile name="Waiting for people" value={waitedMs > 0 ? duration(waitedMs) : "None"} more={openWords()} />
+      <Tile name="Waiting for approval" value={waitedMs > 0 ? duration(waitedMs) : "None"} more={openWords()} />
     </dl>
   );
 }
 
 function openWords(): string {
   const open = requests.value.length;
-  return open === 0 ? "with a request open" : `${count(open, "request")} open now`;
+  return open === 0 ? "no open requests" : `${count(open, "open request")} now`;
 }
 
 function Tile({ more, name, value }: { readonly name: string; readonly value: string; readonly more: string }) {

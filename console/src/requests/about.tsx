@@ -36,7 +36,7 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
         </Fact>
       )}
       {decisionReason !== undefined && (
-        <Fact name="Why it asks">
+        <Fact name="Reason">
           <Plain text={decisionReason} />
         </Fact>
       )}
@@ -47,7 +47,7 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
           </code>
         </Fact>
       )}
-      <Fact name="Waits for">
+      <Fact name="Waiting for">
         <Waits request={request} /> {mayAnswer && <MoreTime request={request} />}
       </Fact>
     </dl>

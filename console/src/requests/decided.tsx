@@ -9,7 +9,7 @@ import { keyOf } from "./words/shown.ts";
 
 /** What was decided last, by whom. */
 export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
-  if (decided.length === 0) return <p class="soft">Nothing has been decided yet.</p>;
+  if (decided.length === 0) return <p class="soft">No decisions yet.</p>;
   return (
     <ol class="rq-decided">
       {decided.map((each) => (
@@ -35,7 +35,7 @@ function Row({ decided }: { readonly decided: Decided }) {
           <Plain text={decidedWords(decided, isMine(decided))} />
           {remembered.length > 0 && (
             <>
-              , and until the session ends also{" "}
+              . Until the session ends also allowed:{" "}
               <code>
                 <Plain text={remembered.join(", ")} />
               </code>

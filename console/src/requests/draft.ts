@@ -68,8 +68,8 @@ export function choose(draft: Draft, choices: readonly Choice[]): void {
   draft.problem.value = "";
 }
 
-/** Why a press was not taken for one. */
-export const JUST_CAME = "This has only just come here: have a look, then press again.";
+/** Shown when a click came too soon after the card appeared or moved. */
+export const JUST_CAME = "This request just appeared. Review it, then click again.";
 
 export function complain(draft: Draft, problem: string): void {
   draft.problem.value = problem;

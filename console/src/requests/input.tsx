@@ -25,9 +25,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
             <code>
               <Plain text={shape.path} />
             </code>
-            {request.toolName === "Write" && (
-              <span class="soft"> is written whole: what was in it, if it is there, is lost</span>
-            )}
+            {request.toolName === "Write" && <span class="soft"> is overwritten: existing content is lost</span>}
           </p>
           {shape.diffs.map((change, place) => (
             <Change key={place} {...change} />

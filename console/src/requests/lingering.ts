@@ -23,7 +23,7 @@ export function useLingering(
   return shown;
 }
 
-const GONE = "It is not open any more.";
+const GONE = "No longer open.";
 
 /** Of what was decided elsewhere; our own answer tells of itself. */
 function tellWhatBecame(request: PendingRequest, decided: readonly Decided[] = []): void {

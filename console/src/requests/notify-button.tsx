@@ -6,7 +6,7 @@ export function NotifyButton() {
     case "unknown":
       return undefined;
     case "blocked":
-      return <p class="soft">This browser shows no notifications of this page: its settings forbid it.</p>;
+      return <p class="soft">Notifications for this page are blocked in the browser's settings.</p>;
     case "on":
       return (
         <button type="button" aria-pressed={true} onClick={switchOff}>

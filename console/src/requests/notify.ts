@@ -44,12 +44,12 @@ function tell(request: PendingRequest): void {
   const { title, toolName } = request;
   try {
     const notice = new Notification(harmless(title === "" ? "Claude Code" : title), {
-      body: `Waits for you: ${harmless(toolName)}`,
+      body: `Waiting for your approval: ${harmless(toolName)}`,
       tag: keyOf(request),
     });
     notice.addEventListener("click", () => {
       focus();
-      location.hash = hrefOf({ view: "waiting" });
+      location.hash = hrefOf({ view: "approvals" });
       notice.close();
     });
   } catch {

@@ -19,7 +19,7 @@ export async function sendAnswer(request: PendingRequest, draft: Draft, body: An
     leave(draft.key);
   } catch (error) {
     if (isTooLate(error)) {
-      draft.outcome.value = await fasterWords(request, error);
+      draft.outcome.value = await lateWords(request, error);
       leave(draft.key);
     } else draft.problem.value = problemWords(error);
   } finally {
@@ -33,12 +33,12 @@ function isTooLate(error: unknown): error is ApiProblem {
 
 function problemWords(error: unknown): string {
   const isUnreachable = error instanceof ApiProblem && error.status === 0;
-  return `${wordsOf(error)} ${isUnreachable ? "It may not have your answer: send it again once it is back." : "Nothing was decided."}`;
+  return `${wordsOf(error)} ${isUnreachable ? "Your answer may not have arrived. Send it again when the server is back." : "The request is still open."}`;
 }
 
-/** Who was faster, and what was decided. */
-async function fasterWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
+/** Who answered first, and what was decided. */
+async function lateWords(request: PendingRequest, problem: ApiProblem): Promise<string> {
   const list = await get<RequestList>("requests").catch(() => undefined);
   const decided = list?.decided.find((each) => keyOf(each) === keyOf(request));
-  return decided ? `Somebody was faster: ${decidedWords(decided)}.` : `Too late. ${problem.message}`;
+  return decided ? `Already answered: ${decidedWords(decided)}.` : `Already answered. ${problem.message}`;
 }

@@ -66,12 +66,9 @@ function CancelDialog({ detail, onClose }: Props) {
       onConfirm={cancel}
       onClose={onClose}
     >
-      <p>
-        What runs is stopped, prompts that wait are dropped, and no more can be sent. What has happened stays here to
-        read.
-      </p>
+      <p>Stops the running turn, drops queued prompts and accepts no more prompts. The log stays readable here.</p>
       <label>
-        Reason, for whoever reads it later
+        Reason (optional)
         <input value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
     </Dialog>
@@ -92,7 +89,7 @@ function DeleteDialog({ detail, onClose }: Props) {
       onConfirm={remove}
       onClose={onClose}
     >
-      <p>Its log is deleted for good. Files that Claude Code has changed stay as they are.</p>
+      <p>Permanently deletes its log. Files that Claude Code has changed stay as they are.</p>
     </Dialog>
   );
 }

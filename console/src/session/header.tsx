@@ -9,7 +9,7 @@ import { Remembered } from "./remembered.tsx";
 import { isAtWork, wordsOfWait } from "./status.ts";
 import { Title } from "./title.tsx";
 
-/** Which session it is, and how it stands. */
+/** The session's title, status and details. */
 export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
   const { closed, costUsd, status, turns } = detail;
   return (
@@ -29,7 +29,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
         )}
         {turns > 0 && <span>{count(turns, "model call")}</span>}
         <span>{usd(costUsd)}</span>
-        {detail.background > 0 && <span>{count(detail.background, "task")} in the background</span>}
+        {detail.background > 0 && <span>{count(detail.background, "background task")}</span>}
         {closed && (
           <span>
             {closed.reason} by {plain(closed.by)}, {moment(closed.at)}
@@ -57,10 +57,10 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
         <Fact name="Permission mode" text={permissionMode} />
         <Fact name="Started" text={moment(createdAt)} />
         <Fact name="Id" text={id} />
-        {maxTurns !== undefined && <Fact name="Turns at most" text={String(maxTurns)} />}
-        {maxBudgetUsd !== undefined && <Fact name="Spends at most" text={usd(maxBudgetUsd)} />}
+        {maxTurns !== undefined && <Fact name="Maximum turns" text={String(maxTurns)} />}
+        {maxBudgetUsd !== undefined && <Fact name="Budget" text={usd(maxBudgetUsd)} />}
         {tasks.map(({ description, id: task, type }) => (
-          <Fact key={task} name="In the background" text={description === "" ? type : description} />
+          <Fact key={task} name="Background task" text={description === "" ? type : description} />
         ))}
       </dl>
       <Remembered detail={detail} />

@@ -10,12 +10,12 @@ export function HeldPrompts({ detail: session }: { readonly detail: SessionDetai
   const { held, id, queued } = session;
   if (isOver(session) || queued === 0) return null;
   if (held === 0)
-    return <p class="strip soft">{count(queued, "prompt waits", "prompts wait")} for this turn to end.</p>;
+    return <p class="strip soft">{count(queued, "prompt is queued", "prompts are queued")} until this turn ends.</p>;
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));
   return (
     <div class="strip warn">
-      <span>{count(held, "prompt is held", "prompts are held")}: the turn before did not end well.</span>
+      <span>{count(held, "prompt is held", "prompts are held")}: the previous turn did not succeed.</span>
       {may("run") && (
         <span class="buttons">
           <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("release-queue")}>

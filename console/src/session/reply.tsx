@@ -10,8 +10,8 @@ type WhenBusy = "queue" | "steer";
 
 /** Tells Claude Code what to do next. */
 export function Reply({ detail }: { readonly detail: SessionDetail }) {
-  if (isOver(detail)) return <p class="reply-none">This session is {detail.status}: no more can be sent to it.</p>;
-  if (!may("run")) return <p class="reply-none">You may look, but not send prompts.</p>;
+  if (isOver(detail)) return <p class="reply-none">This session is {detail.status} and accepts no more prompts.</p>;
+  if (!may("run")) return <p class="reply-none">You can view this session but not send prompts.</p>;
   return <ReplyForm detail={detail} />;
 }
 
@@ -39,7 +39,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     <form class="reply" onSubmit={submit}>
       <textarea
         aria-label="Prompt"
-        placeholder={isBusy ? "Tell Claude Code more…" : "What is to be done next?"}
+        placeholder={isBusy ? "Add to the running turn, or queue a prompt…" : "What is to be done next?"}
         rows={1}
         value={prompt}
         onInput={(event) => change(event.currentTarget.value)}
@@ -69,7 +69,7 @@ const CHOICES = [
 function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChange: (value: WhenBusy) => void }) {
   return (
     <fieldset class="choice">
-      <legend class="unseen">A turn runs: when is the prompt to be heard?</legend>
+      <legend class="unseen">A turn is running. When to deliver the prompt</legend>
       {CHOICES.map(([choice, words]) => (
         <label key={choice}>
           <input type="radio" name="when-busy" checked={value === choice} onChange={() => onChange(choice)} />

@@ -60,7 +60,7 @@ function RewindDialog({ act: goBack, onClose, preview }: DialogProps) {
   const attempt = useAttempt();
   const put = async () => {
     const done = await goBack();
-    if (!done.canRewind) throw new Error(done.error ?? "Claude Code cannot put the files back.");
+    if (!done.canRewind) throw new Error(done.error ?? "Claude Code cannot restore the files.");
   };
   const confirm = async () => {
     if (await attempt.run(put)) onClose();
@@ -85,13 +85,13 @@ function Preview({
 }: {
   readonly preview: Rewound;
 }) {
-  if (!canRewind) return <p class="problem">{plain(error ?? "There is no checkpoint of the files at this prompt.")}</p>;
-  if (filesChanged.length === 0) return <p>No file has changed since: there is nothing to put back.</p>;
+  if (!canRewind) return <p class="problem">{plain(error ?? "There is no file checkpoint at this prompt.")}</p>;
+  if (filesChanged.length === 0) return <p>No file has changed since; there is nothing to restore.</p>;
   return (
     <>
       <p>
-        {count(filesChanged.length, "file")} would be put back ({count(insertions, "line")} added, {deletions} removed).
-        What was said stays.
+        {count(filesChanged.length, "file")} would be restored ({count(insertions, "line")} added, {deletions} removed).
+        The conversation is not changed.
       </p>
       <ul class="files" tabIndex={0} aria-label="Files">
         {filesChanged.map((file) => (

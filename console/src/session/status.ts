@@ -2,15 +2,13 @@ import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count } from "../parts/format.ts";
 import { whoWords } from "../state/approvers.ts";
 
-/** What a session is at, in words. */
+/** The state of a session, in words. */
 
 /** For whom or what it waits; "" where it does not. */
 export function wordsOfWait({ status, waitingBefore, waitsFor }: SessionDetail): string {
   if (status === "waiting_permission" && waitsFor.length > 0) return `for ${waitsFor.map(whoWords).join(" and ")}`;
   if (waitingBefore === undefined) return "";
-  return waitingBefore === 0
-    ? "when a slot is free: it is the next"
-    : `when a slot is free: ${count(waitingBefore, "session is", "sessions are")} before it`;
+  return waitingBefore === 0 ? "queued, next to start" : `queued, ${count(waitingBefore, "session")} ahead`;
 }
 
 export function isOver({ status }: SessionDetail): boolean {

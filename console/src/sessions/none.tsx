@@ -7,8 +7,8 @@ export function NoneAtAll() {
     <div class="none">
       <h2>No sessions yet</h2>
       <p>
-        A session is one piece of work that Claude Code does in the background: it goes on when you leave, and this page
-        shows what it does and what it asks.
+        A session is a task that Claude Code works on in the background. It continues when you leave; this page shows
+        its progress and its requests.
       </p>
       {may("run") ? (
         <p>
@@ -17,7 +17,7 @@ export function NoneAtAll() {
           </a>
         </p>
       ) : (
-        <p>Those that your MCP client starts will be shown here.</p>
+        <p>Sessions that your MCP client starts appear here.</p>
       )}
     </div>
   );
@@ -26,8 +26,8 @@ export function NoneAtAll() {
 export function NoneFits({ clear }: { readonly clear: () => void }) {
   return (
     <div class="none">
-      <h2>No session fits</h2>
-      <p>Nothing matches the search and the filters above.</p>
+      <h2>No matching sessions</h2>
+      <p>No session matches the search and the filters above.</p>
       <p>
         <button type="button" onClick={clear}>
           Clear all filters

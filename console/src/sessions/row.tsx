@@ -31,7 +31,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
   return (
     <ul class="listed-facts">
       {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
-      {row.waitingBefore !== undefined && <li>{placeWords(row.waitingBefore)}</li>}
+      {row.waitingBefore !== undefined && <li>{queuePositionWords(row.waitingBefore)}</li>}
       {row.turnStartedAt !== undefined && (
         <li class="number">
           for <Since at={row.turnStartedAt} />
@@ -45,7 +45,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
       <Fact of={row.model && oneLine(row.model)} />
       {row.turns > 0 && <li class="number">{count(row.turns, "model call")}</li>}
       <Fact of={row.queued > 0 && queueWords(row)} />
-      <Fact of={row.background > 0 && `${String(row.background)} in the background`} />
+      <Fact of={row.background > 0 && count(row.background, "background task")} />
     </ul>
   );
 }
@@ -59,12 +59,12 @@ function waitsWords({ requests, waitsFor }: SessionRow): string {
   return `${count(requests, "request")}${whom === "" ? "" : ` for ${whom}`}`;
 }
 
-function placeWords(before: number): string {
-  return before === 0 ? "Waits for a slot, it is the next" : `Waits for a slot, ${String(before)} before it`;
+function queuePositionWords(before: number): string {
+  return before === 0 ? "Queued, next to start" : `Queued, ${String(before)} ahead`;
 }
 
 function queueWords({ queued, held }: SessionRow): string {
-  return `${count(queued, "prompt")} ${queued === 1 ? "waits" : "wait"}${held > 0 ? ` (${String(held)} held)` : ""}`;
+  return `${count(queued, "queued prompt")}${held > 0 ? ` (${String(held)} held)` : ""}`;
 }
 
 /** How it ended, where its status does not say so. */

@@ -9,7 +9,7 @@ const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } a
 const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
 const MONEY = { type: "number", min: "0.01", step: "any", inputMode: "decimal" } as const;
 
-/** Everything but the prompt; all of it may be left as it is. */
+/** Everything but the prompt. All fields are optional. */
 export function Choices() {
   return (
     <div class="start-choices">
@@ -17,7 +17,7 @@ export function Choices() {
         <TextField
           name="cwd"
           label="Directory"
-          hint="Where Claude Code works: a full path on the server’s machine."
+          hint="Working directory: an absolute path on the server’s machine."
           input={{ ...NAME, list: "start-directories", placeholder: me.value?.cwd, class: "start-path" }}
         />
         <Directories />
@@ -26,19 +26,19 @@ export function Choices() {
       <TextField
         name="model"
         label="Model"
-        hint="A name as sonnet or opus, or a full id."
-        input={{ ...NAME, placeholder: "Claude Code’s own choice" }}
+        hint="An alias such as sonnet or opus, or a full model id."
+        input={{ ...NAME, placeholder: "Claude Code’s default" }}
       />
       <TextField
         name="maxTurns"
-        label="Most model calls"
-        hint="How often the model may be asked for this prompt."
+        label="Maximum model calls"
+        hint="Maximum number of model calls for this prompt."
         input={{ ...TURNS, placeholder: "No limit" }}
       />
       <TextField
         name="maxBudgetUsd"
         label="Budget in USD"
-        hint="The work stops when this is spent."
+        hint="The session stops when this amount is spent."
         input={{ ...MONEY, placeholder: "No limit" }}
       />
     </div>

@@ -1,11 +1,11 @@
-/** What each permission mode means, in few words. Keys are Claude Code's own. */
+/** What each permission mode means, in a few words. The keys are Claude Code's own. */
 const WORDS: Readonly<Record<string, readonly [string, string]>> = {
   default: ["Ask first", "Asks before it changes files, runs commands or uses the network."],
-  acceptEdits: ["Accept edits", "Changes files in its directory without asking, and asks for everything else."],
-  plan: ["Plan", "Reads and plans. Nothing is changed before you have approved the plan."],
-  dontAsk: ["Never ask", "Whatever would have to be asked is denied. What your rules allow is done."],
-  auto: ["Auto", "A model looks at each request and lets harmless ones pass."],
-  bypassPermissions: ["Allow everything", "Asks nothing: every tool runs at once. For sandboxes only."],
+  acceptEdits: ["Accept edits", "Changes files in its directory without asking. Asks for everything else."],
+  plan: ["Plan", "Reads and plans. Changes nothing until you approve the plan."],
+  dontAsk: ["Never ask", "Runs what your rules allow and denies everything that would need approval."],
+  auto: ["Auto", "A model reviews each request and allows harmless ones."],
+  bypassPermissions: ["Allow everything", "Never asks: every tool runs at once. Use it in sandboxes only."],
 };
 
 export function modeName(mode: string): string {

@@ -51,7 +51,7 @@ export function StartForm() {
           rows={7}
           required
           value={draft.value.prompt}
-          placeholder="Find out why the login test fails, and mend it."
+          placeholder="Find out why the login test fails, and fix it."
           onInput={({ currentTarget }) => write({ prompt: currentTarget.value })}
         />
       </div>

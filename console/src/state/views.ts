@@ -17,8 +17,9 @@ interface ViewTraits {
  */
 export const VIEWS = {
   sessions: { name: "Sessions", isTab: true, keys: "g s", scope: undefined },
-  waiting: { name: "Waiting", isTab: true, keys: "g w", scope: undefined },
-  numbers: { name: "Numbers", isTab: true, keys: "g n", scope: undefined },
+  // Not "g a": in a focused card, "a" is Allow.
+  approvals: { name: "Approvals", isTab: true, keys: "g w", scope: undefined },
+  usage: { name: "Usage", isTab: true, keys: "g u", scope: undefined },
   start: { name: "New session", isTab: false, keys: "n", scope: "run" },
 } as const satisfies Record<string, ViewTraits>;
 

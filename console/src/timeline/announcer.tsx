@@ -22,7 +22,7 @@ function wordsOf(item: Item): string {
       return glimpse(`${verb} ${subject}`, 120);
     }
     case "request":
-      return `${item.request.toolName} waits for an answer`;
+      return `${item.request.toolName} is waiting for approval`;
     case "turn":
       return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
     case "line":

@@ -16,9 +16,9 @@ export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }
   };
   return (
     <p class="cut">
-      A part is left out.{" "}
+      Some text is not shown.{" "}
       <button type="button" class="link" onClick={load} disabled={state === "loading"}>
-        {state === "loading" ? "Loading…" : "Show all of it"}
+        {state === "loading" ? "Loading…" : "Show all"}
       </button>
       {typeof state === "object" && <span role="alert"> {state.problem}</span>}
     </p>

@@ -66,8 +66,8 @@ function Waiting() {
 function Gone() {
   return (
     <div class="session-view">
-      <h1>This session is not here</h1>
-      <p>It was deleted, or it belongs to somebody else.</p>
+      <h1>Session not found</h1>
+      <p>It was deleted, or it belongs to another user.</p>
       <p>
         <a href={hrefOf({ view: "sessions" })}>All sessions</a>
       </p>

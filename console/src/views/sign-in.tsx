@@ -6,7 +6,7 @@ import { Problem } from "../parts/problem.tsx";
 import { arrivalProblem } from "../state/arrive.ts";
 import { signIn, wasPutOut } from "../state/me.ts";
 
-/** Who are you? */
+/** The sign-in form. */
 export function SignInView() {
   const field = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
@@ -55,11 +55,10 @@ export function SignInView() {
         </button>
       </form>
       <div id="token-where" class="sign-in-where soft">
+        <p>The server printed its token when it first started. If it is not your server, ask its operator.</p>
         <p>
-          The server printed its token when it was started for the first time. Not your server? Ask whoever runs it.
-        </p>
-        <p>
-          On the machine where it runs, <code>claude-agents-mcp console</code> prints an address that signs you in.
+          On the machine where the server runs, <code>claude-agents-mcp console</code> prints an address that signs you
+          in.
         </p>
       </div>
     </main>
@@ -67,13 +66,13 @@ export function SignInView() {
 }
 
 const PUT_OUT = new Error(
-  "The server takes your token no more: it has expired, or was taken back. Sign in with another.",
+  "The server no longer accepts your token: it has expired or was revoked. Sign in with another one.",
 );
 
-/** What the server says of a token is for programs; people want to know what to try next. */
+/** The server's refusal is for programs. People want to know what to try next. */
 function clearer(error: unknown): unknown {
   if (!(error instanceof ApiProblem) || error.status !== 401) return error;
   return new Error(
-    "The server does not know this token. See that all of it was copied, and that it is not an old one.",
+    "The server does not know this token. Check that you copied all of it and that it is the current one.",
   );
 }

@@ -17,11 +17,11 @@ function MayNot() {
   return (
     <>
       <p>
-        You may look at sessions, and not start any: that needs a token with the scope <code>run</code>. Whoever runs
-        this server can give you one.
+        You can view sessions but not start any: that requires a token with the scope <code>run</code>. Ask the operator
+        of this server for one.
       </p>
       <p>
-        <a href={hrefOf({ view: "sessions" })}>To the sessions</a>
+        <a href={hrefOf({ view: "sessions" })}>All sessions</a>
       </p>
     </>
   );

@@ -9,7 +9,7 @@ export const cards = (page: Page, name: RegExp | string = /^(Claude Code|A subag
 /** Presses the button until the card no longer says that it has just appeared, or `taken` shows that it was pressed. */
 export async function press(card: Locator, name: string, taken?: Locator): Promise<void> {
   const button = card.getByRole("button", { name, exact: true });
-  const tooSoon = card.getByText("This has only just come here");
+  const tooSoon = card.getByText("This request just appeared");
   await expect
     .poll(async () => {
       await button.click();

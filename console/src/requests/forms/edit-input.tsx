@@ -41,7 +41,7 @@ export function EditInput({ button, form }: Props) {
     >
       {isOdd(draft.edited.value) && (
         <>
-          <p class="rq-hint">It holds characters that cannot be seen. With them written out:</p>
+          <p class="rq-hint">The text contains invisible characters. With them written out:</p>
           <Code label="With hidden characters written out" text={draft.edited.value} />
         </>
       )}

@@ -11,8 +11,7 @@ export function PermissionForm(form: FormProps) {
   const what = draft.open.value;
   const rulesId = `rules-${draft.key}`;
   if (what === "edit") return <EditInput form={form} button="Allow with changes" />;
-  if (what === "message")
-    return <MessageField form={form} label="What Claude Code is told (may be empty)" button="Deny" />;
+  if (what === "message") return <MessageField form={form} label="Message to Claude Code (optional)" button="Deny" />;
   return (
     <>
       <Buttons draft={draft}>
@@ -41,7 +40,7 @@ export function PermissionForm(form: FormProps) {
       </Buttons>
       {remember.length > 0 && (
         <p class="rq-rules" id={rulesId}>
-          For session: until it ends also{" "}
+          Allow for session also allows, until it ends:{" "}
           {remember.map((rule, place) => (
             <span key={rule}>
               {place > 0 && ", "}

@@ -15,14 +15,12 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
   return (
     <>
       {what !== "edit" && (
-        <div class="rq-plan">{text === "" ? <p>It has written no plan down.</p> : <Markdown text={text} />}</div>
+        <div class="rq-plan">{text === "" ? <p>The plan is empty.</p> : <Markdown text={text} />}</div>
       )}
       {what === "edit" && <EditInput form={form} button="Approve with changes" />}
       {what !== "edit" && <Fields input={rest} />}
       {about}
-      {what === "message" && (
-        <MessageField form={form} label="What should be different (may be empty)" button="Keep planning" />
-      )}
+      {what === "message" && <MessageField form={form} label="What to change (optional)" button="Keep planning" />}
       {what === "nothing" && (
         <Buttons draft={draft}>
           <Press form={form} kind="primary" keyName="a" act={() => send(form, { decision: "allow" })}>

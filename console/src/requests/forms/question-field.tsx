@@ -51,7 +51,7 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
       <Other {...{ choice, kind, name, onChange, question }} />
       {isMissing && (
         <p class="rq-problem" id={errorId} role="alert">
-          {choice.isOther ? "Write your answer, or choose one." : "This one has no answer yet."}
+          {choice.isOther ? "Write your answer, or choose an option." : "This question has no answer yet."}
         </p>
       )}
     </fieldset>

@@ -64,6 +64,6 @@ export function doneWords({ remember, type }: Asked, { decision, message, update
   const withChanges = updatedInput === undefined ? "" : " with your changes";
   if (type === "question") return "Answers sent.";
   if (type === "plan") return `Plan approved${withChanges}.`;
-  if (decision === "allow_for_session") return `Allowed, and until the session ends also ${remember.join(", ")}.`;
+  if (decision === "allow_for_session") return `Allowed. Until the session ends also allowed: ${remember.join(", ")}.`;
   return `Allowed${withChanges}.`;
 }

@@ -39,9 +39,9 @@ export function whyOnlyLook(me: Pick<Me, "approvals" | "scopes">): string | unde
     const isBefore = (approver: ApproverName) => approver === "user";
     const [before, behind] = [me.approvals.filter(isBefore), me.approvals.filter((approver) => !isBefore(approver))];
     const approvalChain = [...before, "console", ...behind].join(",");
-    const now = me.approvals.length === 0 ? "Nobody" : `Only ${me.approvals.map(whoWords).join(" or ")}`;
-    return `${now} may answer here; this page may not. The operator can start the server with --approvals ${approvalChain}.`;
+    const now = me.approvals.length === 0 ? "No one" : `Only ${me.approvals.map(whoWords).join(" or ")}`;
+    return `${now} can answer requests, not this page. To change that, the operator starts the server with --approvals ${approvalChain}.`;
   }
   if (me.scopes.includes("approve")) return undefined;
-  return "You may look but not answer. Ask the operator for a token with the scope approve, and sign in with it.";
+  return "You can view requests but not answer them. That requires a token with the scope approve; ask the operator for one.";
 }

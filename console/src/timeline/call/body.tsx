@@ -26,7 +26,7 @@ export function CallBody({ cwd, item }: Props) {
       <Told item={item} cwd={cwd} />
       {output !== undefined && !isSaid && (
         <>
-          <p class="label">{state === "failed" || state === "denied" ? "What went wrong" : "Output"}</p>
+          <p class="label">{state === "failed" || state === "denied" ? "Error" : "Output"}</p>
           {name === "Agent" || name === "Task" ? <Markdown text={output} /> : <Output text={output} label="Output" />}
         </>
       )}

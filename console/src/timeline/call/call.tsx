@@ -55,9 +55,9 @@ function Head({ cwd, item }: { readonly item: CallItem; readonly cwd: string }) 
 }
 
 const STATES: Readonly<Record<CallState, readonly [mark: string, words: string]>> = {
-  running: ["●", "runs"],
-  asked: ["?", "waits for an answer"],
-  background: ["◐", "goes on in the background"],
+  running: ["●", "running"],
+  asked: ["?", "waiting for approval"],
+  background: ["◐", "running in the background"],
   done: ["✓", "done"],
   failed: ["✕", "failed"],
   denied: ["⊘", "denied"],

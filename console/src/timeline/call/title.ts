@@ -42,7 +42,7 @@ const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCo
 const MAX_LENGTH = 300;
 
 export function callTitle(name: string | undefined, input: JsonObject, cwd: string): CallTitle {
-  if (name === undefined) return { verb: "A call from further up", subject: "", isCode: false };
+  if (name === undefined) return { verb: "An earlier call", subject: "", isCode: false };
   const known = Object.hasOwn(KNOWN, name) ? KNOWN[name] : undefined;
   if (!known) return unknownTool(name, input);
   const [verb, field, isCode] = known;

@@ -4,7 +4,7 @@ import { objectsAt, textAt } from "../../parts/json.ts";
 
 const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new Map([
   ["completed", ["✓", "Done"]],
-  ["in_progress", ["●", "At work"]],
+  ["in_progress", ["●", "In progress"]],
   ["pending", ["○", "To do"]],
 ]);
 

@@ -19,12 +19,12 @@ function lineOfSession({ data, type }: ShownEvent): Line | undefined {
   if (type === "notice") return lineOfNotice(data);
   if (type === "process.exited") return lineOfExit(data);
   if (type !== "process.started") return undefined;
-  return quiet(data.resumed ? "Claude Code started again, where it was" : "Claude Code started", data);
+  return quiet(data.resumed ? "Claude Code restarted and resumed the session" : "Claude Code started", data);
 }
 
 /** Of one that was asked before all that is loaded. */
 function lineOfRequest({ data, type }: ShownEvent): Line | undefined {
-  if (type === "request.passed") return quiet(`An earlier request went on from ${data.from} to ${data.to}`, data);
+  if (type === "request.passed") return quiet(`An earlier request was passed on from ${data.from} to ${data.to}`, data);
   if (type !== "permission.answered" && type !== "question.answered") return undefined;
   const verdict = data.behavior === "allow" ? "allowed" : "denied";
   return quiet(`An earlier request for ${data.toolName} was ${verdict} (${data.by})`, data);
@@ -76,21 +76,19 @@ function wordsOfChoice({ by, model, permissionMode }: Data<"session.configured">
 
 function lineOfClose(data: Data<"session.closed">): Line {
   const { by, message, reason } = data;
-  const words = reason === "expired" ? "Session closed: unused for long" : `Session ${reason} by ${by}`;
+  const words = reason === "expired" ? "Session closed: not used for too long" : `Session ${reason} by ${by}`;
   const text = message === undefined ? words : `${words}: ${message}`;
   return { tone: reason === "cancelled" ? "warn" : "quiet", text, more: data };
 }
 
 function wordsOfStart(origin: Data<"turn.started">["origin"]): string {
-  return origin === "self"
-    ? "Claude Code went on by itself: work in the background has ended"
-    : "The next prompt began";
+  return origin === "self" ? "Claude Code continued by itself: a background task has ended" : "The next prompt began";
 }
 
 function wordsOfBackground(tasks: Data<"background.changed">["tasks"]): string {
-  if (tasks.length === 0) return "Nothing runs in the background any more";
+  if (tasks.length === 0) return "No background tasks";
   const names = tasks.map(({ description, type }) => (description === "" ? type : description));
-  return `In the background: ${names.join(", ")}`;
+  return `Background tasks: ${names.join(", ")}`;
 }
 
 function lineOfExit(data: Data<"process.exited">): Line {

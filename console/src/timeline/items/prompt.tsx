@@ -40,5 +40,5 @@ function PromptState({ item: { promptId, state, why } }: { readonly item: Prompt
   if (state === "dropped") return <span class="badge">never ran: {why ?? "dropped"}</span>;
   const queued = detail?.queue.find((each) => each.promptId === promptId);
   if (!queued) return null;
-  return queued.held ? <span class="badge warn">held</span> : <span class="badge">waits for its turn</span>;
+  return queued.held ? <span class="badge warn">held</span> : <span class="badge">queued</span>;
 }

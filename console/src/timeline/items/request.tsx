@@ -26,7 +26,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
       {() => (
         <>
           <dl class="facts">
-            {request.decisionReason !== undefined && <Fact name="Asked because" text={request.decisionReason} />}
+            {request.decisionReason !== undefined && <Fact name="Reason" text={request.decisionReason} />}
             {request.risk && <Fact name="Risk" text={[RISKS[request.risk.level], ...request.risk.why].join(", ")} />}
             {passed.map((pass) => (
               <Fact
@@ -44,17 +44,17 @@ export function Request({ item }: { readonly item: RequestItem }) {
   );
 }
 
-const RISKS = { reads: "looks at files only", edits: "changes files", all: "can do anything" } as const;
+const RISKS = { reads: "reads files only", edits: "changes files", all: "can do anything" } as const;
 
 const WHY: Readonly<Record<string, string>> = {
   time: "no answer in time",
-  unreachable: "nobody was there",
-  dismissed: "would not say",
-  unattended: "nobody reads forms there",
+  unreachable: "not reachable",
+  dismissed: "declined to answer",
+  unattended: "no person attends that client",
 };
 
 function Verdict({ item: { answer, request } }: { readonly item: RequestItem }) {
-  if (!answer) return <b class="warn">Waits for an answer:</b>;
+  if (!answer) return <b class="warn">Waiting for approval:</b>;
   const { behavior, by } = answer;
   const isAnswer = request.kind === "question" && behavior === "allow";
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";

@@ -16,8 +16,8 @@ import { connection, requests } from "../state/live.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 
-/** All that waits for people, and what was decided last. */
-export function WaitingView() {
+/** All open requests, and the latest decisions. */
+export function ApprovalsView() {
   const open = requests.value;
   const { decided, problem } = useDecided(open.map(keyOf).join("\n"));
   const shown = useLingering(open, decided);
@@ -26,7 +26,7 @@ export function WaitingView() {
   return (
     <div class="view rq-page">
       <header class="view-head">
-        <h1>Waiting for people</h1>
+        <h1>Approvals</h1>
         <p class="soft" role="status">
           {open.length > 0 ? countWords(open.length) : ""}
         </p>
@@ -36,9 +36,9 @@ export function WaitingView() {
       {grouped(shown).map((group) => (
         <SessionGroup key={group.sessionId} group={group} />
       ))}
-      <section aria-labelledby="decided-lately">
-        <h2 id="decided-lately">Decided lately</h2>
-        <Problem of={problem} what="What was decided cannot be shown" />
+      <section aria-labelledby="recent-decisions">
+        <h2 id="recent-decisions">Recent decisions</h2>
+        <Problem of={problem} what="Recent decisions could not be loaded" />
         {decided ? <DecidedList decided={decided} /> : problem === undefined && <p class="soft">Loading…</p>}
       </section>
     </div>
@@ -46,7 +46,7 @@ export function WaitingView() {
 }
 
 function countWords(count: number): string {
-  return count === 1 ? "1 request" : `${String(count)} requests, the oldest first`;
+  return count === 1 ? "1 request" : `${String(count)} requests, oldest first`;
 }
 
 function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly group: Group }) {
@@ -75,9 +75,9 @@ function Nothing() {
   return (
     <div class="rq-nothing">
       <p>
-        <b>Nothing waits for you.</b>
+        <b>No open requests.</b>
       </p>
-      <p>When Claude Code asks for a permission, has a question or a plan, it stands here at once.</p>
+      <p>Permission requests, questions and plans of Claude Code appear here as they arrive.</p>
       {only !== undefined && <p>{only}</p>}
     </div>
   );

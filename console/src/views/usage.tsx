@@ -11,12 +11,12 @@ import { Problem } from "../parts/problem.tsx";
 import { may } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 
-/** What it has cost, and how long it has taken. */
-export function NumbersView() {
+/** What sessions have cost, and how long they took. */
+export function UsageView() {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(keepUp, []);
   useEffect(() => {
-    // This view is loaded when somebody comes to it: what has the focus for him meanwhile is all around it.
+    // The view is loaded on demand; until then `main` holds the focus in its place.
     if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
   }, []);
   const shown = numbers.value;
@@ -25,18 +25,18 @@ export function NumbersView() {
     <div class="view numbers">
       <div class="numbers-head">
         <h1 ref={heading} tabIndex={-1}>
-          Numbers
+          Usage
         </h1>
         <Ranges />
         <button type="button" aria-disabled={isLoading.value} aria-busy={isLoading.value} onClick={reload}>
           Reload
         </button>
       </div>
-      {/* Told when somebody chose another range; not each time that they are loaded anew. */}
+      {/* Announced when the range changes, not at each reload. */}
       <p class="unseen" role="status">
         {problem.value !== undefined ? "" : isOther ? "Loading…" : `The last ${String(shown.of)} days.`}
       </p>
-      <Problem of={problem.value} what="The numbers could not be loaded">
+      <Problem of={problem.value} what="Usage could not be loaded">
         <button type="button" onClick={reload}>
           Try again
         </button>
@@ -54,7 +54,7 @@ function reload(): void {
 function Ranges() {
   return (
     <fieldset class="ranges">
-      <legend class="unseen">Of how many days</legend>
+      <legend class="unseen">Time range</legend>
       {RANGES.map((each) => (
         <label key={each}>
           <input type="radio" name="range" checked={range.value === each} onChange={() => choose(each)} />
@@ -80,8 +80,8 @@ function Shown({ at, data, of }: { readonly of: Range; readonly at: number; read
       </div>
       <Directories directories={data.directories} />
       <p class="soft numbers-note">
-        As of {new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}. Days are those of {ZONE}. A turn
-        counts on the day it ended; sessions that were deleted do not count.
+        As of {new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}. Days are in the time zone {ZONE}. A
+        turn counts on the day it ended. Deleted sessions are not included.
       </p>
     </>
   );
@@ -91,9 +91,9 @@ function Nothing({ of }: { readonly of: Range }) {
   return (
     <div class="nothing">
       <p>
-        <strong>Nothing has happened in the last {of} days.</strong>
+        <strong>No activity in the last {of} days.</strong>
       </p>
-      <p class="soft">What turns cost and how long they take is shown here once one has ended.</p>
+      <p class="soft">Cost and duration of turns appear here once a turn has ended.</p>
       {may("run") && <a href={hrefOf({ view: "start" })}>Start a session</a>}
     </div>
   );
