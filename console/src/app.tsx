@@ -4,12 +4,15 @@ import { Announcements } from "./frame/announcements.tsx";
 import { ConnectionBanner } from "./frame/connection-banner.tsx";
 import { Header } from "./frame/header.tsx";
 import { KeyHelp } from "./frame/key-help.tsx";
-import { StartNotices } from "./frame/start-notices.tsx";
 import { CurrentView } from "./frame/current-view.tsx";
-import { useWindowTitle } from "./frame/window-title.ts";
-import { listen } from "./state/live.ts";
+import { listen, requests } from "./state/live.ts";
 import { isStranger, me } from "./state/me.ts";
 import { SignInView } from "./views/sign-in.tsx";
+import { oneLine } from "./parts/plain.ts";
+import { dropNotices, notices } from "./state/notices.ts";
+import { route } from "./state/route.ts";
+import { title } from "./state/title.ts";
+import { VIEWS } from "./state/views.ts";
 
 /** The frame around the views. */
 export function App() {
@@ -50,4 +53,36 @@ function Inside({ isKnown }: { readonly isKnown: boolean }) {
       <KeyHelp />
     </>
   );
+}
+
+/** Above a session: what the server has warned of when it was started. */
+function StartNotices() {
+  const at = route.value;
+  if (at.view !== "session") return null;
+  const texts = notices.value[at.id];
+  if (!texts) return null;
+  return (
+    <div class="notices" role="status">
+      <ul>
+        {texts.map((text) => (
+          <li key={text}>{oneLine(text)}</li>
+        ))}
+      </ul>
+      <button type="button" class="quiet" onClick={() => dropNotices(at.id)}>
+        Dismiss
+      </button>
+    </div>
+  );
+}
+
+/** "(2) Sessions · claude-agents-mcp": tabs show how much waits. */
+function useWindowTitle(): void {
+  const waiting = requests.value.length;
+  const { view } = route.value;
+  const usual = view === "session" ? "Session" : VIEWS[view].name;
+  const name = isStranger.value ? "Sign in" : oneLine(title.value ?? usual);
+  const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
+  useEffect(() => {
+    document.title = text;
+  }, [text]);
 }

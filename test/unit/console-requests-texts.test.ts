@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { changedLines } from "../../console/src/requests/words/changed-lines.ts";
+import { changedLines } from "../../console/src/parts/diff-lines.ts";
 import { harmless, piecesOf } from "../../console/src/requests/words/harmless.ts";
 import { readObject } from "../../console/src/requests/words/json-place.ts";
 import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
-import { leftWords } from "../../console/src/requests/words/time-left.ts";
+import { leftWords } from "../../console/src/parts/format.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
 
 const request = (changes: Partial<PendingRequest> = {}): PendingRequest => ({

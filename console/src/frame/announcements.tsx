@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
-import { glimpse } from "../parts/glimpse.ts";
-import { oneLine } from "../parts/plain.ts";
+import { glimpse, oneLine } from "../parts/plain.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf, route } from "../state/route.ts";
 

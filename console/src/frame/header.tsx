@@ -1,3 +1,4 @@
+import { Mark } from "../parts/mark.tsx";
 import { requests } from "../state/live.ts";
 import { may } from "../state/me.ts";
 import { hrefOf, route, type Route } from "../state/route.ts";
@@ -61,15 +62,5 @@ function OpenCount() {
       {waiting}
       <span class="unseen"> open</span>
     </span>
-  );
-}
-
-/** As icon.svg, drawn here so that it is there at once. */
-export function Mark() {
-  return (
-    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
-      <rect width="16" height="16" rx="4" />
-      <path d="M4 5l3 3-3 3M8.5 11.5H12" />
-    </svg>
   );
 }

@@ -1,10 +1,9 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { bindKeys, keysAreOn, turnKeys } from "../state/keys.ts";
+import { bindKeys, keysAreOn, searchIsWanted, turnKeys } from "../state/keys.ts";
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
-import { VIEW_NAMES, VIEWS, type ViewName } from "../state/views.ts";
-import { searchIsWanted } from "../sessions/search-wanted.ts";
+import { VIEW_NAMES, type ViewName, VIEWS } from "../state/views.ts";
 
 export const helpIsOpen = signal(false);
 

@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Figure } from "./figure.ts";
 import { onRecoloured } from "./palette.ts";
-import { SeriesTable } from "./series-table.tsx";
+import { Cell, Head, Row, Table } from "./table.tsx";
 
 /** A figure as a picture, and in words and numbers for whoever sees no picture. */
 export function ChartCard({ figure }: { readonly figure: Figure }) {
@@ -65,5 +65,28 @@ function Picture({ figure }: { readonly figure: Figure }) {
     <div class="chart" style={height}>
       <canvas ref={canvas} role="img" aria-label={`${figure.title}. ${figure.summary}`} />
     </div>
+  );
+}
+
+/** The numbers of a chart, the newest day first; days on which nothing was are left out. */
+function SeriesTable({ figure }: { readonly figure: Figure }) {
+  const { labels, lying = false, of, series, title, words } = figure;
+  const hasSum = series.length > 1;
+  const lines = labels.map((label, n) => ({ label, values: series.map(({ values }) => values[n] ?? 0) }));
+  const told = lines.filter(({ values }) => values.some((value) => value > 0));
+  return (
+    <Table name={title} heads={[of, ...series.map(({ name }) => name), ...(hasSum ? ["In all"] : [])]}>
+      {(lying ? told : told.toReversed()).map(({ label, values }, line) => (
+        <Row key={line}>
+          <Head isShort={of === "Day"}>{label}</Head>
+          {values.map((value, n) => (
+            <Cell key={n} of={series[n]?.name ?? ""} isNothing={value === 0}>
+              {words(value)}
+            </Cell>
+          ))}
+          {hasSum && <Cell of="In all">{words(values.reduce((sum, value) => sum + value, 0))}</Cell>}
+        </Row>
+      ))}
+    </Table>
   );
 }

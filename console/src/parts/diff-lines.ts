@@ -1,4 +1,4 @@
-import { structuredPatch } from "diff";
+import { diffArrays, structuredPatch } from "diff";
 import type { JsonObject } from "../../../src/domain/json.ts";
 import { isObject, numberAt, objectsAt } from "./json.ts";
 
@@ -77,4 +77,31 @@ function linesOfHunk({ lines, newStart, oldStart }: Hunk, numbered: boolean): Di
 export function countOf(lines: readonly DiffLine[]): { readonly added: number; readonly removed: number } {
   const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
   return { added: count("added"), removed: count("removed") };
+}
+
+/** Consecutive lines of a whole text that share a fate. */
+export interface Run {
+  readonly kind: "same" | "added" | "removed";
+  readonly lines: readonly string[];
+}
+
+/** Comparing two long, unrelated texts could take minutes; after this time all lines count as removed and added, ms. */
+const COMPARE_TIMEOUT_MS = 300;
+
+export function changedLines(before: string, after: string): Run[] {
+  // A file that is new, or written whole, has no lines to be compared with.
+  const isBothEnded = before === "" || (before.endsWith("\n") && after.endsWith("\n"));
+  const [old, now] = [before, after].map((text) => splitLines(text, isBothEnded));
+  const changes = diffArrays(old ?? [], now ?? [], { timeout: COMPARE_TIMEOUT_MS });
+  if (!changes) return [run("removed", old), run("added", now)];
+  return changes.map(({ added, removed, value }) => run(added ? "added" : removed ? "removed" : "same", value));
+}
+
+function run(kind: Run["kind"], lines: readonly string[] = []): Run {
+  return { kind, lines };
+}
+
+function splitLines(text: string, isEnded: boolean): string[] {
+  if (text === "") return [];
+  return (isEnded && text.endsWith("\n") ? text.slice(0, -1) : text).split("\n");
 }

@@ -70,3 +70,20 @@ function parts(ms: number, unit: number): string {
 function twoDigits(digits: string): string {
   return digits.padStart(2, "0");
 }
+
+/** How much time is left: "2:41", "1 h 05 min", "3 days"; "0:00" when it is over. */
+export function leftWords(ms: number): string {
+  const left = Math.max(0, ms);
+  if (left >= 2 * DAY) return `${String(Math.floor(left / DAY))} days`;
+  const two = (value: number) => String(Math.floor(value)).padStart(2, "0");
+  if (left >= HOUR) return `${String(Math.floor(left / HOUR))} h ${two((left % HOUR) / MINUTE)} min`;
+  return `${String(Math.floor(left / MINUTE))}:${two((left % MINUTE) / SECOND)}`;
+}
+
+/** 12:34:56, with the day where it is another than `now`'s. */
+export function timeOfDay(at: number, now = Date.now()): string {
+  const date = new Date(at);
+  const time = date.toLocaleTimeString("en-GB");
+  if (date.toDateString() === new Date(now).toDateString()) return time;
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${time}`;
+}

@@ -23,3 +23,12 @@ function shown(character: string): string {
   if (character === "\r") return "";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
+
+/** How a text begins, on one harmless line of at most `most` characters. */
+export function glimpse(text: string, most: number): string {
+  // Far more is not looked at: it would not be shown.
+  const looked = text.slice(0, most * 4);
+  const characters = Array.from(oneLine(looked));
+  const isCut = characters.length > most || looked.length < text.length;
+  return isCut ? `${characters.slice(0, most - 1).join("")}…` : characters.join("");
+}

@@ -1,4 +1,4 @@
-import { glimpse } from "./glimpse.ts";
+import { glimpse } from "./plain.ts";
 
 /** What to call a session that has this title: on one harmless line. It has none before its first prompt. */
 export function sessionName(title: string): string {

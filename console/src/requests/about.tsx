@@ -3,14 +3,13 @@ import type { ActionBodies, PendingRequest } from "../../../src/console/wire.ts"
 import type { Risk } from "../../../src/domain/approvals/risk.ts";
 import { post } from "../net/api.ts";
 import { ActionButton } from "../parts/action-button.tsx";
-import { moment } from "../parts/format.ts";
+import { leftWords, moment } from "../parts/format.ts";
 import { whoWords } from "../state/approvers.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
 import { Plain } from "./plain.tsx";
 import { thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
-import { leftWords } from "./words/time-left.ts";
 
 export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
   const level = risk?.level ?? "unknown";

@@ -1,12 +1,11 @@
 import "../style/requests.css";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { About, RiskBadge } from "./about.tsx";
-import { draftOf, type Draft } from "./draft.ts";
+import { type Draft, draftOf } from "./draft.ts";
 import { InputShown } from "./input.tsx";
-import { useKeys } from "./keys.ts";
 import { PermissionForm } from "./forms/permission-form.tsx";
 import { Plain } from "./plain.tsx";
 import { PlanForm } from "./forms/plan-form.tsx";
@@ -14,6 +13,8 @@ import { useGuard } from "./places.ts";
 import { QuestionForm } from "./forms/question-form.tsx";
 import { whyOnlyLook } from "./words/deciders.ts";
 import { headline } from "./words/subject.ts";
+import type { RefObject } from "preact";
+import { keysAreOn } from "../state/keys.ts";
 
 interface Props {
   readonly request: PendingRequest;
@@ -94,4 +95,35 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
       {only !== undefined && <p class="rq-note">{only}</p>}
     </div>
   );
+}
+
+/** Keys of the card that has the focus press its own buttons: nothing can be done by one that cannot be done by the other. */
+function useKeys(card: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const element = card.current;
+    const onKeyDown = (event: KeyboardEvent) => pressByKey(event, element);
+    element?.addEventListener("keydown", onKeyDown);
+    return () => element?.removeEventListener("keydown", onKeyDown);
+  }, [card]);
+}
+
+/** Whoever types means letters. */
+const TYPED_IN = "input, textarea, select, [contenteditable]";
+
+function pressByKey(event: KeyboardEvent, card: HTMLElement | null): void {
+  const { target } = event;
+  if (
+    !keysAreOn.value ||
+    event.repeat ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    !(target instanceof Element)
+  )
+    return;
+  if (target.matches(TYPED_IN)) return;
+  const button = card?.querySelector<HTMLButtonElement>(`button[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+  if (!button || button.disabled) return;
+  event.preventDefault();
+  button.click();
 }

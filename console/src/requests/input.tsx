@@ -1,8 +1,9 @@
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
-import { Change } from "./change.tsx";
-import { Code, Plain } from "./plain.tsx";
-import { shapeOf } from "./words/subject.ts";
+import { Code, mayScroll, Plain } from "./plain.tsx";
+import { type Change as Changed, shapeOf } from "./words/subject.ts";
+import { useMemo } from "preact/hooks";
+import { changedLines, type Run } from "../parts/diff-lines.ts";
 
 /** All that a tool would be called with. */
 export function InputShown({ request }: { readonly request: PendingRequest }) {
@@ -66,4 +67,33 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
       <Plain text={text === "" ? '""' : text} />
     </code>
   );
+}
+
+/** What would change in a file: every line of it, for whoever allows it answers for all of them. */
+function Change({ after, before }: Changed) {
+  // Kept, since there may be thousands, and all of them come by again whenever anything in the list changes.
+  const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
+  return (
+    <pre
+      class="rq-code rq-change"
+      dir="ltr"
+      tabIndex={mayScroll(before + after) ? 0 : undefined}
+      role="group"
+      aria-label="Change"
+    >
+      {lines}
+    </pre>
+  );
+}
+
+const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
+
+/** As few elements as there can be. */
+function shown({ kind, lines }: Run) {
+  return lines.map((line, place) => (
+    <span key={place} class={`rq-line rq-line-${kind}`}>
+      {place === 0 && kind !== "same" && <span class="unseen">{HEARD[kind]}</span>}
+      <Plain text={line} />
+    </span>
+  ));
 }

@@ -1,9 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Decided, PendingRequest } from "../../../src/console/wire.ts";
+import type { Decided, PendingRequest, RequestList } from "../../../src/console/wire.ts";
 import { draftOf } from "./draft.ts";
 import { stay } from "./places.ts";
 import { decidedWords } from "./words/deciders.ts";
-import { keyOf, LINGERS_MS, shownNow, type Shown } from "./words/shown.ts";
+import { keyOf, LINGERS_MS, type Shown, shownNow } from "./words/shown.ts";
+import { get } from "../net/api.ts";
+import { connection } from "../state/live.ts";
 
 /** What is open, and for a moment what was: so that one can read what became of it, whoever decided. */
 export function useLingering(
@@ -32,4 +34,29 @@ function tellWhatBecame(request: PendingRequest, decided: readonly Decided[] = [
   const known = decided.find((each) => keyOf(each) === keyOf(request));
   stay(key);
   outcome.value = known ? `${decidedWords(known)}.` : GONE;
+}
+
+/** What was decided last. Asked for anew whenever `openKeys` change: something was decided then. */
+export function useDecided(openKeys: string) {
+  const [decided, setDecided] = useState<readonly Decided[]>();
+  const [problem, setProblem] = useState<unknown>();
+  const isLive = connection.value === "live";
+  useEffect(() => {
+    let isOver = false;
+    const load = async () => {
+      try {
+        const list = await get<RequestList>("requests");
+        if (isOver) return;
+        setDecided(list.decided);
+        setProblem(undefined);
+      } catch (error) {
+        if (!isOver) setProblem(error);
+      }
+    };
+    void load();
+    return () => {
+      isOver = true;
+    };
+  }, [openKeys, isLive]);
+  return { decided, problem };
 }

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import type { ReplyBody, SessionDetail } from "../../../src/console/wire.ts";
-import { post } from "../net/api.ts";
+import { newRetryKey, post } from "../net/api.ts";
 import { may } from "../state/me.ts";
 import { useAttempt } from "./act.ts";
-import { draftFor, keepDraft } from "./reply-draft.ts";
 import { isAtWork, isOver } from "./status.ts";
+import { own } from "../state/own.ts";
 
 type WhenBusy = "queue" | "steer";
 
@@ -78,4 +78,24 @@ function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChan
       ))}
     </fieldset>
   );
+}
+
+/** What one has begun to write to a session. It stays there while one looks at another view. */
+interface ReplyDraft {
+  readonly prompt: string;
+  /** However often it is sent, one prompt is taken. */
+  readonly key: string;
+}
+
+const drafts = own(() => new Map<string, ReplyDraft>());
+
+function draftFor(sessionId: string): ReplyDraft {
+  return drafts.peek().get(sessionId) ?? { prompt: "", key: newRetryKey() };
+}
+
+function keepDraft(sessionId: string, prompt: string): ReplyDraft {
+  const draft = { prompt, key: newRetryKey() };
+  if (prompt === "") drafts.peek().delete(sessionId);
+  else drafts.peek().set(sessionId, draft);
+  return draft;
 }

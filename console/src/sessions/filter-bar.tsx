@@ -5,7 +5,7 @@ import { shortPath } from "../parts/format.ts";
 import { oneLine } from "../parts/plain.ts";
 import type { Filters } from "./filters.ts";
 import { directories } from "./list.ts";
-import { searchIsWanted } from "./search-wanted.ts";
+import { searchIsWanted } from "../state/keys.ts";
 
 interface Bar {
   readonly filters: Filters;

@@ -3,7 +3,6 @@ import { useEffect } from "preact/hooks";
 import { directories, reload } from "../sessions/list.ts";
 import { me } from "../state/me.ts";
 import { draft, modeOf, write } from "./draft.ts";
-import { modeName, modeWords } from "./modes.ts";
 
 const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } as const;
 const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
@@ -120,4 +119,22 @@ function Directories() {
       ))}
     </datalist>
   );
+}
+
+/** What each permission mode means, in a few words. The keys are Claude Code's own. */
+const WORDS: Readonly<Record<string, readonly [string, string]>> = {
+  default: ["Ask first", "Asks before it changes files, runs commands or uses the network."],
+  acceptEdits: ["Accept edits", "Changes files in its directory without asking. Asks for everything else."],
+  plan: ["Plan", "Reads and plans. Changes nothing until you approve the plan."],
+  dontAsk: ["Never ask", "Runs what your rules allow and denies everything that would need approval."],
+  auto: ["Auto", "A model reviews each request and allows harmless ones."],
+  bypassPermissions: ["Allow everything", "Never asks: every tool runs at once. Use it in sandboxes only."],
+};
+
+function modeName(mode: string): string {
+  return WORDS[mode]?.[0] ?? mode;
+}
+
+function modeWords(mode: string): string {
+  return WORDS[mode]?.[1] ?? "";
 }

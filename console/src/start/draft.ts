@@ -1,5 +1,5 @@
 import type { StartBody } from "../../../src/console/wire.ts";
-import { newRetryKey } from "../net/retry-key.ts";
+import { newRetryKey } from "../net/api.ts";
 import { me } from "../state/me.ts";
 import { own } from "../state/own.ts";
 

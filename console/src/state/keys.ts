@@ -52,3 +52,6 @@ const TYPED_INTO = "input:not([type=radio], [type=checkbox]), textarea, select, 
 function isTypedInto(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest(TYPED_INTO) !== null;
 }
+
+/** The search field is to have the focus as soon as it is there. */
+export const searchIsWanted = signal(false);

@@ -1,17 +1,18 @@
 import { useContext, useMemo } from "preact/hooks";
-import { moment } from "../parts/format.ts";
-import { timeOfDay } from "./time-of-day.ts";
+import { moment, timeOfDay } from "../parts/format.ts";
 import { FeedContext } from "./feed.ts";
 import { Call } from "./call/call.tsx";
-import type { Item } from "./fold/item.ts";
+import type { Item, LineItem, TextItem, ThinkingItem } from "./fold/item.ts";
 import { hrefOf } from "../state/route.ts";
 import { ShowWhole } from "./show-whole.tsx";
 import { TargetContext } from "./target.ts";
-import { Line } from "./items/line.tsx";
 import { Prompt } from "./items/prompt.tsx";
 import { Request } from "./items/request.tsx";
-import { Said, Thought } from "./items/said.tsx";
 import { TurnEnd } from "./items/turn-end.tsx";
+import { glimpse, plain } from "../parts/plain.ts";
+import { FoldOut } from "./fold-out.tsx";
+import { Json } from "./output.tsx";
+import { Markdown } from "../parts/markdown.tsx";
 
 /** An item of the timeline. It is drawn anew only when it is another object than before. */
 export function Entry({ item }: { readonly item: Item }) {
@@ -58,4 +59,54 @@ function When({ item: { at, eventId } }: { readonly item: Item }) {
       <time dateTime={new Date(at).toISOString()}>{timeOfDay(at)}</time>
     </a>
   );
+}
+
+/** Longer texts are opened to be read, characters. */
+const SHORT = 280;
+
+const MARKS = { quiet: "·", warn: "!", bad: "✕" } as const;
+
+/** What happens beside the talk. */
+function Line({ item }: { readonly item: LineItem }) {
+  const { more, text, tone } = item;
+  const isLong = text.length > SHORT || text.trim().includes("\n");
+  const words = (
+    <span class={`words ${tone}`}>
+      <span class="glyph" aria-hidden="true">
+        {MARKS[tone]}
+      </span>{" "}
+      {glimpse(text, SHORT)}
+    </span>
+  );
+  if (more === undefined && !isLong) return <p class="plain">{words}</p>;
+  return (
+    <FoldOut summary={words}>
+      {() => (
+        <>
+          {isLong && <p class="as-written">{plain(text)}</p>}
+          {more !== undefined && <Json value={more} />}
+        </>
+      )}
+    </FoldOut>
+  );
+}
+
+/** What Claude Code says. */
+function Said({ item: { error, text } }: { readonly item: TextItem }) {
+  return (
+    <>
+      {error !== undefined && <p class="problem">Claude Code reports an error: {glimpse(error, 80)}</p>}
+      <Markdown text={text} />
+    </>
+  );
+}
+
+/** What it thinks before it does. */
+function Thought({ item: { text } }: { readonly item: ThinkingItem }) {
+  const summary = (
+    <span class="words quiet">
+      Thinking: <span class="glimpse">{glimpse(text, 120)}</span>
+    </span>
+  );
+  return <FoldOut summary={summary}>{() => <p class="as-written">{plain(text)}</p>}</FoldOut>;
 }

@@ -26,3 +26,8 @@ export function Output({ label, text }: { readonly label: string; readonly text:
     </>
   );
 }
+
+/** As it came, for those who want to know it exactly. */
+export function Json({ label = "JSON", value }: { readonly label?: string; readonly value: unknown }) {
+  return <Output label={label} text={JSON.stringify(value, null, 2)} />;
+}

@@ -2,13 +2,14 @@ import "../style/timeline.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
-import { Announcer } from "./announcer.tsx";
-import { FeedContext, type Feed } from "./feed.ts";
+import { type Feed, FeedContext } from "./feed.ts";
 import { Foot } from "./foot.tsx";
 import type { Item } from "./fold/item.ts";
 import { Items } from "./items.tsx";
 import { Reader } from "./reader.ts";
-import { TargetContext, targetOf, type Target } from "./target.ts";
+import { type Target, TargetContext, targetOf } from "./target.ts";
+import { callTitle } from "./call/title.ts";
+import { glimpse } from "../parts/plain.ts";
 
 interface Props {
   readonly feed: Feed;
@@ -122,4 +123,35 @@ function Partial({ feed }: { readonly feed: Feed }) {
       <Markdown text={text} />
     </div>
   );
+}
+
+/** What has just happened, for those who do not see it: in short, and nothing of what is only loaded. */
+function Announcer({ feed }: { readonly feed: Feed }) {
+  const news = feed.news.value;
+  return (
+    <p class="unseen" role="status">
+      {news && wordsOf(news)}
+    </p>
+  );
+}
+
+function wordsOf(item: Item): string {
+  switch (item.kind) {
+    case "text":
+      return glimpse(item.text, 300);
+    case "call": {
+      const { subject, verb } = callTitle(item.name, item.input, "");
+      return glimpse(`${verb} ${subject}`, 120);
+    }
+    case "request":
+      return `${item.request.toolName} is waiting for approval`;
+    case "turn":
+      return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
+    case "line":
+      return glimpse(item.text, 200);
+    case "prompt":
+      return "A prompt was sent";
+    case "thinking":
+      return "";
+  }
 }

@@ -4,17 +4,16 @@ import { Problem } from "../parts/problem.tsx";
 import { SessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { DecidedList } from "../requests/decided.tsx";
-import { useDecided } from "../requests/lately.ts";
-import { useLingering } from "../requests/lingering.ts";
-import { NotifyButton } from "../requests/notify-button.tsx";
+import { useDecided, useLingering } from "../requests/lingering.ts";
 import { focusCard } from "../requests/places.ts";
 import { Plain } from "../requests/plain.tsx";
 import { whyOnlyLook } from "../requests/words/deciders.ts";
-import { grouped, keyOf, type Group } from "../requests/words/shown.ts";
+import { type Group, grouped, keyOf } from "../requests/words/shown.ts";
 import { bindKeys } from "../state/keys.ts";
 import { connection, requests } from "../state/live.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
+import { notices, switchOff, switchOn } from "../requests/notify.ts";
 
 /** All open requests, and the latest decisions. */
 export function ApprovalsView() {
@@ -81,4 +80,26 @@ function Nothing() {
       {only !== undefined && <p>{only}</p>}
     </div>
   );
+}
+
+/** To be told by the browser while one looks elsewhere. */
+function NotifyButton() {
+  switch (notices.value) {
+    case "unknown":
+      return undefined;
+    case "blocked":
+      return <p class="soft">Notifications for this page are blocked in the browser's settings.</p>;
+    case "on":
+      return (
+        <button type="button" aria-pressed={true} onClick={switchOff}>
+          Notifications are on
+        </button>
+      );
+    case "off":
+      return (
+        <button type="button" aria-pressed={false} onClick={() => void switchOn()}>
+          Notify me
+        </button>
+      );
+  }
 }

@@ -1,12 +1,10 @@
 import "../style/session.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
+import type { ActionBodies, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
-import { useDecided } from "../requests/lately.ts";
-import { useLingering } from "../requests/lingering.ts";
+import { useDecided, useLingering } from "../requests/lingering.ts";
 import { keyOf } from "../requests/words/shown.ts";
-import { HeldPrompts } from "../session/queue.tsx";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
@@ -14,6 +12,10 @@ import { useTitle } from "../state/title.ts";
 import { hrefOf } from "../state/route.ts";
 import { Feed } from "../timeline/feed.ts";
 import { Timeline } from "../timeline/timeline.tsx";
+import { count } from "../parts/format.ts";
+import { may } from "../state/me.ts";
+import { act, useAttempt } from "../session/act.ts";
+import { isOver } from "../session/status.ts";
 
 /** One session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
@@ -123,4 +125,35 @@ function useEventOfAddress(): number | undefined {
 function eventOfAddress(): number | undefined {
   const id = Number(/[?&]event=(\d{1,15})\b/.exec(location.hash)?.[1]);
   return id > 0 ? id : undefined;
+}
+
+/** Prompts that nobody has let run yet: after an interrupt, a stop or a loss nothing that waited runs unasked. */
+function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
+  const attempt = useAttempt();
+  const { held, id, queued } = session;
+  if (isOver(session) || queued === 0) return null;
+  if (held === 0)
+    return <p class="strip soft">{count(queued, "prompt is queued", "prompts are queued")} until this turn ends.</p>;
+  const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
+    void attempt.run(() => act(id, action, {}));
+  return (
+    <div class="strip warn">
+      <span>{count(held, "prompt is held", "prompts are held")}: the previous turn did not succeed.</span>
+      {may("run") && (
+        <span class="buttons">
+          <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("release-queue")}>
+            Run {held === 1 ? "it" : "them"}
+          </button>
+          <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("drop-queue")}>
+            Drop
+          </button>
+        </span>
+      )}
+      {attempt.problem !== undefined && (
+        <p role="alert" class="problem">
+          {attempt.problem}
+        </p>
+      )}
+    </div>
+  );
 }

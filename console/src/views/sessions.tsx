@@ -4,13 +4,14 @@ import type { SessionRow } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { Problem } from "../parts/problem.tsx";
 import { FilterBar } from "../sessions/filter-bar.tsx";
-import { areNone, filtersOf, queryOf, type Filters } from "../sessions/filters.ts";
+import { areNone, type Filters, filtersOf, queryOf } from "../sessions/filters.ts";
 import { hold, isLoading, listing, loadMore, problem, reload, show, watch } from "../sessions/list.ts";
-import { NoneAtAll, NoneFits } from "../sessions/none.tsx";
 import { Row } from "../sessions/row.tsx";
-import { bindRowKeys } from "../sessions/row-keys.ts";
 import { beginReturn, type Return } from "../sessions/scroll.ts";
-import { ask, query } from "../state/route.ts";
+import { ask, hrefOf, query } from "../state/route.ts";
+import { may } from "../state/me.ts";
+import type { RefObject } from "preact";
+import { bindKeys } from "../state/keys.ts";
 
 /** All sessions, now and before. */
 export function SessionsView() {
@@ -123,4 +124,52 @@ function Skeleton() {
       ))}
     </div>
   );
+}
+
+/** What to do where there are no sessions yet. */
+function NoneAtAll() {
+  return (
+    <div class="none">
+      <h2>No sessions yet</h2>
+      <p>
+        A session is a task that Claude Code works on in the background. It continues when you leave; this page shows
+        its progress and its requests.
+      </p>
+      {may("run") ? (
+        <p>
+          <a class="button primary" href={hrefOf({ view: "start" })}>
+            Start a session
+          </a>
+        </p>
+      ) : (
+        <p>Sessions that your MCP client starts appear here.</p>
+      )}
+    </div>
+  );
+}
+
+function NoneFits({ clear }: { readonly clear: () => void }) {
+  return (
+    <div class="none">
+      <h2>No matching sessions</h2>
+      <p>No session matches the search and the filters above.</p>
+      <p>
+        <button type="button" onClick={clear}>
+          Clear all filters
+        </button>
+      </p>
+    </div>
+  );
+}
+
+/** j and k go through the list; Enter is the link's own. */
+function bindRowKeys(list: RefObject<HTMLElement | null>): () => void {
+  const step = (by: 1 | -1) => {
+    const links = [...(list.current?.querySelectorAll<HTMLElement>("a.listed-title") ?? [])];
+    const at = links.findIndex((link) => link === document.activeElement);
+    const to = at === -1 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1);
+    links[to]?.focus({ preventScroll: true });
+    links[to]?.scrollIntoView({ block: "nearest" });
+  };
+  return bindKeys({ j: () => step(1), k: () => step(-1) });
 }

@@ -1,6 +1,6 @@
 import "../style/sign-in.css";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { Mark } from "../frame/header.tsx";
+import { Mark } from "../parts/mark.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
 import { arrivalProblem } from "../state/arrive.ts";

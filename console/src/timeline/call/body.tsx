@@ -9,7 +9,6 @@ import type { CallItem } from "../fold/item.ts";
 import { Output } from "../output.tsx";
 import { Fields } from "./fields.tsx";
 import { fromFolder } from "./title.ts";
-import { Todos } from "./todos.tsx";
 
 interface Props {
   readonly item: CallItem;
@@ -92,4 +91,29 @@ function changesTold(input: JsonObject) {
     const after = textAt(edit, "new_string") ?? textAt(edit, "content") ?? textAt(edit, "new_source") ?? "";
     return hunksBetween(textAt(edit, "old_string") ?? "", after);
   });
+}
+
+const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new Map([
+  ["completed", ["✓", "Done"]],
+  ["in_progress", ["●", "In progress"]],
+  ["pending", ["○", "To do"]],
+]);
+
+/** What Claude Code means to do, and how far it is. */
+function Todos({ input }: { readonly input: JsonObject }) {
+  return (
+    <ul class="todos">
+      {objectsAt(input, "todos").map((todo, at) => {
+        const status = textAt(todo, "status") ?? "pending";
+        const [mark, words] = MARKS.get(status) ?? ["○", status];
+        return (
+          <li key={at} class={status === "completed" || status === "in_progress" ? status : "pending"}>
+            <span aria-hidden="true">{mark}</span>
+            <span class="unseen">{plain(words)}: </span>
+            {plain(textAt(todo, "content") ?? "")}
+          </li>
+        );
+      })}
+    </ul>
+  );
 }

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 import { count, duration } from "../../parts/format.ts";
-import { glimpse } from "../../parts/glimpse.ts";
+import { glimpse } from "../../parts/plain.ts";
 import { FeedContext } from "../feed.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { CallItem, CallState, Item } from "../fold/item.ts";

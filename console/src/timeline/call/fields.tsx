@@ -1,7 +1,6 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { glimpse } from "../../parts/glimpse.ts";
-import { plain } from "../../parts/plain.ts";
-import { Json } from "../json.tsx";
+import { glimpse, plain } from "../../parts/plain.ts";
+import { Json } from "../output.tsx";
 
 /** Characters of a field that has its line. */
 const SHORT = 300;

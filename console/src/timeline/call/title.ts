@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { glimpse } from "../../parts/glimpse.ts";
+import { glimpse } from "../../parts/plain.ts";
 import { textAt } from "../../parts/json.ts";
 
 /** What a tool call is about, in words that fit a line. */

@@ -1,7 +1,6 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import { textAt } from "../../parts/json.ts";
-import { baseOf, withCut } from "./base.ts";
-import type { Item, PromptItem } from "./item.ts";
+import { baseOf, type Item, type PromptItem, withCut } from "./item.ts";
 import { lineOf } from "./lines.ts";
 import { MessageFold } from "./messages.ts";
 import { callKey, Shelf } from "./shelf.ts";

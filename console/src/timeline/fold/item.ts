@@ -85,3 +85,24 @@ export interface LineItem extends Base {
   readonly text: string;
   readonly more?: unknown;
 }
+
+/** The tools of which Claude Code keeps how files were before. */
+const EDITING: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "NotebookEdit", "Write"]);
+
+/** Whether files were changed behind this event, by a subagent or by Claude Code itself. */
+export function areEdited(items: readonly Item[], after: number): boolean {
+  return items.some((item) => {
+    if (item.kind !== "call") return false;
+    const isEdit = item.eventId > after && item.state === "done" && EDITING.has(item.name ?? "");
+    return isEdit || areEdited(item.children, after);
+  });
+}
+
+/** The fields that every item takes from its first event. `suffix` tells apart items of the same event. */
+export function baseOf(event: ShownEvent, suffix = "") {
+  return { key: `event ${String(event.id)}${suffix}`, eventId: event.id, at: event.at, cutIn: withCut([], event) };
+}
+
+export function withCut(cutIn: readonly number[], { cut, id }: ShownEvent): readonly number[] {
+  return cut === true ? [...cutIn, id] : cutIn;
+}

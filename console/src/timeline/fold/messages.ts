@@ -1,8 +1,7 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject, objectAt, textAt } from "../../parts/json.ts";
-import { baseOf, withCut } from "./base.ts";
-import type { CallItem } from "./item.ts";
+import { baseOf, type CallItem, withCut } from "./item.ts";
 import { lineOfMessage } from "./message-lines.ts";
 import { callKey, type Shelf } from "./shelf.ts";
 

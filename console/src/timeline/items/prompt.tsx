@@ -3,7 +3,7 @@ import { count } from "../../parts/format.ts";
 import { plain } from "../../parts/plain.ts";
 import { FeedContext } from "../feed.ts";
 import type { PromptItem } from "../fold/item.ts";
-import { RewindButton } from "../../session/rewind.tsx";
+import { RewindButton } from "../rewind.tsx";
 
 /** Of a long one, characters that are shown at first. */
 const SHOWN = 1_500;

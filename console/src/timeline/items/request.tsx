@@ -1,8 +1,6 @@
 import { useContext } from "preact/hooks";
-import { duration } from "../../parts/format.ts";
-import { timeOfDay } from "../time-of-day.ts";
-import { plain } from "../../parts/plain.ts";
-import { glimpse } from "../../parts/glimpse.ts";
+import { duration, timeOfDay } from "../../parts/format.ts";
+import { glimpse, plain } from "../../parts/plain.ts";
 import { byWords, whoWords } from "../../state/approvers.ts";
 import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";

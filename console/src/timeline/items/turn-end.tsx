@@ -2,7 +2,7 @@ import { count, duration, usd } from "../../parts/format.ts";
 import { plain } from "../../parts/plain.ts";
 import { FoldOut } from "../fold-out.tsx";
 import type { TurnItem } from "../fold/item.ts";
-import { Json } from "../json.tsx";
+import { Json } from "../output.tsx";
 
 const WORDS = {
   done: "Turn done",

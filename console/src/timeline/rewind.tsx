@@ -4,11 +4,11 @@ import { ActionButton } from "../parts/action-button.tsx";
 import { count } from "../parts/format.ts";
 import { plain } from "../parts/plain.ts";
 import { may } from "../state/me.ts";
-import { FeedContext, type Feed } from "../timeline/feed.ts";
-import { areEdited } from "../timeline/fold/edits.ts";
-import { act, useAttempt } from "./act.ts";
-import { Dialog } from "./dialog.tsx";
-import { isAtWork, isOver } from "./status.ts";
+import { type Feed, FeedContext } from "./feed.ts";
+import { areEdited } from "./fold/item.ts";
+import { act, useAttempt } from "../session/act.ts";
+import { Dialog } from "../session/dialog.tsx";
+import { isAtWork, isOver } from "../session/status.ts";
 
 interface Props {
   readonly promptId: string;
