@@ -6,7 +6,7 @@ import { Header } from "./frame/header.tsx";
 import { KeyHelp } from "./frame/key-help.tsx";
 import { CurrentView } from "./frame/current-view.tsx";
 import { listen, requests } from "./state/live.ts";
-import { isStranger, me } from "./state/me.ts";
+import { isSignedOut, me } from "./state/me.ts";
 import { SignInView } from "./views/sign-in.tsx";
 import { oneLine } from "./parts/plain.ts";
 import { dropNotices, notices } from "./state/notices.ts";
@@ -36,7 +36,7 @@ export function App() {
 }
 
 function Inside({ isKnown }: { readonly isKnown: boolean }) {
-  if (isStranger.value) return <SignInView />;
+  if (isSignedOut.value) return <SignInView />;
   if (!isKnown)
     return (
       <p class="connecting soft" role="status">
@@ -80,7 +80,7 @@ function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;
   const usual = view === "session" ? "Session" : VIEWS[view].name;
-  const name = isStranger.value ? "Sign in" : oneLine(title.value ?? usual);
+  const name = isSignedOut.value ? "Sign in" : oneLine(title.value ?? usual);
   const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {
     document.title = text;

@@ -1,13 +1,25 @@
-// First, so that a token is gone from the address before anything else looks at it.
-import { onLinkToken, takeLinkToken } from "./state/link-token.ts";
 import "./style/base.css";
 import "./style/controls.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { arrive } from "./state/arrive.ts";
+import { startRetries } from "./net/backoff.ts";
+import { startNotifications } from "./requests/notify.ts";
+import { startList } from "./sessions/list.ts";
+import { startSession } from "./state/arrive.ts";
+import { startClock } from "./state/clock.ts";
+import { startKeys } from "./state/keys.ts";
+import { startSignOut } from "./state/me.ts";
+import { startRouting } from "./state/route.ts";
 
-void arrive(takeLinkToken());
-onLinkToken((token) => void arrive(token));
+startSignOut();
+// Before routing: takes the token out of the address before anything else reads it.
+startSession();
+startRouting();
+startRetries();
+startClock();
+startKeys();
+startList();
+startNotifications();
 
 const root = document.getElementById("app");
 if (root) render(<App />, root);

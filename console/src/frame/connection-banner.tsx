@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { askNow } from "../net/pause.ts";
+import { retryNow } from "../net/backoff.ts";
 import { connection } from "../state/live.ts";
 
 /** A server that restarts is back sooner than this; nothing is shown. */
-const UNNOTICED_MS = 1200;
-const REJOICE_MS = 4000;
+const UNREPORTED_MS = 1200;
+const RECONNECTED_BANNER_MS = 4000;
 
 /** Says that the server is gone, and that it has come back. */
 export function ConnectionBanner() {
@@ -23,7 +23,7 @@ export function ConnectionBanner() {
         wasLostRef.current = !isBack;
         show(isBack ? undefined : "lost");
       },
-      isBack ? REJOICE_MS : UNNOTICED_MS,
+      isBack ? RECONNECTED_BANNER_MS : UNREPORTED_MS,
     );
     return () => clearTimeout(timer);
   }, [state]);
@@ -33,7 +33,7 @@ export function ConnectionBanner() {
         {shown === "lost" && (
           <p class="banner banner-lost">
             The server does not answer. The page may be out of date; it keeps trying to reconnect.
-            <button type="button" onClick={askNow}>
+            <button type="button" onClick={retryNow}>
               Try now
             </button>
           </p>

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { bindKeys, keysAreOn, searchIsWanted, turnKeys } from "../state/keys.ts";
+import { bindKeys, keysAreOn, isSearchRequested, turnKeys } from "../state/keys.ts";
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
 import { VIEW_NAMES, type ViewName, VIEWS } from "../state/views.ts";
@@ -25,7 +25,7 @@ export function KeyHelp() {
       bindKeys({
         ...Object.fromEntries(VIEW_NAMES.map((view) => [VIEWS[view].keys, () => open(view)])),
         "/": () => {
-          searchIsWanted.value = true;
+          isSearchRequested.value = true;
           go({ view: "sessions" });
         },
         "?": () => {

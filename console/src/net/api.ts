@@ -46,15 +46,15 @@ export async function send(path: string, { query = {}, ...init }: RequestInit & 
   });
   if (response.ok) return response;
   // Where another tab has signed in meanwhile, it is the key of before that is not known.
-  if (response.status === 401 && keyOfPage() === key) for (const listener of strangerListeners) listener();
+  if (response.status === 401 && keyOfPage() === key) for (const listener of signedOutListeners) listener();
   throw new ApiProblem(response.status, await problemOf(response));
 }
 
-const strangerListeners = new Set<() => void>();
+const signedOutListeners = new Set<() => void>();
 
-/** Told when the server does not know us, or not any more. */
-export function onStranger(listener: () => void): void {
-  strangerListeners.add(listener);
+/** Calls `listener` when the server refuses the credentials of this page. */
+export function onSignedOut(listener: () => void): void {
+  signedOutListeners.add(listener);
 }
 
 async function read<T>(response: Response): Promise<T> {

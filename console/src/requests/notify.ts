@@ -5,7 +5,7 @@ import { hrefOf } from "../state/route.ts";
 import { harmless } from "./words/harmless.ts";
 import { keyOf } from "./words/shown.ts";
 
-/** Notices of the browser for those who look elsewhere: off until somebody wants them. */
+/** Browser notifications of new requests. Off by default. */
 
 const NAME = "claude-agents-mcp console notices";
 
@@ -32,15 +32,18 @@ export function switchOff(): void {
 
 let known: ReadonlySet<string> = new Set();
 
-effect(() => {
-  const open = requests.value;
-  const isNew = open.filter((request) => !known.has(keyOf(request)));
-  known = new Set(open.map(keyOf));
-  if (notices.value === "on" && !document.hasFocus()) for (const request of isNew) tell(request);
-});
+/** Notifies of new requests while the page does not have the focus. */
+export function startNotifications(): void {
+  effect(() => {
+    const open = requests.value;
+    const isNew = open.filter((request) => !known.has(keyOf(request)));
+    known = new Set(open.map(keyOf));
+    if (notices.value === "on" && !document.hasFocus()) for (const request of isNew) notify(request);
+  });
+}
 
-/** Others may see the screen: the session's title and the tool, and nothing of what is in it. */
-function tell(request: PendingRequest): void {
+/** Others may see the screen: names the session and the tool, never the input. */
+function notify(request: PendingRequest): void {
   const { title, toolName } = request;
   try {
     const notice = new Notification(harmless(title === "" ? "Claude Code" : title), {

@@ -5,7 +5,7 @@ import { shortPath } from "../parts/format.ts";
 import { oneLine } from "../parts/plain.ts";
 import type { Filters } from "./filters.ts";
 import { directories } from "./list.ts";
-import { searchIsWanted } from "../state/keys.ts";
+import { isSearchRequested } from "../state/keys.ts";
 
 interface Bar {
   readonly filters: Filters;
@@ -38,10 +38,10 @@ export function FilterBar({ filters, change }: Bar) {
 
 function SearchField({ text, change }: Pick<Bar, "change"> & { readonly text: string }) {
   const input = useRef<HTMLInputElement>(null);
-  const isWanted = searchIsWanted.value;
+  const isWanted = isSearchRequested.value;
   useLayoutEffect(() => {
     if (!isWanted) return;
-    searchIsWanted.value = false;
+    isSearchRequested.value = false;
     input.current?.focus();
     input.current?.select();
   }, [isWanted]);

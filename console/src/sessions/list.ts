@@ -153,10 +153,12 @@ function key(filters: Filters): string {
   return queryOf(filters).toString();
 }
 
-// What one has seen is nothing for whoever signs in after him.
-effect(() => {
-  if (me.value) return;
-  turn++;
-  listing.value = undefined;
-  directories.value = [];
-});
+/** Clears the list at sign-out: the next user must not see it. */
+export function startList(): void {
+  effect(() => {
+    if (me.value) return;
+    turn++;
+    listing.value = undefined;
+    directories.value = [];
+  });
+}

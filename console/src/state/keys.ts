@@ -1,10 +1,10 @@
 import { signal } from "@preact/signals";
 
-/** Keys that do something wherever the focus is, unless somebody types. */
+/** Global keyboard shortcuts. They do nothing while a text is typed. */
 
 const OFF = "claude-agents-mcp console keys off";
 
-/** They can be turned off: who dictates, or types with aids, sets them off unawares. */
+/** Users of dictation or typing aids can turn them off. */
 export const keysAreOn = signal(localStorage.getItem(OFF) === null);
 
 export function turnKeys(on: boolean): void {
@@ -13,7 +13,7 @@ export function turnKeys(on: boolean): void {
   else localStorage.setItem(OFF, "1");
 }
 
-/** By the key, or by two in turn: "?", "j", "g s". */
+/** Handlers by key or by sequence of two keys: "?", "j", "g s". */
 export type Keys = Readonly<Record<string, () => void>>;
 
 const bound = new Set<Keys>();
@@ -24,24 +24,29 @@ export function bindKeys(keys: Keys): () => void {
   return () => bound.delete(keys);
 }
 
-/** The second of two keys comes within so long, ms. */
-const PATIENCE_MS = 1500;
+/** Maximum time between the two keys of a sequence, ms. */
+const MAX_SEQUENCE_MS = 1500;
 
 let first = { key: "", at: 0 };
 
-document.addEventListener("keydown", (event) => {
+/** Handles the shortcuts of all views. */
+export function startKeys(): void {
+  document.addEventListener("keydown", onKeyDown);
+}
+
+function onKeyDown(event: KeyboardEvent): void {
   if (!keysAreOn.value || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (isTypedInto(event.target) || document.querySelector("dialog[open]")) return;
-  const pair = event.timeStamp - first.at < PATIENCE_MS ? `${first.key} ${event.key}` : event.key;
+  const pair = event.timeStamp - first.at < MAX_SEQUENCE_MS ? `${first.key} ${event.key}` : event.key;
   first = { key: event.key, at: event.timeStamp };
   const act = actionOf(pair) ?? actionOf(event.key);
   if (!act) return;
   first = { key: "", at: 0 };
   event.preventDefault();
   act();
-});
+}
 
-/** What was bound last goes first. */
+/** The latest binding wins. */
 function actionOf(key: string): (() => void) | undefined {
   return [...bound].toReversed().find((keys) => Object.hasOwn(keys, key))?.[key];
 }
@@ -53,5 +58,5 @@ function isTypedInto(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest(TYPED_INTO) !== null;
 }
 
-/** The search field is to have the focus as soon as it is there. */
-export const searchIsWanted = signal(false);
+/** The search field takes the focus when it is next rendered. */
+export const isSearchRequested = signal(false);

@@ -1,9 +1,9 @@
 import { signal } from "@preact/signals";
 import type { PendingRequest, SessionRow } from "../../../src/console/wire.ts";
 import { ApiProblem } from "../net/api.ts";
-import { Patience } from "../net/pause.ts";
+import { Backoff } from "../net/backoff.ts";
 import { liveEvents, type LiveEvent } from "../net/stream.ts";
-import { isStranger } from "./me.ts";
+import { isSignedOut } from "./me.ts";
 
 /**
  * The one stream of this page: browsers keep few connections to a server, so that what a view follows comes on the stream
@@ -69,7 +69,7 @@ export function listen(): () => void {
 }
 
 async function keepListening(ended: AbortSignal): Promise<void> {
-  const patience = new Patience();
+  const backoff = new Backoff();
   while (!ended.aborted) {
     const own = new AbortController();
     stream = own;
@@ -81,17 +81,17 @@ async function keepListening(ended: AbortSignal): Promise<void> {
           connection.value = "live";
           for (const listener of connectListeners) listener();
         }
-        patience.reset();
+        backoff.reset();
         take(event);
       }
     } catch (error) {
       // With the key of before, while another window signs in, it is only for now.
-      if (error instanceof ApiProblem && error.status === 401 && isStranger.value) return;
+      if (error instanceof ApiProblem && error.status === 401 && isSignedOut.value) return;
     }
     // Cut by ourselves to follow another session: at once, and nobody needs to know.
     if (own.signal.aborted) continue;
     connection.value = "lost";
-    await patience.pause();
+    await backoff.pause();
   }
 }
 

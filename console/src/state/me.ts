@@ -1,36 +1,36 @@
 import { signal } from "@preact/signals";
 import type { Me } from "../../../src/console/wire.ts";
 import type { Scope } from "../../../src/domain/principal.ts";
-import { get, onStranger, post } from "../net/api.ts";
+import { get, onSignedOut, post } from "../net/api.ts";
 import { keepKey } from "../net/key.ts";
 import { approvers } from "./approvers.ts";
 
-/** Who looks at the page. */
+/** The signed-in user. */
 
 export const me = signal<Me | undefined>(undefined);
-/** Nobody is signed in, which the server requires. */
-export const isStranger = signal(false);
-/** Somebody was signed in here, and the server knows him no more. */
-export const wasPutOut = signal(false);
+/** The server requires a sign-in, and there is none. */
+export const isSignedOut = signal(false);
+/** The sign-in of this page was valid before and is no longer accepted. */
+export const hasExpired = signal(false);
 
 export function may(scope: Scope): boolean {
   return me.value?.scopes.includes(scope) === true;
 }
 
-/** Throws ApiProblem; where that is a 401, the page is a stranger's from now on. */
-export async function learnMe(): Promise<void> {
+/** Throws ApiProblem; a 401 also signs the page out. */
+export async function loadMe(): Promise<void> {
   const known = await get<Me>("me");
   approvers.value = known.approvers;
   me.value = known;
-  isStranger.value = false;
-  wasPutOut.value = false;
+  isSignedOut.value = false;
+  hasExpired.value = false;
 }
 
 /** Throws ApiProblem where the token is not known. */
 export async function signIn(token: string): Promise<void> {
   const { key } = await post<{ key: string }>("sign-in", { token });
   keepKey(key);
-  await learnMe();
+  await loadMe();
 }
 
 export async function signOut(): Promise<void> {
@@ -38,14 +38,17 @@ export async function signOut(): Promise<void> {
   forget();
 }
 
-/** Nobody is signed in here any more. */
+/** Drops the sign-in of this page. */
 export function forget(): void {
   keepKey(undefined);
   me.value = undefined;
-  isStranger.value = true;
+  isSignedOut.value = true;
 }
 
-onStranger(() => {
-  if (me.value) wasPutOut.value = true;
-  forget();
-});
+/** Shows the sign-in form when the server refuses the credentials. */
+export function startSignOut(): void {
+  onSignedOut(() => {
+    if (me.value) hasExpired.value = true;
+    forget();
+  });
+}

@@ -1,18 +1,22 @@
 import { batch, signal } from "@preact/signals";
 import { isViewName, type ViewName } from "./views.ts";
 
-/** Where the page is, as the part behind # says. */
+/** The current view, read from the hash of the address. */
 
 export type Route = { readonly view: ViewName } | { readonly view: "session"; readonly id: string };
 
 export const route = signal<Route>(routeOf(location.hash));
-/** What the view is asked to show, behind a ? in the hash: its filters. */
+/** The filters of the view: the part of the hash after `?`. */
 export const query = signal<URLSearchParams>(queryOf(location.hash));
 
-// Where one was before, views know better than the browser, which does not wait for what they load.
-history.scrollRestoration = "manual";
+/** Follows the address. */
+export function startRouting(): void {
+  // The browser restores the scroll position before the views have loaded their content; they do it themselves.
+  history.scrollRestoration = "manual";
+  addEventListener("hashchange", onHashChange);
+}
 
-addEventListener("hashchange", () => {
+function onHashChange(): void {
   const to = routeOf(location.hash);
   const isElsewhere = hrefOf(to) !== hrefOf(route.value);
   batch(() => {
@@ -20,7 +24,7 @@ addEventListener("hashchange", () => {
     query.value = queryOf(location.hash);
   });
   if (isElsewhere) scrollTo(0, 0);
-});
+}
 
 export function hrefOf(to: Route): string {
   return to.view === "session" ? `#/sessions/${encodeURIComponent(to.id)}` : `#/${to.view}`;
@@ -30,8 +34,8 @@ export function go(to: Route): void {
   location.hash = hrefOf(to);
 }
 
-/** Changes what this view shows, in its place in the history: "back" leaves it. */
-export function ask(asked: URLSearchParams): void {
+/** Replaces the filters in the current history entry, so that "back" leaves the view. */
+export function replaceQuery(asked: URLSearchParams): void {
   const text = asked.toString();
   history.replaceState(history.state, "", hrefOf(route.value) + (text === "" ? "" : `?${text}`));
   query.value = asked;

@@ -8,7 +8,7 @@ import { areNone, type Filters, filtersOf, queryOf } from "../sessions/filters.t
 import { hold, isLoading, listing, loadMore, problem, reload, show, watch } from "../sessions/list.ts";
 import { Row } from "../sessions/row.tsx";
 import { beginReturn, type Return } from "../sessions/scroll.ts";
-import { ask, hrefOf, query } from "../state/route.ts";
+import { hrefOf, query, replaceQuery } from "../state/route.ts";
 import { may } from "../state/me.ts";
 import type { RefObject } from "preact";
 import { bindKeys } from "../state/keys.ts";
@@ -31,7 +31,7 @@ export function SessionsView() {
       <Problem of={problem.value} what="The list could not be loaded">
         <ActionButton act={reload}>Try again</ActionButton>
       </Problem>
-      <List clear={() => ask(new URLSearchParams())} />
+      <List clear={() => replaceQuery(new URLSearchParams())} />
     </div>
   );
 }
@@ -62,7 +62,7 @@ function useReturn(): void {
 }
 
 function change(to: Partial<Filters>): void {
-  ask(queryOf({ ...filtersOf(query.value), ...to }));
+  replaceQuery(queryOf({ ...filtersOf(query.value), ...to }));
 }
 
 function List({ clear }: { readonly clear: () => void }) {

@@ -4,7 +4,7 @@ import { Mark } from "../parts/mark.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
 import { arrivalProblem } from "../state/arrive.ts";
-import { signIn, wasPutOut } from "../state/me.ts";
+import { signIn, hasExpired } from "../state/me.ts";
 
 /** The sign-in form. */
 export function SignInView() {
@@ -48,7 +48,7 @@ export function SignInView() {
           aria-describedby="token-where"
           onInput={({ currentTarget }) => setToken(currentTarget.value)}
         />
-        {wasPutOut.value && !problem && <Problem of={PUT_OUT} what="You were signed out" />}
+        {hasExpired.value && !problem && <Problem of={EXPIRED} what="You were signed out" />}
         <Problem of={problem ?? clearer(arrivalProblem.value)} what="Not signed in" />
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Sign in
@@ -65,7 +65,7 @@ export function SignInView() {
   );
 }
 
-const PUT_OUT = new Error(
+const EXPIRED = new Error(
   "The server no longer accepts your token: it has expired or was revoked. Sign in with another one.",
 );
 
