@@ -8,7 +8,7 @@ import { CurrentView } from "./frame/current-view.tsx";
 import { listen, requests } from "./state/live.ts";
 import { isSignedOut, me } from "./state/me.ts";
 import { SignInView } from "./views/sign-in.tsx";
-import { oneLine } from "./parts/plain.ts";
+import { displayLine } from "./parts/text.ts";
 import { dropNotices, notices } from "./state/notices.ts";
 import { route } from "./state/route.ts";
 import { title } from "./state/title.ts";
@@ -65,7 +65,7 @@ function StartNotices() {
     <div class="notices" role="status">
       <ul>
         {texts.map((text) => (
-          <li key={text}>{oneLine(text)}</li>
+          <li key={text}>{displayLine(text)}</li>
         ))}
       </ul>
       <button type="button" class="quiet" onClick={() => dropNotices(at.id)}>
@@ -80,7 +80,7 @@ function useWindowTitle(): void {
   const waiting = requests.value.length;
   const { view } = route.value;
   const usual = view === "session" ? "Session" : VIEWS[view].name;
-  const name = isSignedOut.value ? "Sign in" : oneLine(title.value ?? usual);
+  const name = isSignedOut.value ? "Sign in" : displayLine(title.value ?? usual);
   const text = `${waiting > 0 ? `(${String(waiting)}) ` : ""}${name} · claude-agents-mcp`;
   useEffect(() => {
     document.title = text;

@@ -19,7 +19,7 @@ import { decidedOf, pendingOf } from "./pending.ts";
 import { detailOf, rowOf } from "./rows.ts";
 import type { Sources } from "./sources.ts";
 import { Titles } from "./titles.ts";
-import type { EventPage, Me, Numbers, RequestList, SessionDetail, SessionList } from "./wire.ts";
+import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } from "./wire.ts";
 
 /**
  * The read and command API of the page, over the verbs of the engine. Whoever calls has been let in; a session of somebody
@@ -76,7 +76,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       store,
       titles: new Titles(engine),
       agents: new Agents(store.log),
-      numbers: createUsageReport(store),
+      usage: createUsageReport(store),
     };
     return { ...kept, engine: engine.forCaller(caller) };
   };
@@ -97,7 +97,7 @@ export function createConsoleApi(running: () => Running, options: ConsoleOptions
       handle: async (ask) => event(sources(ask), ask),
     },
     { method: "GET", path: "/requests", scope: "read", handle: async (ask) => requests(sources(ask), ask) },
-    { method: "GET", path: "/numbers", scope: "read", handle: async (ask) => numbers(sources(ask), ask) },
+    { method: "GET", path: "/usage", scope: "read", handle: async (ask) => usage(sources(ask), ask) },
   ];
   const starting: Route = {
     method: "POST",
@@ -214,7 +214,7 @@ async function requests(sources: Sources, { caller }: Asked): Promise<RequestLis
   return { open, decided };
 }
 
-async function numbers({ numbers: counted }: Sources, { caller, query }: Asked): Promise<Numbers> {
+async function usage({ usage: counted }: Sources, { caller, query }: Asked): Promise<Usage> {
   const zone = query.get("zone") ?? undefined;
   const since = query.has("since") ? numberOf(query, "since", { ...ID, fallback: 1 }) : undefined;
   return counted(caller.principal, { since, zone });

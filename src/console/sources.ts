@@ -10,5 +10,5 @@ export interface Sources {
   readonly store: Pick<SessionBackend, "log">;
   readonly titles: Titles;
   readonly agents: Agents;
-  readonly numbers: ReturnType<typeof createUsageReport>;
+  readonly usage: ReturnType<typeof createUsageReport>;
 }

@@ -237,8 +237,8 @@ export interface LiveEvents {
   bye: Nothing;
 }
 
-/** GET /numbers?since=ms&zone=Europe/Berlin: what has happened since then, by days of that zone. */
-export interface Numbers {
+/** GET /usage?since=ms&zone=Europe/Berlin: what has happened since then, by days of that zone. */
+export interface Usage {
   readonly since: number;
   readonly totals: Amounts;
   /** In order; days without anything are left out. */

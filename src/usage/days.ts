@@ -36,7 +36,7 @@ export function createUsageReport(
     for await (const record of sessionsOf(store, principal, report.since)) {
       report.add(record.spec.cwd, withOpen(await remembered.of(record, breathe), record, now()));
     }
-    return report.numbers();
+    return report.usage();
   };
 }
 
@@ -93,7 +93,7 @@ async function* sessionsOf(store: Store, principal: Principal, since: number): A
   }
 }
 
-type UsageReport = ReturnType<Report["numbers"]>;
+type UsageReport = ReturnType<Report["usage"]>;
 
 class Report {
   readonly since: number;
@@ -124,7 +124,7 @@ class Report {
     directory.sessions += 1;
   }
 
-  numbers() {
+  usage() {
     const days = [...this.#days].map(([day, sum]) => {
       const costs = [...sum.costByModel].map(([model, costUsd]) => [model, exactUsd(costUsd)] as const);
       return { day, ...amountsOf(sum), costByModel: Object.fromEntries(costs) };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { areEdited, type CallItem, type Item } from "../../console/src/timeline/fold/item.ts";
+import { areEdited, type CallItem, type Item } from "../../console/src/timeline/reducer/item.ts";
 
 /** Whether a rewind would restore files that were changed after a prompt. */
 

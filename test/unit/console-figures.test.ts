@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { figuresOf } from "../../console/src/numbers/figure.ts";
-import { beginningOf, everyDay, workedMs, type Day } from "../../console/src/numbers/range.ts";
-import type { Amounts, Numbers } from "../../src/console/wire.ts";
+import { figuresOf } from "../../console/src/usage/figure.ts";
+import { beginningOf, everyDay, workedMs, type Day } from "../../console/src/usage/range.ts";
+import type { Amounts, Usage } from "../../src/console/wire.ts";
 
 const amounts = (over: Partial<Amounts> = {}): Amounts => ({
   turns: 0,
@@ -18,7 +18,7 @@ const day = (name: string, over: Partial<Day> = {}): Day => ({
   costByModel: {},
   ...over,
 });
-const numbers = (over: Partial<Numbers> = {}): Numbers => ({
+const usage = (over: Partial<Usage> = {}): Usage => ({
   since: 0,
   totals: amounts(),
   days: [],
@@ -44,7 +44,7 @@ describe("the days of a chart", () => {
       [new Date(2026, 10, 3, 23, 55), "2026-11-03"],
     ] as const) {
       const since = beginningOf(30, now);
-      const names = everyDay(numbers({ since, days: [day(last)] }), now).map((each) => each.day);
+      const names = everyDay(usage({ since, days: [day(last)] }), now).map((each) => each.day);
       expect(names).toHaveLength(30);
       expect(new Set(names).size).toBe(30);
       expect(names).toEqual(names.toSorted());
@@ -54,7 +54,7 @@ describe("the days of a chart", () => {
 
   it("keep the server's last day, even if its clock is ahead", () => {
     const now = new Date(2026, 2, 10, 23, 59);
-    const days = everyDay(numbers({ since: beginningOf(7, now), days: [day("2026-03-11")] }), now);
+    const days = everyDay(usage({ since: beginningOf(7, now), days: [day("2026-03-11")] }), now);
     expect(days.map(({ turns }) => turns)).toEqual([0, 0, 0, 0, 0, 0, 0, 1]);
   });
 });
@@ -64,7 +64,7 @@ describe("the charts", () => {
     const costs = { a: 9, b: 8, c: 7, d: 6, e: 5, f: 4, "g\u202e": 3 };
     const models = Object.entries(costs).map(([model, costUsd]) => ({ model, costUsd }));
     const days = [day("2026-03-01", { costUsd: 42, costByModel: costs }), day("2026-03-02")];
-    const figures = figuresOf(numbers({ days, models, totals: amounts({ costUsd: 42, turns: 2 }) }), days);
+    const figures = figuresOf(usage({ days, models, totals: amounts({ costUsd: 42, turns: 2 }) }), days);
     const [cost] = figures;
     expect(cost?.series.map(({ name, values }) => [name, ...values])).toEqual([
       ["a", 9, 0],
@@ -81,7 +81,7 @@ describe("the charts", () => {
 
   it("are omitted if they would be empty", () => {
     const days = [day("2026-03-01", { failed: 1, durationMs: 60_000, waitedMs: 45_000 })];
-    const figures = figuresOf(numbers({ days }), days);
+    const figures = figuresOf(usage({ days }), days);
     expect(figures.map(({ title }) => title)).toEqual(["Turns per day", "Time per day"]);
     expect(figures[0]?.series.map(({ values }) => values)).toEqual([[0], [1]]);
     expect(figures[1]?.series.map(({ values }) => values)).toEqual([[15_000], [45_000]]);
@@ -89,7 +89,7 @@ describe("the charts", () => {
   });
 
   it("have a time axis with round steps", () => {
-    const [, time] = figuresOf(numbers(), [day("2026-03-01", { durationMs: 1 })]);
+    const [, time] = figuresOf(usage(), [day("2026-03-01", { durationMs: 1 })]);
     const MINUTE = 60_000;
     const steps = [0.5, 4, 40, 100, 299, 1400, 100_000].map((most) => {
       const step = time?.stepOf?.(most * MINUTE) ?? 0;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ago, count, duration, shortPath, ticking, usd } from "../../console/src/parts/format.ts";
-import { oneLine, plain } from "../../console/src/parts/plain.ts";
+import { displayLine, displayText } from "../../console/src/parts/text.ts";
 
 describe("the console's texts for times, costs and names", () => {
   it.each<[number, string]>([
@@ -55,15 +55,15 @@ describe("the console's texts for times, costs and names", () => {
 
 describe("text of agents", () => {
   it("loses terminal colours", () => {
-    expect(plain("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007done")).toBe("red done");
+    expect(displayText("\u001b[1;31mred\u001b[0m \u001b]0;title\u0007done")).toBe("red done");
   });
 
   it("shows invisible characters and those that reverse the text", () => {
-    expect(plain("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
+    expect(displayText("a\u0000b\u202Ecod.exe\u200B\u009b")).toBe("a⟨U+0000⟩b⟨U+202E⟩cod.exe⟨U+200B⟩⟨U+009B⟩");
   });
 
   it("keeps lines, tabs and letters of all scripts", () => {
-    expect(plain("a\r\n\tשלום 👩‍💻")).toBe("a\n\tשלום 👩‍💻");
-    expect(oneLine("  a\r\n\tb ")).toBe("a b");
+    expect(displayText("a\r\n\tשלום 👩‍💻")).toBe("a\n\tשלום 👩‍💻");
+    expect(displayLine("  a\r\n\tb ")).toBe("a b");
   });
 });

@@ -77,7 +77,7 @@ function sourcesOf(verbs: Partial<Verbs>, tail: Sources["store"]["log"]["tail"] 
     store: { log },
     titles: new Titles(engine),
     agents: new Agents(log),
-    numbers: () => Promise.reject(new Error("not asked for")),
+    usage: () => Promise.reject(new Error("not asked for")),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { changedLines } from "../../console/src/parts/diff-lines.ts";
-import { harmless, piecesOf } from "../../console/src/requests/words/harmless.ts";
-import { readObject } from "../../console/src/requests/words/json-place.ts";
+import { escapeInvisible, splitInvisible } from "../../console/src/requests/words/invisible.ts";
+import { readObject } from "../../console/src/requests/words/json-error.ts";
 import { headline, shapeOf } from "../../console/src/requests/words/subject.ts";
 import { leftWords } from "../../console/src/parts/format.ts";
 import type { PendingRequest } from "../../src/console/wire.ts";
@@ -95,13 +95,15 @@ describe("the description of a request", () => {
   });
 
   test("shows all of a text", () => {
-    expect(harmless("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe("ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}");
-    expect(piecesOf("a\u0000b").map(({ isOdd, raw, text }) => [text, raw, isOdd])).toEqual([
+    expect(escapeInvisible("ls\u001B[2K\u202Egpj.exe\r\n\tend\u200B")).toBe(
+      "ls\\x1b[2K\\u{202e}gpj.exe\\x0d\n\tend\\u{200b}",
+    );
+    expect(splitInvisible("a\u0000b").map(({ isOdd, raw, text }) => [text, raw, isOdd])).toEqual([
       ["a", "a", false],
       ["\\x00", "\u0000", true],
       ["b", "b", false],
     ]);
-    expect(harmless("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
+    expect(escapeInvisible("grüße 🙂 שלום")).toBe("grüße 🙂 שלום");
   });
 
   test("shows changed lines", () => {

@@ -3,7 +3,7 @@ import { allowedWith, denied, doneWords, editableOf, editedInput } from "../../c
 import { decidedWords, thenWords, whyOnlyLook } from "../../console/src/requests/words/deciders.ts";
 import { approvers } from "../../console/src/state/approvers.ts";
 import { APPROVERS } from "../../src/approvers/approvers.ts";
-import { Guard } from "../../console/src/requests/words/guard.ts";
+import { MisclickGuard } from "../../console/src/requests/words/misclick-guard.ts";
 import {
   answersOf,
   NO_CHOICE,
@@ -201,22 +201,22 @@ describe("the list", () => {
 
 describe("misdirected clicks", () => {
   test("are ignored by a card that has just appeared or moved", () => {
-    const guard = new Guard();
+    const guard = new MisclickGuard();
     guard.note("a", 100, 0);
-    expect(guard.isMeant("a", 399)).toBe(false);
-    expect(guard.isMeant("a", 400)).toBe(true);
+    expect(guard.isDeliberate("a", 399)).toBe(false);
+    expect(guard.isDeliberate("a", 400)).toBe(true);
     guard.note("a", 100.5, 1_000);
-    expect(guard.isMeant("a", 1_001)).toBe(true);
+    expect(guard.isDeliberate("a", 1_001)).toBe(true);
     guard.note("a", 20, 2_000);
-    expect(guard.isMeant("a", 2_399)).toBe(false);
+    expect(guard.isDeliberate("a", 2_399)).toBe(false);
   });
 
   test("do not answer the next request after a double click", () => {
-    const guard = new Guard();
+    const guard = new MisclickGuard();
     guard.note("a", 0, 0);
     guard.note("b", 200, 0);
-    expect(guard.isMeant("a", 1_000)).toBe(true);
-    expect(guard.isMeant("b", 1_500)).toBe(false);
-    expect(guard.isMeant("b", 1_800)).toBe(true);
+    expect(guard.isDeliberate("a", 1_000)).toBe(true);
+    expect(guard.isDeliberate("b", 1_500)).toBe(false);
+    expect(guard.isDeliberate("b", 1_800)).toBe(true);
   });
 });

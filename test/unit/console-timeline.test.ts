@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { callTitle } from "../../console/src/timeline/call/title.ts";
-import { Fold } from "../../console/src/timeline/fold/fold.ts";
-import type { CallItem, Item } from "../../console/src/timeline/fold/item.ts";
+import { TimelineReducer } from "../../console/src/timeline/reducer/timeline-reducer.ts";
+import type { CallItem, Item } from "../../console/src/timeline/reducer/item.ts";
 import type { ShownEvent } from "../../src/console/wire.ts";
 import { processorMs } from "../support/processor-time.ts";
 
@@ -17,7 +17,7 @@ function numbered(drafts: readonly Draft[], from = 1): ShownEvent[] {
 }
 
 function fold(...drafts: Draft[]): readonly Item[] {
-  const made = new Fold();
+  const made = new TimelineReducer();
   for (const event of numbered(drafts)) made.take(event);
   return made.items;
 }
@@ -251,7 +251,7 @@ describe("the timeline of a session", () => {
   });
 
   it("keeps the identity of unchanged objects, so that only changes are rendered", () => {
-    const made = new Fold();
+    const made = new TimelineReducer();
     const drafts = [text("one"), calls("a", "Agent"), text("two"), text("three", "a")];
     const snapshots = numbered(drafts).map((event) => {
       made.take(event);
@@ -268,7 +268,7 @@ describe("the timeline of a session", () => {
   });
 
   it("renders ten thousand events quickly", async () => {
-    const made = new Fold();
+    const made = new TimelineReducer();
     const drafts = Array.from({ length: 5_000 }, (_, at) => [
       calls(`u${String(at)}`, "Bash", {}, at % 3 === 0 ? null : "u0"),
       gives(`u${String(at)}`, "ok"),

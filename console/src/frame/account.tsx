@@ -1,5 +1,5 @@
 import { ActionButton } from "../parts/action-button.tsx";
-import { oneLine } from "../parts/plain.ts";
+import { displayLine } from "../parts/text.ts";
 import { me, signOut } from "../state/me.ts";
 import { helpIsOpen } from "./key-help.tsx";
 
@@ -7,7 +7,7 @@ import { helpIsOpen } from "./key-help.tsx";
 export function Account() {
   if (!me.value) return null;
   const { principal, scopes, signsIn, version } = me.value;
-  const name = oneLine(principal);
+  const name = displayLine(principal);
   return (
     <div class="account">
       <button

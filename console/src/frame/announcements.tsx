@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
-import { glimpse, oneLine } from "../parts/plain.ts";
+import { truncateLine, displayLine } from "../parts/text.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf, route } from "../state/route.ts";
 
@@ -50,7 +50,7 @@ function idOf({ sessionId, requestId }: PendingRequest): string {
 }
 
 function wordsOf({ type, toolName, title }: PendingRequest): string {
-  const where = title === "" ? "A session" : `“${glimpse(title, 60)}”`;
+  const where = title === "" ? "A session" : `“${truncateLine(title, 60)}”`;
   if (type === "question") return `${where} asks a question.`;
-  return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${oneLine(toolName)}.`;
+  return type === "plan" ? `${where} has a plan to approve.` : `${where} asks to use ${displayLine(toolName)}.`;
 }

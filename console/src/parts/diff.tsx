@@ -1,7 +1,7 @@
 import "../style/diff.css";
 import { useMemo, useState } from "preact/hooks";
 import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
-import { plain } from "./plain.ts";
+import { displayText } from "./text.ts";
 
 interface Props {
   readonly hunks: readonly Hunk[];
@@ -22,7 +22,7 @@ export function Change({ hunks, numbered = false, path }: Props) {
   return (
     <figure class="diff">
       <figcaption>
-        <code>{plain(path)}</code>{" "}
+        <code>{displayText(path)}</code>{" "}
         <span aria-hidden="true">
           <span class="plus">+{added}</span> <span class="minus">−{removed}</span>
         </span>
@@ -30,7 +30,7 @@ export function Change({ hunks, numbered = false, path }: Props) {
           {added} lines added, {removed} removed
         </span>
       </figcaption>
-      <div class="box" tabIndex={0} role="region" aria-label={`Change of ${plain(path)}`}>
+      <div class="box" tabIndex={0} role="region" aria-label={`Change of ${displayText(path)}`}>
         <div class="lines">
           {shown.map((line, at) => (
             <Line key={at} line={line} numbered={numbered} />
@@ -61,7 +61,7 @@ function Line({ line, numbered }: { readonly line: DiffLine; readonly numbered: 
         {SIGNS[line.kind]}
       </span>
       <span class="unseen">{WORDS[line.kind]}</span>
-      <code>{plain(line.text)}</code>
+      <code>{displayText(line.text)}</code>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
-import { plain } from "./plain.ts";
+import { displayText } from "./text.ts";
 
 /**
  * What an agent has written as Markdown, as a tree that has no place for HTML: whatever is not listed here is plain text.
@@ -48,7 +48,7 @@ const MAX_PARAGRAPH = 8_000;
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {
-  const text = plain(written);
+  const text = displayText(written);
   const end = endOfMarkdown(text);
   const rest: Block[] = end < text.length ? [{ kind: "plain", text: text.slice(end) }] : [];
   return [...read(text.slice(0, end)), ...rest];
@@ -191,7 +191,7 @@ const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", qu
 
 /** Only text comes of it, so that what it says does not matter; marked itself has put characters in place of some of them. */
 function withoutEntities(text: string): string {
-  return plain(text.replace(ENTITY, decode));
+  return displayText(text.replace(ENTITY, decode));
 }
 
 const ENTITY = /&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,7})|#x([\da-f]{1,6}));/gi;

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { wordsOf } from "../net/api.ts";
-import { plain } from "./plain.ts";
+import { displayText } from "./text.ts";
 
 interface Shown {
   /** Whatever was thrown; nothing is shown for undefined. */
@@ -18,7 +18,7 @@ export function Problem({ of: error, what, children }: Shown) {
     <div class="problem" role="alert">
       <p>
         {what !== undefined && <strong>{what}. </strong>}
-        {plain(wordsOf(error))}
+        {displayText(wordsOf(error))}
       </p>
       {children}
     </div>

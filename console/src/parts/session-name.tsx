@@ -1,8 +1,8 @@
-import { glimpse } from "./plain.ts";
+import { truncateLine } from "./text.ts";
 
 /** What to call a session that has this title: on one harmless line. It has none before its first prompt. */
 export function sessionName(title: string): string {
-  return title.trim() === "" ? "Session without a name" : glimpse(title, 200);
+  return title.trim() === "" ? "Session without a name" : truncateLine(title, 200);
 }
 
 /** The same among other words: those of another script do not turn them around. */

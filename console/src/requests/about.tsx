@@ -7,7 +7,7 @@ import { leftWords, moment } from "../parts/format.ts";
 import { whoWords } from "../state/approvers.ts";
 import { now } from "../state/clock.ts";
 import { me } from "../state/me.ts";
-import { Plain } from "./plain.tsx";
+import { EscapedText } from "./escaped-text.tsx";
 import { thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
 
@@ -28,7 +28,7 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
             <>
               {" "}
               <b>
-                <Plain text={risk.why.join(", ")} />
+                <EscapedText text={risk.why.join(", ")} />
               </b>
             </>
           )}
@@ -36,13 +36,13 @@ export function About({ mayAnswer, request }: { readonly request: PendingRequest
       )}
       {decisionReason !== undefined && (
         <Fact name="Reason">
-          <Plain text={decisionReason} />
+          <EscapedText text={decisionReason} />
         </Fact>
       )}
       {blockedPath !== undefined && (
         <Fact name="Path">
           <code>
-            <Plain text={blockedPath} />
+            <EscapedText text={blockedPath} />
           </code>
         </Fact>
       )}

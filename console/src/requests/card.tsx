@@ -7,9 +7,9 @@ import { About, RiskBadge } from "./about.tsx";
 import { type Draft, draftOf } from "./draft.ts";
 import { InputShown } from "./input.tsx";
 import { PermissionForm } from "./forms/permission-form.tsx";
-import { Plain } from "./plain.tsx";
+import { EscapedText } from "./escaped-text.tsx";
 import { PlanForm } from "./forms/plan-form.tsx";
-import { useGuard } from "./places.ts";
+import { useGuard } from "./card-focus.ts";
 import { QuestionForm } from "./forms/question-form.tsx";
 import { whyOnlyLook } from "./words/deciders.ts";
 import { headline } from "./words/subject.ts";
@@ -45,13 +45,13 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
     >
       <header class="rq-head">
         <Heading id={id}>
-          <Plain text={headline(request)} />
+          <EscapedText text={headline(request)} />
         </Heading>
         {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>
       {!isAnswered && <Open request={request} draft={draft} />}
       <p class="rq-outcome" role="status" title={outcome}>
-        {isAnswered ? <Plain text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
+        {isAnswered ? <EscapedText text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
       </p>
     </article>
   );
@@ -61,7 +61,7 @@ function Tags({ request: { risk, toolName } }: { readonly request: PendingReques
   return (
     <span class="rq-tags">
       <code class="rq-tool">
-        <Plain text={toolName} />
+        <EscapedText text={toolName} />
       </code>
       <RiskBadge risk={risk} />
     </span>

@@ -3,7 +3,7 @@ import { Ago } from "../parts/time.tsx";
 import { SessionName } from "../parts/session-name.tsx";
 import { hrefOf } from "../state/route.ts";
 import { isMine } from "./draft.ts";
-import { Plain } from "./plain.tsx";
+import { EscapedText } from "./escaped-text.tsx";
 import { decidedName, decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
 
@@ -30,21 +30,21 @@ function Row({ decided }: { readonly decided: Decided }) {
       <div class="rq-decided-what">
         <p>
           <code>
-            <Plain text={decidedName(decided)} />
+            <EscapedText text={decidedName(decided)} />
           </code>{" "}
-          <Plain text={decidedWords(decided, isMine(decided))} />
+          <EscapedText text={decidedWords(decided, isMine(decided))} />
           {remembered.length > 0 && (
             <>
               . Until the session ends also allowed:{" "}
               <code>
-                <Plain text={remembered.join(", ")} />
+                <EscapedText text={remembered.join(", ")} />
               </code>
             </>
           )}
         </p>
         {message !== undefined && message !== "" && (
           <p class="rq-quote">
-            <Plain text={message} />
+            <EscapedText text={message} />
           </p>
         )}
         <p class="soft">

@@ -47,11 +47,11 @@ export function draftOf(request: PendingRequest): Draft {
   return draft;
 }
 
-const KEPT = 200;
+const MAX_DRAFTS = 200;
 
 /** The oldest go, unless they are still open. */
 function forgetOld(): void {
-  if (drafts.size < KEPT) return;
+  if (drafts.size < MAX_DRAFTS) return;
   const wanted = new Set(requests.peek().map(keyOf));
   for (const key of drafts.keys()) if (!wanted.has(key)) drafts.delete(key);
 }

@@ -1,6 +1,6 @@
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import type { JsonObject } from "../../../src/domain/json.ts";
-import { Code, mayScroll, Plain } from "./plain.tsx";
+import { Code, mayScroll, EscapedText } from "./escaped-text.tsx";
 import { type Change as Changed, shapeOf } from "./words/subject.ts";
 import { useMemo } from "preact/hooks";
 import { changedLines, type Run } from "../parts/diff-lines.ts";
@@ -14,7 +14,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
         <>
           {shape.description !== "" && (
             <p class="rq-description">
-              <Plain text={shape.description} />
+              <EscapedText text={shape.description} />
             </p>
           )}
           <Code label="Command" text={shape.command} />
@@ -24,7 +24,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
         <>
           <p class="rq-description">
             <code>
-              <Plain text={shape.path} />
+              <EscapedText text={shape.path} />
             </code>
             {request.toolName === "Write" && <span class="soft"> is overwritten: existing content is lost</span>}
           </p>
@@ -46,7 +46,7 @@ export function Fields({ input }: { readonly input: JsonObject }) {
       {entries.map(([name, value]) => (
         <div key={name}>
           <dt>
-            <Plain text={name} />
+            <EscapedText text={name} />
           </dt>
           <dd>
             <Value name={name} value={value} />
@@ -64,7 +64,7 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
   if (text.length > SHORT || text.includes("\n")) return <Code label={name} text={text} />;
   return (
     <code>
-      <Plain text={text === "" ? '""' : text} />
+      <EscapedText text={text === "" ? '""' : text} />
     </code>
   );
 }
@@ -93,7 +93,7 @@ function shown({ kind, lines }: Run) {
   return lines.map((line, place) => (
     <span key={place} class={`rq-line rq-line-${kind}`}>
       {place === 0 && kind !== "same" && <span class="unseen">{HEARD[kind]}</span>}
-      <Plain text={line} />
+      <EscapedText text={line} />
     </span>
   ));
 }

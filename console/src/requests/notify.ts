@@ -2,7 +2,7 @@ import { effect, signal } from "@preact/signals";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf } from "../state/route.ts";
-import { harmless } from "./words/harmless.ts";
+import { escapeInvisible } from "./words/invisible.ts";
 import { keyOf } from "./words/shown.ts";
 
 /** Browser notifications of new requests. Off by default. */
@@ -46,8 +46,8 @@ export function startNotifications(): void {
 function notify(request: PendingRequest): void {
   const { title, toolName } = request;
   try {
-    const notice = new Notification(harmless(title === "" ? "Claude Code" : title), {
-      body: `Waiting for your approval: ${harmless(toolName)}`,
+    const notice = new Notification(escapeInvisible(title === "" ? "Claude Code" : title), {
+      body: `Waiting for your approval: ${escapeInvisible(toolName)}`,
       tag: keyOf(request),
     });
     notice.addEventListener("click", () => {

@@ -1,7 +1,7 @@
 import type { AnswerBody, PendingRequest, RequestList } from "../../../src/console/wire.ts";
 import { ApiProblem, get, post, wordsOf } from "../net/api.ts";
 import type { Draft } from "./draft.ts";
-import { leave } from "./places.ts";
+import { leave } from "./card-focus.ts";
 import { doneWords } from "./words/answer.ts";
 import { decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";

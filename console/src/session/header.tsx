@@ -3,7 +3,7 @@ import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count, usd, moment } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";
 import { Since } from "../parts/time.tsx";
-import { plain } from "../parts/plain.ts";
+import { displayText } from "../parts/text.ts";
 import { Actions } from "./actions.tsx";
 import { Remembered } from "./remembered.tsx";
 import { isAtWork, wordsOfWait } from "./status.ts";
@@ -32,7 +32,7 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
         {detail.background > 0 && <span>{count(detail.background, "background task")}</span>}
         {closed && (
           <span>
-            {closed.reason} by {plain(closed.by)}, {moment(closed.at)}
+            {closed.reason} by {displayText(closed.by)}, {moment(closed.at)}
           </span>
         )}
       </p>
@@ -46,7 +46,7 @@ function Details({ detail }: { readonly detail: SessionDetail }) {
   return (
     <details class="session-details">
       <summary>
-        <code class="glimpse">{plain(cwd)}</code>
+        <code class="truncated">{displayText(cwd)}</code>
         <span class="soft">
           {model ?? "default model"} · {permissionMode}
         </span>
@@ -72,7 +72,7 @@ function Fact({ name, text }: { readonly name: string; readonly text: string }) 
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{plain(text)}</dd>
+      <dd>{displayText(text)}</dd>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count, moment } from "../parts/format.ts";
-import { plain } from "../parts/plain.ts";
+import { displayText } from "../parts/text.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
 
@@ -18,9 +18,9 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
         {remembered.map(({ at, by, level, rule }) => (
           <li key={`${rule} ${level} ${by}`}>
             <span>
-              <code>{plain(rule)}</code>{" "}
+              <code>{displayText(rule)}</code>{" "}
               <span class="soft">
-                up to “{level}”, by {plain(by)}, {moment(at)}
+                up to “{level}”, by {displayText(by)}, {moment(at)}
               </span>
             </span>
             {may("approve") && (
@@ -29,7 +29,7 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
                 class="small"
                 disabled={attempt.isBusy}
                 onClick={() => revoke({ rule })}
-                aria-label={`Revoke ${plain(rule)}`}
+                aria-label={`Revoke ${displayText(rule)}`}
               >
                 Revoke
               </button>

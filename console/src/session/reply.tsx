@@ -4,7 +4,7 @@ import { newRetryKey, post } from "../net/api.ts";
 import { may } from "../state/me.ts";
 import { useAttempt } from "./act.ts";
 import { isAtWork, isOver } from "./status.ts";
-import { own } from "../state/own.ts";
+import { perUser } from "../state/per-user.ts";
 
 type WhenBusy = "queue" | "steer";
 
@@ -87,7 +87,7 @@ interface ReplyDraft {
   readonly key: string;
 }
 
-const drafts = own(() => new Map<string, ReplyDraft>());
+const drafts = perUser(() => new Map<string, ReplyDraft>());
 
 function draftFor(sessionId: string): ReplyDraft {
   return drafts.peek().get(sessionId) ?? { prompt: "", key: newRetryKey() };

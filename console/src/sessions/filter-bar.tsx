@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { SESSION_STATUSES, STATUS_WORDS } from "../parts/status-words.ts";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import { shortPath } from "../parts/format.ts";
-import { oneLine } from "../parts/plain.ts";
+import { displayLine } from "../parts/text.ts";
 import type { Filters } from "./filters.ts";
 import { directories } from "./list.ts";
 import { isSearchRequested } from "../state/keys.ts";
@@ -72,7 +72,7 @@ function DirectoryField({ cwd, change }: { readonly cwd: string; readonly change
       <option value="">All directories</option>
       {choices.map((path) => (
         <option key={path} value={path}>
-          {oneLine(shortPath(path))}
+          {displayLine(shortPath(path))}
         </option>
       ))}
     </select>

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { SessionRow } from "../../../src/console/wire.ts";
 import { count, shortPath, usd } from "../parts/format.ts";
-import { oneLine, plain } from "../parts/plain.ts";
+import { displayLine, displayText } from "../parts/text.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
@@ -14,7 +14,7 @@ export function Row({ row }: { readonly row: SessionRow }) {
     <li class="listed">
       <Status status={row.status} />
       <div class="listed-what">
-        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={plain(row.cwd)}>
+        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={displayText(row.cwd)}>
           <SessionName title={row.title} />
         </a>
         <Facts row={row} />
@@ -40,9 +40,9 @@ function Facts({ row }: { readonly row: SessionRow }) {
       <Fact of={endOf(row)} />
       <li>
         <span class="unseen">in </span>
-        <bdi>{oneLine(shortPath(row.cwd))}</bdi>
+        <bdi>{displayLine(shortPath(row.cwd))}</bdi>
       </li>
-      <Fact of={row.model && oneLine(row.model)} />
+      <Fact of={row.model && displayLine(row.model)} />
       {row.turns > 0 && <li class="number">{count(row.turns, "model call")}</li>}
       <Fact of={row.queued > 0 && queueWords(row)} />
       <Fact of={row.background > 0 && count(row.background, "background task")} />

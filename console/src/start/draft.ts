@@ -1,7 +1,7 @@
 import type { StartBody } from "../../../src/console/wire.ts";
 import { newRetryKey } from "../net/api.ts";
 import { me } from "../state/me.ts";
-import { own } from "../state/own.ts";
+import { perUser } from "../state/per-user.ts";
 
 /** What stands in the form. It stays there while one looks at another view. */
 export interface Draft {
@@ -15,7 +15,7 @@ export interface Draft {
   readonly key: string;
 }
 
-export const draft = own(empty);
+export const draft = perUser(empty);
 
 export function write(to: Partial<Draft>): void {
   draft.value = { ...draft.value, ...to };

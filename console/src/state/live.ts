@@ -33,12 +33,12 @@ export function onConnected(listener: () => void): () => void {
 }
 
 /** What a followed session tells. */
-export type Told = Extract<LiveEvent, { kind: "log" | "session" | "partial" | "gone" }>;
+export type FollowedEvent = Extract<LiveEvent, { kind: "log" | "session" | "partial" | "gone" }>;
 
 interface Followed {
   readonly sessionId: string;
   next: number;
-  readonly tell: (event: Told) => void;
+  readonly tell: (event: FollowedEvent) => void;
 }
 
 let followed: Followed | undefined;
@@ -106,7 +106,7 @@ function take(event: LiveEvent): void {
     tellFollower(event);
 }
 
-function tellFollower(event: Told): void {
+function tellFollower(event: FollowedEvent): void {
   if (!followed) return;
   if (event.kind === "log") {
     if (event.data.id < followed.next) return;

@@ -1,16 +1,16 @@
 import { useContext, useMemo } from "preact/hooks";
 import { moment, timeOfDay } from "../parts/format.ts";
-import { FeedContext } from "./feed.ts";
+import { EventWindowContext } from "./event-window.ts";
 import { Call } from "./call/call.tsx";
-import type { Item, LineItem, TextItem, ThinkingItem } from "./fold/item.ts";
+import type { Item, LineItem, TextItem, ThinkingItem } from "./reducer/item.ts";
 import { hrefOf } from "../state/route.ts";
 import { ShowWhole } from "./show-whole.tsx";
 import { TargetContext } from "./target.ts";
 import { Prompt } from "./items/prompt.tsx";
 import { Request } from "./items/request.tsx";
 import { TurnEnd } from "./items/turn-end.tsx";
-import { glimpse, plain } from "../parts/plain.ts";
-import { FoldOut } from "./fold-out.tsx";
+import { truncateLine, displayText } from "../parts/text.ts";
+import { Disclosure } from "./disclosure.tsx";
 import { Json } from "./output.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 
@@ -36,9 +36,9 @@ function Body({ item }: { readonly item: Item }) {
     case "prompt":
       return <Prompt item={item} />;
     case "text":
-      return <Said item={item} />;
+      return <TextMessage item={item} />;
     case "thinking":
-      return <Thought item={item} />;
+      return <Thinking item={item} />;
     case "call":
       return <Call item={item}>{(children) => children.map((child) => <Entry key={child.key} item={child} />)}</Call>;
     case "request":
@@ -52,8 +52,8 @@ function Body({ item }: { readonly item: Item }) {
 
 /** When it began; leads to this very place. */
 function When({ item: { at, eventId } }: { readonly item: Item }) {
-  const feed = useContext(FeedContext);
-  const here = hrefOf({ view: "session", id: feed?.sessionId ?? "" });
+  const eventWindow = useContext(EventWindowContext);
+  const here = hrefOf({ view: "session", id: eventWindow?.sessionId ?? "" });
   return (
     <a class="when" href={`${here}?event=${String(eventId)}`} title={`${moment(at)}, event ${String(eventId)}`}>
       <time dateTime={new Date(at).toISOString()}>{timeOfDay(at)}</time>
@@ -75,38 +75,38 @@ function Line({ item }: { readonly item: LineItem }) {
       <span class="glyph" aria-hidden="true">
         {MARKS[tone]}
       </span>{" "}
-      {glimpse(text, SHORT)}
+      {truncateLine(text, SHORT)}
     </span>
   );
   if (more === undefined && !isLong) return <p class="plain">{words}</p>;
   return (
-    <FoldOut summary={words}>
+    <Disclosure summary={words}>
       {() => (
         <>
-          {isLong && <p class="as-written">{plain(text)}</p>}
+          {isLong && <p class="as-written">{displayText(text)}</p>}
           {more !== undefined && <Json value={more} />}
         </>
       )}
-    </FoldOut>
+    </Disclosure>
   );
 }
 
 /** What Claude Code says. */
-function Said({ item: { error, text } }: { readonly item: TextItem }) {
+function TextMessage({ item: { error, text } }: { readonly item: TextItem }) {
   return (
     <>
-      {error !== undefined && <p class="problem">Claude Code reports an error: {glimpse(error, 80)}</p>}
+      {error !== undefined && <p class="problem">Claude Code reports an error: {truncateLine(error, 80)}</p>}
       <Markdown text={text} />
     </>
   );
 }
 
 /** What it thinks before it does. */
-function Thought({ item: { text } }: { readonly item: ThinkingItem }) {
+function Thinking({ item: { text } }: { readonly item: ThinkingItem }) {
   const summary = (
     <span class="words quiet">
-      Thinking: <span class="glimpse">{glimpse(text, 120)}</span>
+      Thinking: <span class="truncated">{truncateLine(text, 120)}</span>
     </span>
   );
-  return <FoldOut summary={summary}>{() => <p class="as-written">{plain(text)}</p>}</FoldOut>;
+  return <Disclosure summary={summary}>{() => <p class="as-written">{displayText(text)}</p>}</Disclosure>;
 }

@@ -1,21 +1,21 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { Feed } from "./feed.ts";
+import type { EventWindow } from "./event-window.ts";
 import type { Reader } from "./reader.ts";
 
 interface Props {
-  readonly feed: Feed;
+  readonly eventWindow: EventWindow;
   readonly reader: Reader | undefined;
   readonly isCurrent: boolean;
   readonly children: ComponentChildren;
 }
 
 /** What stays in view below the timeline, with the ways to its ends. */
-export function Foot({ children, feed, isCurrent, reader }: Props) {
+export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
   const foot = useRef<HTMLElement>(null);
   const ends = useRef<HTMLParagraphElement>(null);
   const measure = () => tellHeight(foot.current, ends.current);
-  const extent = feed.extent.value;
+  const extent = eventWindow.extent.value;
   const isAway = reader?.isAway.value === true || !isCurrent;
   // Drawn anew, it may have the ways to the ends, or not.
   useLayoutEffect(measure);

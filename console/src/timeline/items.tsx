@@ -1,6 +1,6 @@
 import { Component, createRef } from "preact";
 import { Entry } from "./entry.tsx";
-import type { Item } from "./fold/item.ts";
+import type { Item } from "./reducer/item.ts";
 import type { Reader } from "./reader.ts";
 import { anchorOf, type Anchor } from "./scroll.ts";
 

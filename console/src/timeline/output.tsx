@@ -1,16 +1,16 @@
 import { useMemo, useState } from "preact/hooks";
 import { count } from "../parts/format.ts";
-import { plain } from "../parts/plain.ts";
+import { displayText } from "../parts/text.ts";
 
 /** What is shown at first, characters; and at most, since no browser bears everything. */
 const SHOWN = 20_000;
-const MAX_CHARACTERS = 1_000_000;
+const MAX_CHARS = 1_000_000;
 
 /** What a program has written: as it is, in a box of its own. */
 export function Output({ label, text }: { readonly label: string; readonly text: string }) {
   const [isWhole, setWhole] = useState(false);
-  const end = isWhole ? MAX_CHARACTERS : SHOWN;
-  const shown = useMemo(() => plain(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
+  const end = isWhole ? MAX_CHARS : SHOWN;
+  const shown = useMemo(() => displayText(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
   if (text.trim() === "") return <p class="empty">Nothing was written.</p>;
   return (
     <>
@@ -22,7 +22,7 @@ export function Output({ label, text }: { readonly label: string; readonly text:
           Show all {count(text.length, "character")}
         </button>
       )}
-      {text.length > MAX_CHARACTERS && isWhole && <p class="empty">The rest is too long to be shown here.</p>}
+      {text.length > MAX_CHARS && isWhole && <p class="empty">The rest is too long to be shown here.</p>}
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
-import type { Feed } from "./feed.ts";
+import type { EventWindow } from "./event-window.ts";
 import {
   focusedIn,
   hold,
@@ -15,7 +15,7 @@ import {
 
 /** Where the reader is: at the end, where what happens comes into view by itself, or somewhere else, where nothing moves. */
 export class Reader {
-  readonly #feed: Feed;
+  readonly #eventWindow: EventWindow;
   readonly #section: HTMLElement;
   readonly #isAway = signal(false);
   readonly #seen = signal(0);
@@ -25,8 +25,8 @@ export class Reader {
   #focused: Element | undefined;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
 
-  constructor(feed: Feed, section: HTMLElement) {
-    this.#feed = feed;
+  constructor(eventWindow: EventWindow, section: HTMLElement) {
+    this.#eventWindow = eventWindow;
     this.#section = section;
     addEventListener("scroll", this.#onScroll, { passive: true });
     addEventListener("resize", this.#onResize);
@@ -54,7 +54,7 @@ export class Reader {
   }
 
   get isAtEnd(): boolean {
-    return this.#feed.readerIsAtEnd;
+    return this.#eventWindow.readerIsAtEnd;
   }
 
   /** What was put to the list has been drawn, and `anchor` was in view before. */
@@ -66,24 +66,24 @@ export class Reader {
   }
 
   async toEnd(): Promise<void> {
-    const extent = this.#feed.extent.value;
-    this.#feed.readerIsAtEnd = true;
-    if (extent?.last !== extent?.newest) await this.#feed.goTo();
+    const extent = this.#eventWindow.extent.value;
+    this.#eventWindow.readerIsAtEnd = true;
+    if (extent?.last !== extent?.newest) await this.#eventWindow.goTo();
     this.#stay();
   }
 
   async toStart(): Promise<void> {
     this.#leave();
-    await this.#feed.goTo(1);
+    await this.#eventWindow.goTo(1);
     requestAnimationFrame(() => scrollTo({ top: 0, behavior: "instant" }));
   }
 
   /** Looks at an event, which is loaded if need be. */
   async lead(eventId: number): Promise<void> {
     this.#leave();
-    const extent = this.#feed.extent.value;
+    const extent = this.#eventWindow.extent.value;
     const isNear = extent !== undefined && extent.first <= eventId && eventId <= extent.last;
-    if (!isNear) await this.#feed.goTo(eventId);
+    if (!isNear) await this.#eventWindow.goTo(eventId);
   }
 
   #stay(): void {
@@ -93,23 +93,23 @@ export class Reader {
 
   /** Nothing moves under him any more. */
   #leave(): void {
-    this.#feed.readerIsAtEnd = false;
+    this.#eventWindow.readerIsAtEnd = false;
     this.#note(false);
   }
 
   /** Loads what is near, if it is not there yet. */
   #look(): void {
-    if (isNearStart(this.#section)) void this.#feed.loadOlder();
-    if (isNearEnd()) void this.#feed.loadNewer();
+    if (isNearStart(this.#section)) void this.#eventWindow.loadOlder();
+    if (isNearEnd()) void this.#eventWindow.loadNewer();
   }
 
   readonly #onScroll = () => {
-    const extent = this.#feed.extent.value;
+    const extent = this.#eventWindow.extent.value;
     const top = scrollY;
     // What is put below him does not lead him away: only he himself does.
     const stays = this.isAtEnd && top >= this.#top - 1;
     this.#top = top;
-    this.#feed.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
+    this.#eventWindow.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;
     this.#note(this.isAtEnd);
     this.#remember();
     this.#look();
@@ -136,8 +136,8 @@ export class Reader {
 
   /** What is opened at the end is read from its beginning: the view does not run to the end of it. */
   readonly #onClick = () => {
-    if (!this.#feed.readerIsAtEnd) return;
-    this.#feed.readerIsAtEnd = false;
+    if (!this.#eventWindow.readerIsAtEnd) return;
+    this.#eventWindow.readerIsAtEnd = false;
     requestAnimationFrame(() => requestAnimationFrame(this.#onScroll));
   };
 
@@ -147,6 +147,6 @@ export class Reader {
 
   #note(isHere: boolean): void {
     this.#isAway.value = !isHere;
-    if (isHere) this.#seen.value = this.#feed.extent.value?.newest ?? 0;
+    if (isHere) this.#seen.value = this.#eventWindow.extent.value?.newest ?? 0;
   }
 }

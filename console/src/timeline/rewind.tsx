@@ -2,10 +2,10 @@ import { useContext, useState } from "preact/hooks";
 import type { Rewound } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { count } from "../parts/format.ts";
-import { plain } from "../parts/plain.ts";
+import { displayText } from "../parts/text.ts";
 import { may } from "../state/me.ts";
-import { type Feed, FeedContext } from "./feed.ts";
-import { areEdited } from "./fold/item.ts";
+import { type EventWindow, EventWindowContext } from "./event-window.ts";
+import { areEdited } from "./reducer/item.ts";
 import { act, useAttempt } from "../session/act.ts";
 import { Dialog } from "../session/dialog.tsx";
 import { isAtWork, isOver } from "../session/status.ts";
@@ -19,10 +19,10 @@ interface Props {
 /** Puts files back to what they were before a prompt. What that would change is shown before. */
 export function RewindButton({ eventId, promptId }: Props) {
   const [preview, setPreview] = useState<Rewound>();
-  const feed = useContext(FeedContext);
-  const detail = feed?.detail.value;
-  if (!feed || !detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
-  if (!mayHaveEdits(feed, eventId)) return null;
+  const eventWindow = useContext(EventWindowContext);
+  const detail = eventWindow?.detail.value;
+  if (!eventWindow || !detail?.canRewind || !may("run") || isOver(detail) || isAtWork(detail)) return null;
+  if (!mayHaveEdits(eventWindow, eventId)) return null;
   const look = async () => setPreview(await rewind(detail.id, promptId, true));
   return (
     <div class="rewind">
@@ -41,7 +41,7 @@ export function RewindButton({ eventId, promptId }: Props) {
 }
 
 /** As far as is known: of what is not loaded nothing is. */
-function mayHaveEdits({ extent, items }: Feed, after: number): boolean {
+function mayHaveEdits({ extent, items }: EventWindow, after: number): boolean {
   const isWhole = extent.value?.last === extent.value?.newest;
   return !isWhole || areEdited(items.value, after);
 }
@@ -85,7 +85,7 @@ function Preview({
 }: {
   readonly preview: Rewound;
 }) {
-  if (!canRewind) return <p class="problem">{plain(error ?? "There is no file checkpoint at this prompt.")}</p>;
+  if (!canRewind) return <p class="problem">{displayText(error ?? "There is no file checkpoint at this prompt.")}</p>;
   if (filesChanged.length === 0) return <p>No file has changed since; there is nothing to restore.</p>;
   return (
     <>
@@ -96,7 +96,7 @@ function Preview({
       <ul class="files" tabIndex={0} aria-label="Files">
         {filesChanged.map((file) => (
           <li key={file}>
-            <code>{plain(file)}</code>
+            <code>{displayText(file)}</code>
           </li>
         ))}
       </ul>

@@ -1,15 +1,15 @@
 import { useContext, useState } from "preact/hooks";
 import { wordsOf } from "../net/api.ts";
-import { FeedContext } from "./feed.ts";
+import { EventWindowContext } from "./event-window.ts";
 
 /** A text of these events was too long to be sent with all others. */
 export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }) {
-  const feed = useContext(FeedContext);
+  const eventWindow = useContext(EventWindowContext);
   const [state, setState] = useState<"" | "loading" | { readonly problem: string }>("");
   if (eventIds.length === 0) return null;
   const load = () => {
     setState("loading");
-    Promise.all(feed ? eventIds.map((id) => feed.showWhole(id)) : []).then(
+    Promise.all(eventWindow ? eventIds.map((id) => eventWindow.showWhole(id)) : []).then(
       () => setState(""),
       (error: unknown) => setState({ problem: wordsOf(error) }),
     );

@@ -1,5 +1,5 @@
 import { createContext } from "preact";
-import type { Item } from "./fold/item.ts";
+import type { Item } from "./reducer/item.ts";
 
 /** Where the page's address leads. */
 export interface Target {

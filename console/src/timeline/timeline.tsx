@@ -2,17 +2,17 @@ import "../style/timeline.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
-import { type Feed, FeedContext } from "./feed.ts";
+import { type EventWindow, EventWindowContext } from "./event-window.ts";
 import { Foot } from "./foot.tsx";
-import type { Item } from "./fold/item.ts";
+import type { Item } from "./reducer/item.ts";
 import { Items } from "./items.tsx";
 import { Reader } from "./reader.ts";
 import { type Target, TargetContext, targetOf } from "./target.ts";
 import { callTitle } from "./call/title.ts";
-import { glimpse } from "../parts/plain.ts";
+import { truncateLine } from "../parts/text.ts";
 
 interface Props {
-  readonly feed: Feed;
+  readonly eventWindow: EventWindow;
   /** The event that is to be looked at. */
   readonly eventId: number | undefined;
   /** What stands behind the last event. */
@@ -22,15 +22,15 @@ interface Props {
 }
 
 /** The session's log, as far as it is loaded: more of it when the reader comes near, and what happens as it happens. */
-export function Timeline({ children, eventId, feed, foot }: Props) {
+export function Timeline({ children, eventId, eventWindow, foot }: Props) {
   const [section, setSection] = useState<HTMLElement | null>(null);
-  const reader = useReader(feed, section);
-  const items = feed.items.value;
-  const extent = feed.extent.value;
+  const reader = useReader(eventWindow, section);
+  const items = eventWindow.items.value;
+  const extent = eventWindow.extent.value;
   const isCurrent = extent?.last === extent?.newest;
-  const target = useTarget(feed, reader, eventId);
+  const target = useTarget(eventWindow, reader, eventId);
   return (
-    <FeedContext.Provider value={feed}>
+    <EventWindowContext.Provider value={eventWindow}>
       <TargetContext.Provider value={target}>
         <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
           <h2 id="timeline-title" class="unseen">
@@ -38,15 +38,15 @@ export function Timeline({ children, eventId, feed, foot }: Props) {
           </h2>
           {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
           {reader && <Items items={items} reader={reader} />}
-          {isCurrent ? <Partial feed={feed} /> : <p class="edge">Loading newer…</p>}
+          {isCurrent ? <Partial eventWindow={eventWindow} /> : <p class="edge">Loading newer…</p>}
           {children}
-          <Announcer feed={feed} />
+          <Announcer eventWindow={eventWindow} />
         </section>
       </TargetContext.Provider>
-      <Foot feed={feed} reader={reader} isCurrent={isCurrent}>
+      <Foot eventWindow={eventWindow} reader={reader} isCurrent={isCurrent}>
         {foot}
       </Foot>
-    </FeedContext.Provider>
+    </EventWindowContext.Provider>
   );
 }
 
@@ -58,20 +58,24 @@ function Skeleton() {
   );
 }
 
-function useReader(feed: Feed, section: HTMLElement | null): Reader | undefined {
+function useReader(eventWindow: EventWindow, section: HTMLElement | null): Reader | undefined {
   const [reader, setReader] = useState<Reader>();
   useEffect(() => {
     if (!section) return;
-    const made = new Reader(feed, section);
+    const made = new Reader(eventWindow, section);
     setReader(made);
     return () => made.close();
-  }, [feed, section]);
+  }, [eventWindow, section]);
   return reader;
 }
 
 /** Brings the event into view, once something is there. */
-function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | undefined): Target | undefined {
-  const isLoaded = feed.extent.value !== undefined;
+function useTarget(
+  eventWindow: EventWindow,
+  reader: Reader | undefined,
+  eventId: number | undefined,
+): Target | undefined {
+  const isLoaded = eventWindow.extent.value !== undefined;
   const [target, setTarget] = useState<Target>();
   useEffect(() => {
     if (eventId === undefined || !isLoaded || !reader) return;
@@ -79,7 +83,7 @@ function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | und
     const lead = async () => {
       await reader.lead(eventId);
       if (!isCurrent) return;
-      const found = targetOf(feed.items.value, eventId);
+      const found = targetOf(eventWindow.items.value, eventId);
       setTarget(found);
       // When it has been drawn.
       requestAnimationFrame(() => isCurrent && show(found?.item));
@@ -88,7 +92,7 @@ function useTarget(feed: Feed, reader: Reader | undefined, eventId: number | und
     return () => {
       isCurrent = false;
     };
-  }, [feed, eventId, isLoaded, reader]);
+  }, [eventWindow, eventId, isLoaded, reader]);
   return target;
 }
 
@@ -115,8 +119,8 @@ function Beginning({ isWhole, reader }: BeginningProps) {
   );
 }
 
-function Partial({ feed }: { readonly feed: Feed }) {
-  const text = feed.partial.value;
+function Partial({ eventWindow }: { readonly eventWindow: EventWindow }) {
+  const text = eventWindow.partial.value;
   if (text === "") return null;
   return (
     <div class="partial" aria-busy="true">
@@ -126,8 +130,8 @@ function Partial({ feed }: { readonly feed: Feed }) {
 }
 
 /** What has just happened, for those who do not see it: in short, and nothing of what is only loaded. */
-function Announcer({ feed }: { readonly feed: Feed }) {
-  const news = feed.news.value;
+function Announcer({ eventWindow }: { readonly eventWindow: EventWindow }) {
+  const news = eventWindow.news.value;
   return (
     <p class="unseen" role="status">
       {news && wordsOf(news)}
@@ -138,17 +142,17 @@ function Announcer({ feed }: { readonly feed: Feed }) {
 function wordsOf(item: Item): string {
   switch (item.kind) {
     case "text":
-      return glimpse(item.text, 300);
+      return truncateLine(item.text, 300);
     case "call": {
       const { subject, verb } = callTitle(item.name, item.input, "");
-      return glimpse(`${verb} ${subject}`, 120);
+      return truncateLine(`${verb} ${subject}`, 120);
     }
     case "request":
       return `${item.request.toolName} is waiting for approval`;
     case "turn":
       return item.ended.isError ? `The turn ended: ${item.ended.outcome}` : "The turn is done";
     case "line":
-      return glimpse(item.text, 200);
+      return truncateLine(item.text, 200);
     case "prompt":
       return "A prompt was sent";
     case "thinking":

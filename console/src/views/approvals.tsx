@@ -4,9 +4,9 @@ import { Problem } from "../parts/problem.tsx";
 import { SessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
 import { DecidedList } from "../requests/decided.tsx";
-import { useDecided, useLingering } from "../requests/lingering.ts";
-import { focusCard } from "../requests/places.ts";
-import { Plain } from "../requests/plain.tsx";
+import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
+import { focusCard } from "../requests/card-focus.ts";
+import { EscapedText } from "../requests/escaped-text.tsx";
 import { whyOnlyLook } from "../requests/words/deciders.ts";
 import { type Group, grouped, keyOf } from "../requests/words/shown.ts";
 import { bindKeys } from "../state/keys.ts";
@@ -18,8 +18,8 @@ import { notices, switchOff, switchOn } from "../requests/notify.ts";
 /** All open requests, and the latest decisions. */
 export function ApprovalsView() {
   const open = requests.value;
-  const { decided, problem } = useDecided(open.map(keyOf).join("\n"));
-  const shown = useLingering(open, decided);
+  const { decided, problem } = useRecentDecisions(open.map(keyOf).join("\n"));
+  const shown = useShownRequests(open, decided);
   useEffect(() => bindKeys({ j: () => focusCard(1), k: () => focusCard(-1) }), []);
   const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
   return (
@@ -59,7 +59,7 @@ function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly gr
           </a>
         </h2>
         <p class="rq-folder">
-          <Plain text={cwd} />
+          <EscapedText text={cwd} />
         </p>
       </header>
       {shown.map(({ request }) => (

@@ -3,14 +3,14 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ActionBodies, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
 import { RequestCard } from "../requests/card.tsx";
-import { useDecided, useLingering } from "../requests/lingering.ts";
+import { useRecentDecisions, useShownRequests } from "../requests/recent.ts";
 import { keyOf } from "../requests/words/shown.ts";
 import { Reply } from "../session/reply.tsx";
 import { SessionHeader } from "../session/header.tsx";
 import { requests } from "../state/live.ts";
 import { useTitle } from "../state/title.ts";
 import { hrefOf } from "../state/route.ts";
-import { Feed } from "../timeline/feed.ts";
+import { EventWindow } from "../timeline/event-window.ts";
 import { Timeline } from "../timeline/timeline.tsx";
 import { count } from "../parts/format.ts";
 import { may } from "../state/me.ts";
@@ -19,29 +19,29 @@ import { isOver } from "../session/status.ts";
 
 /** One session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
-  const feed = useMemo(() => new Feed(id), [id]);
+  const eventWindow = useMemo(() => new EventWindow(id), [id]);
   const eventId = useEventOfAddress();
   useEffect(() => {
-    void feed.open(eventOfAddress());
-    return () => feed.close();
-  }, [feed]);
-  const detail = feed.detail.value;
-  const problem = feed.problem.value;
+    void eventWindow.open(eventOfAddress());
+    return () => eventWindow.close();
+  }, [eventWindow]);
+  const detail = eventWindow.detail.value;
+  const problem = eventWindow.problem.value;
   useTitle(detail && sessionName(detail.title));
-  if (feed.isGone.value || problem?.isMissing === true) return <Gone />;
+  if (eventWindow.isGone.value || problem?.isMissing === true) return <Gone />;
   return (
     <div class="session-view">
       {detail ? <SessionHeader detail={detail} /> : <Waiting />}
       {problem && (
         <p role="alert" class="problem">
           {problem.words}{" "}
-          <button type="button" class="small" onClick={() => void feed.open(eventId)}>
+          <button type="button" class="small" onClick={() => void eventWindow.open(eventId)}>
             Try again
           </button>
         </p>
       )}
-      <Timeline feed={feed} eventId={eventId} foot={detail && <Foot detail={detail} />}>
-        <Pending feed={feed} />
+      <Timeline eventWindow={eventWindow} eventId={eventId} foot={detail && <Foot detail={detail} />}>
+        <Pending eventWindow={eventWindow} />
       </Timeline>
     </div>
   );
@@ -78,8 +78,8 @@ function Gone() {
 }
 
 /** What Claude Code asks in this session, to be answered here. */
-function Pending({ feed }: { readonly feed: Feed }) {
-  const { sessionId } = feed;
+function Pending({ eventWindow }: { readonly eventWindow: EventWindow }) {
+  const { sessionId } = eventWindow;
   const all = requests.value;
   const open = useMemo(() => all.filter((request) => request.sessionId === sessionId), [all, sessionId]);
   // As long as nothing has been asked there is nothing to learn of what was decided.
@@ -88,19 +88,21 @@ function Pending({ feed }: { readonly feed: Feed }) {
   useEffect(() => {
     if (isOpen) setAsked(true);
   }, [isOpen]);
-  return isOpen || hasAsked ? <Asked open={open} feed={feed} /> : null;
+  return isOpen || hasAsked ? <Asked open={open} eventWindow={eventWindow} /> : null;
 }
 
 interface AskedProps {
   readonly open: readonly PendingRequest[];
-  readonly feed: Feed;
+  readonly eventWindow: EventWindow;
 }
 
 /** And for a moment what was open, with what became of it: until the turn is over, which is said above. */
-function Asked({ feed, open }: AskedProps) {
-  const { decided } = useDecided(open.map(keyOf).join("\n"));
-  const shown = useLingering(open, decided).toSorted((one, other) => one.request.createdAt - other.request.createdAt);
-  const lastEnd = feed.items.value.findLast(({ kind }) => kind === "turn")?.eventId ?? 0;
+function Asked({ eventWindow, open }: AskedProps) {
+  const { decided } = useRecentDecisions(open.map(keyOf).join("\n"));
+  const shown = useShownRequests(open, decided).toSorted(
+    (one, other) => one.request.createdAt - other.request.createdAt,
+  );
+  const lastEnd = eventWindow.items.value.findLast(({ kind }) => kind === "turn")?.eventId ?? 0;
   return shown.map(({ goneAt, request }) => (
     <RequestCard
       key={keyOf(request)}

@@ -1,12 +1,12 @@
-import "../style/numbers.css";
+import "../style/usage.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { ChartCard } from "../numbers/chart.tsx";
-import { Directories } from "../numbers/directories.tsx";
-import { figuresOf } from "../numbers/figure.ts";
-import { choose, isLoading, keepUp, load, numbers, problem, range } from "../numbers/load.ts";
-import { everyDay, RANGES, ZONE, type Range } from "../numbers/range.ts";
-import { Tiles } from "../numbers/tiles.tsx";
-import type { Numbers } from "../../../src/console/wire.ts";
+import { ChartCard } from "../usage/chart.tsx";
+import { Directories } from "../usage/directories.tsx";
+import { figuresOf } from "../usage/figure.ts";
+import { choose, isLoading, keepUp, load, usage, problem, range } from "../usage/load.ts";
+import { everyDay, RANGES, ZONE, type Range } from "../usage/range.ts";
+import { Tiles } from "../usage/tiles.tsx";
+import type { Usage } from "../../../src/console/wire.ts";
 import { Problem } from "../parts/problem.tsx";
 import { may } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
@@ -19,11 +19,11 @@ export function UsageView() {
     // The view is loaded on demand; until then `main` holds the focus in its place.
     if (document.activeElement?.localName === "main") heading.current?.focus({ preventScroll: true });
   }, []);
-  const shown = numbers.value;
+  const shown = usage.value;
   const isOther = shown?.of !== range.value;
   return (
-    <div class="view numbers">
-      <div class="numbers-head">
+    <div class="view usage">
+      <div class="usage-head">
         <h1 ref={heading} tabIndex={-1}>
           Usage
         </h1>
@@ -65,7 +65,7 @@ function Ranges() {
   );
 }
 
-function Shown({ at, data, of }: { readonly of: Range; readonly at: number; readonly data: Numbers }) {
+function Shown({ at, data, of }: { readonly of: Range; readonly at: number; readonly data: Usage }) {
   const days = useMemo(() => everyDay(data, new Date(at)), [data, at]);
   const figures = useMemo(() => figuresOf(data, days), [data, days]);
   if (data.directories.length === 0) return <Nothing of={of} />;
@@ -79,7 +79,7 @@ function Shown({ at, data, of }: { readonly of: Range; readonly at: number; read
         ))}
       </div>
       <Directories directories={data.directories} />
-      <p class="soft numbers-note">
+      <p class="soft usage-note">
         As of {new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}. Days are in the time zone {ZONE}. A
         turn counts on the day it ended. Deleted sessions are not included.
       </p>

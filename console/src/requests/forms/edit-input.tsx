@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import { complain, write } from "../draft.ts";
 import { Buttons, Cancel, Field, Press, send, type FormProps } from "./form.tsx";
-import { Code } from "../plain.tsx";
+import { Code } from "../escaped-text.tsx";
 import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
-import { isOdd } from "../words/harmless.ts";
+import { isOdd } from "../words/invisible.ts";
 
 interface Props {
   readonly form: FormProps;

@@ -2,8 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import { complain, JUST_CAME, open, takeFocus, write, type Draft } from "../draft.ts";
-import { isMeant } from "../places.ts";
-import { Plain } from "../plain.tsx";
+import { isDeliberate } from "../card-focus.ts";
+import { EscapedText } from "../escaped-text.tsx";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
 
@@ -33,7 +33,7 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
   const isSending = draft.isSending.value;
   const press = () => {
     if (isSending) return;
-    if (!decides || isMeant(draft.key)) act();
+    if (!decides || isDeliberate(draft.key)) act();
     else complain(draft, JUST_CAME);
   };
   return (
@@ -60,7 +60,7 @@ export function Buttons({ children, draft }: { readonly draft: Draft; readonly c
     <div class="rq-actions">
       {problem !== "" && (
         <p class={problem === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
-          <Plain text={problem} />
+          <EscapedText text={problem} />
         </p>
       )}
       <div class="rq-buttons">{children}</div>
@@ -148,7 +148,7 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     if (event.key === "Escape" && area.current) close(form.draft, area.current);
     if (event.key !== "Enter" || event.isComposing || !(event.ctrlKey || event.metaKey) || event.repeat) return;
     event.preventDefault();
-    if (isMeant(form.draft.key)) onSend();
+    if (isDeliberate(form.draft.key)) onSend();
     else complain(form.draft, JUST_CAME);
   };
   return (

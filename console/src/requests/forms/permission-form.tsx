@@ -2,7 +2,7 @@ import { EditInput } from "./edit-input.tsx";
 import { keysAreOn } from "../../state/keys.ts";
 import { open } from "../draft.ts";
 import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
-import { Plain } from "../plain.tsx";
+import { EscapedText } from "../escaped-text.tsx";
 
 /** May Claude Code use a tool in this way? */
 export function PermissionForm(form: FormProps) {
@@ -45,7 +45,7 @@ export function PermissionForm(form: FormProps) {
             <span key={rule}>
               {place > 0 && ", "}
               <code>
-                <Plain text={rule} />
+                <EscapedText text={rule} />
               </code>
             </span>
           ))}

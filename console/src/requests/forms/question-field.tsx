@@ -1,5 +1,5 @@
 import type { FormProps } from "./form.tsx";
-import { Plain } from "../plain.tsx";
+import { EscapedText } from "../escaped-text.tsx";
 import { withOther, withPick, type Choice, type Question } from "../words/questions.ts";
 
 interface Props {
@@ -22,10 +22,10 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
       <legend>
         {question.header !== "" && (
           <span class="rq-tag">
-            <Plain text={question.header} />
+            <EscapedText text={question.header} />
           </span>
         )}
-        <Plain text={question.question} />
+        <EscapedText text={question.question} />
       </legend>
       {question.multiSelect && <p class="rq-hint">Choose one or more.</p>}
       {question.options.map(({ description, label }, place) => (
@@ -38,11 +38,11 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
           />
           <span>
             <b>
-              <Plain text={label} />
+              <EscapedText text={label} />
             </b>
             {description !== "" && (
               <small>
-                <Plain text={description} />
+                <EscapedText text={description} />
               </small>
             )}
           </span>

@@ -1,7 +1,7 @@
 import type { AnswerBody, PendingRequest } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { piecesOf } from "./harmless.ts";
-import { readObject, type Typed } from "./json-place.ts";
+import { splitInvisible } from "./invisible.ts";
+import { readObject, type Typed } from "./json-error.ts";
 
 /** What is sent, from what stands in the form; and what is said once it was taken. */
 
@@ -27,7 +27,7 @@ export function editableOf({ input, toolName, type }: Pick<PendingRequest, "inpu
 /** In JSON what cannot be seen may stand as an escape, and so it can be seen where it is edited. */
 function escaped(json: string): string {
   const written = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return piecesOf(json)
+  return splitInvisible(json)
     .map(({ isOdd, raw }) => (isOdd ? raw.replaceAll(/[^]/g, written) : raw))
     .join("");
 }

@@ -8,7 +8,7 @@ export interface Shown {
   readonly goneAt?: number;
 }
 
-export const LINGERS_MS = 6_000;
+export const CLOSED_SHOWN_MS = 6_000;
 
 /** Of one request; an id is only one of its session's. */
 export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId" | "sessionId">): string {
@@ -16,7 +16,7 @@ export function keyOf({ requestId, sessionId }: Pick<PendingRequest, "requestId"
 }
 
 /** What is over stays longer where something open stands below it, which would move when it goes; but not without end. */
-const KEPT_ABOVE = 10;
+const MAX_CLOSED_ABOVE = 10;
 
 export function shownNow(before: readonly Shown[], open: readonly PendingRequest[], now: number): Shown[] {
   const isOpen = new Set(open.map(keyOf));
@@ -26,8 +26,8 @@ export function shownNow(before: readonly Shown[], open: readonly PendingRequest
   const all = [...open.map((request) => ({ request })), ...over];
   const onPage = grouped(all).flatMap(({ shown }) => shown);
   const above = onPage.slice(0, onPage.findLastIndex(({ goneAt }) => goneAt === undefined) + 1).filter(isOver);
-  const kept = new Set(above.toSorted((one, other) => other.goneAt - one.goneAt).slice(0, KEPT_ABOVE));
-  return all.filter((each) => !isOver(each) || now - each.goneAt < LINGERS_MS || kept.has(each));
+  const kept = new Set(above.toSorted((one, other) => other.goneAt - one.goneAt).slice(0, MAX_CLOSED_ABOVE));
+  return all.filter((each) => !isOver(each) || now - each.goneAt < CLOSED_SHOWN_MS || kept.has(each));
 }
 
 function isOver(shown: Shown): shown is Required<Shown> {

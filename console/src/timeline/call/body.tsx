@@ -2,10 +2,10 @@ import { useMemo } from "preact/hooks";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { hunksBetween, hunksReported } from "../../parts/diff-lines.ts";
 import { Change as FileChange } from "../../parts/diff.tsx";
-import { plain } from "../../parts/plain.ts";
+import { displayText } from "../../parts/text.ts";
 import { objectsAt, textAt } from "../../parts/json.ts";
 import { Markdown } from "../../parts/markdown.tsx";
-import type { CallItem } from "../fold/item.ts";
+import type { CallItem } from "../reducer/item.ts";
 import { Output } from "../output.tsx";
 import { Fields } from "./fields.tsx";
 import { fromFolder } from "./title.ts";
@@ -22,7 +22,7 @@ export function CallBody({ cwd, item }: Props) {
   const isSaid = state === "done" && EDITS.has(name ?? "");
   return (
     <>
-      <Told item={item} cwd={cwd} />
+      <CallInput item={item} cwd={cwd} />
       {output !== undefined && !isSaid && (
         <>
           <p class="label">{state === "failed" || state === "denied" ? "Error" : "Output"}</p>
@@ -35,7 +35,7 @@ export function CallBody({ cwd, item }: Props) {
 
 const EDITS: ReadonlySet<string> = new Set(["Edit", "MultiEdit", "Write", "NotebookEdit", "TodoWrite"]);
 
-function Told({ cwd, item }: Props) {
+function CallInput({ cwd, item }: Props) {
   const { input, name } = item;
   switch (name) {
     case undefined:
@@ -63,7 +63,7 @@ function Command({ input }: { readonly input: JsonObject }) {
   const description = textAt(input, "description");
   return (
     <>
-      {description !== undefined && <p class="soft">{plain(description)}</p>}
+      {description !== undefined && <p class="soft">{displayText(description)}</p>}
       <Output text={textAt(input, "command") ?? ""} label="Command" />
     </>
   );
@@ -109,8 +109,8 @@ function Todos({ input }: { readonly input: JsonObject }) {
         return (
           <li key={at} class={status === "completed" || status === "in_progress" ? status : "pending"}>
             <span aria-hidden="true">{mark}</span>
-            <span class="unseen">{plain(words)}: </span>
-            {plain(textAt(todo, "content") ?? "")}
+            <span class="unseen">{displayText(words)}: </span>
+            {displayText(textAt(todo, "content") ?? "")}
           </li>
         );
       })}

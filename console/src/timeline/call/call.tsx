@@ -1,10 +1,10 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 import { count, duration } from "../../parts/format.ts";
-import { glimpse } from "../../parts/plain.ts";
-import { FeedContext } from "../feed.ts";
-import { FoldOut } from "../fold-out.tsx";
-import type { CallItem, CallState, Item } from "../fold/item.ts";
+import { truncateLine } from "../../parts/text.ts";
+import { EventWindowContext } from "../event-window.ts";
+import { Disclosure } from "../disclosure.tsx";
+import type { CallItem, CallState, Item } from "../reducer/item.ts";
 import { ShowWhole } from "../show-whole.tsx";
 import { TargetContext } from "../target.ts";
 import { CallBody } from "./body.tsx";
@@ -18,24 +18,27 @@ interface Props {
 
 /** A use of a tool, with what it has given. */
 export function Call({ children: draw, item }: Props) {
-  const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
+  const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";
   const isWanted = useContext(TargetContext)?.within.has(item.key) === true;
   const { children, name, summary } = item;
   return (
     <>
-      <FoldOut summary={<Head item={item} cwd={cwd} />} isOpenAtFirst={name === "TodoWrite" || name === "ExitPlanMode"}>
+      <Disclosure
+        summary={<Head item={item} cwd={cwd} />}
+        isOpenAtFirst={name === "TodoWrite" || name === "ExitPlanMode"}
+      >
         {() => (
           <>
             <CallBody item={item} cwd={cwd} />
             <ShowWhole eventIds={item.cutIn} />
           </>
         )}
-      </FoldOut>
-      {summary !== undefined && <p class="soft summary">{glimpse(summary, 300)}</p>}
+      </Disclosure>
+      {summary !== undefined && <p class="soft summary">{truncateLine(summary, 300)}</p>}
       {children.length > 0 && (
-        <FoldOut class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>} isWanted={isWanted}>
+        <Disclosure class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>} isWanted={isWanted}>
           {() => <ol class="items">{draw(children)}</ol>}
-        </FoldOut>
+        </Disclosure>
       )}
     </>
   );
@@ -48,7 +51,7 @@ function Head({ cwd, item }: { readonly item: CallItem; readonly cwd: string }) 
     <span class="words">
       <State state={state} />
       <b>{verb}</b>{" "}
-      {subject !== "" && (isCode ? <code class="glimpse">{subject}</code> : <span class="glimpse">{subject}</span>)}
+      {subject !== "" && (isCode ? <code class="truncated">{subject}</code> : <span class="truncated">{subject}</span>)}
       {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft took"> {duration(endedAt - at)}</span>}
     </span>
   );

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { glimpse, plain } from "../../parts/plain.ts";
+import { truncateLine, displayText } from "../../parts/text.ts";
 import { Json } from "../output.tsx";
 
 /** Characters of a field that has its line. */
@@ -14,9 +14,9 @@ export function Fields({ input }: { readonly input: JsonObject }) {
     <dl class="facts">
       {fields.map(([name, value]) => (
         <div key={name}>
-          <dt>{glimpse(name.replaceAll("_", " "), 60)}</dt>
+          <dt>{truncateLine(name.replaceAll("_", " "), 60)}</dt>
           <dd>
-            <code>{plain(String(value))}</code>
+            <code>{displayText(String(value))}</code>
           </dd>
         </div>
       ))}

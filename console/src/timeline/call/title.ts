@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
-import { glimpse } from "../../parts/plain.ts";
+import { truncateLine } from "../../parts/text.ts";
 import { textAt } from "../../parts/json.ts";
 
 /** What a tool call is about, in words that fit a line. */
@@ -39,7 +39,7 @@ const KNOWN: Readonly<Record<string, readonly [verb: string, field: string, isCo
   Write: ["Write", "file_path", true],
 };
 
-const MAX_LENGTH = 300;
+const MAX_SUBJECT_CHARS = 300;
 
 export function callTitle(name: string | undefined, input: JsonObject, cwd: string): CallTitle {
   if (name === undefined) return { verb: "An earlier call", subject: "", isCode: false };
@@ -49,8 +49,8 @@ export function callTitle(name: string | undefined, input: JsonObject, cwd: stri
   const subject = textAt(input, field) ?? questionOf(input);
   const kind = verb === "Agent" ? textAt(input, "subagent_type") : undefined;
   return {
-    verb: kind === undefined ? verb : `Agent (${glimpse(kind, 40)})`,
-    subject: glimpse(field.endsWith("path") ? fromFolder(subject, cwd) : subject, MAX_LENGTH),
+    verb: kind === undefined ? verb : `Agent (${truncateLine(kind, 40)})`,
+    subject: truncateLine(field.endsWith("path") ? fromFolder(subject, cwd) : subject, MAX_SUBJECT_CHARS),
     isCode,
   };
 }
@@ -60,8 +60,8 @@ function unknownTool(name: string, input: JsonObject): CallTitle {
   const verb = server === undefined || tool === undefined ? name : `${server}: ${tool}`;
   const first = Object.values(input).find((value) => typeof value === "string");
   return {
-    verb: glimpse(verb, 80),
-    subject: glimpse(typeof first === "string" ? first : "", 120),
+    verb: truncateLine(verb, 80),
+    subject: truncateLine(typeof first === "string" ? first : "", 120),
     isCode: true,
   };
 }

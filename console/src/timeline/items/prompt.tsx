@@ -1,8 +1,8 @@
 import { useContext, useState } from "preact/hooks";
 import { count } from "../../parts/format.ts";
-import { plain } from "../../parts/plain.ts";
-import { FeedContext } from "../feed.ts";
-import type { PromptItem } from "../fold/item.ts";
+import { displayText } from "../../parts/text.ts";
+import { EventWindowContext } from "../event-window.ts";
+import type { PromptItem } from "../reducer/item.ts";
 import { RewindButton } from "../rewind.tsx";
 
 /** Of a long one, characters that are shown at first. */
@@ -19,7 +19,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
         Prompt <PromptState item={item} />
       </p>
       <p class="as-written">
-        {plain(isLong ? text.slice(0, SHOWN) : text)}
+        {displayText(isLong ? text.slice(0, SHOWN) : text)}
         {isLong && "…"}
       </p>
       {isLong && (
@@ -34,7 +34,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
 }
 
 function PromptState({ item: { promptId, state, why } }: { readonly item: PromptItem }) {
-  const detail = useContext(FeedContext)?.detail.value;
+  const detail = useContext(EventWindowContext)?.detail.value;
   if (state === "begun") return null;
   if (state === "steered") return <span class="badge">joined the running turn</span>;
   if (state === "dropped") return <span class="badge">never ran: {why ?? "dropped"}</span>;

@@ -1,26 +1,26 @@
 import { useContext } from "preact/hooks";
 import { duration, timeOfDay } from "../../parts/format.ts";
-import { glimpse, plain } from "../../parts/plain.ts";
+import { truncateLine, displayText } from "../../parts/text.ts";
 import { byWords, whoWords } from "../../state/approvers.ts";
 import { Fields } from "../call/fields.tsx";
 import { callTitle } from "../call/title.ts";
-import { FeedContext } from "../feed.ts";
-import { FoldOut } from "../fold-out.tsx";
-import type { RequestItem } from "../fold/item.ts";
+import { EventWindowContext } from "../event-window.ts";
+import { Disclosure } from "../disclosure.tsx";
+import type { RequestItem } from "../reducer/item.ts";
 
 /** What Claude Code asked, who has decided it, and how long that took. */
 export function Request({ item }: { readonly item: RequestItem }) {
   const { answer, request, at, passed } = item;
-  const cwd = useContext(FeedContext)?.detail.value?.cwd ?? "";
+  const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";
   const { subject, verb } = callTitle(request.toolName, request.input, cwd);
   const summary = (
     <span class="words">
-      <Verdict item={item} /> {verb} {subject !== "" && <code class="glimpse">{subject}</code>}
+      <Verdict item={item} /> {verb} {subject !== "" && <code class="truncated">{subject}</code>}
       {answer && <span class="soft"> after {duration(answer.at - at)}</span>}
     </span>
   );
   return (
-    <FoldOut summary={summary}>
+    <Disclosure summary={summary}>
       {() => (
         <>
           <dl class="facts">
@@ -38,7 +38,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
           <Fields input={request.input} />
         </>
       )}
-    </FoldOut>
+    </Disclosure>
   );
 }
 
@@ -78,8 +78,8 @@ function Answer({ answer }: { readonly answer: NonNullable<RequestItem["answer"]
 function Fact({ name, text }: { readonly name: string; readonly text: string }) {
   return (
     <div>
-      <dt>{glimpse(name, 80)}</dt>
-      <dd>{plain(text)}</dd>
+      <dt>{truncateLine(name, 80)}</dt>
+      <dd>{displayText(text)}</dd>
     </div>
   );
 }

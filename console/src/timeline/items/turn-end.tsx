@@ -1,7 +1,7 @@
 import { count, duration, usd } from "../../parts/format.ts";
-import { plain } from "../../parts/plain.ts";
-import { FoldOut } from "../fold-out.tsx";
-import type { TurnItem } from "../fold/item.ts";
+import { displayText } from "../../parts/text.ts";
+import { Disclosure } from "../disclosure.tsx";
+import type { TurnItem } from "../reducer/item.ts";
 import { Json } from "../output.tsx";
 
 const WORDS = {
@@ -24,7 +24,7 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
     <span class="words">
       <b class={TONES[outcome]}>
         {WORDS[outcome]}
-        {by === undefined ? why : ` ${plain(by)}`}
+        {by === undefined ? why : ` ${displayText(by)}`}
       </b>{" "}
       <span class="soft">
         {duration(durationMs)} · {usd(costUsd)} · {count(numTurns, "model call")}
@@ -33,15 +33,15 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
   );
   return (
     <>
-      <FoldOut summary={summary}>
+      <Disclosure summary={summary}>
         {() => (
           <>
             <Json value={ended} label="The end of the turn, as JSON" />
             {result && <Json value={result} label="Claude Code's result, as JSON" />}
           </>
         )}
-      </FoldOut>
-      {message !== undefined && by === undefined && <p class="as-written problem">{plain(message)}</p>}
+      </Disclosure>
+      {message !== undefined && by === undefined && <p class="as-written problem">{displayText(message)}</p>}
     </>
   );
 }

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Decided, PendingRequest, RequestList } from "../../../src/console/wire.ts";
 import { draftOf } from "./draft.ts";
-import { stay } from "./places.ts";
+import { stay } from "./card-focus.ts";
 import { decidedWords } from "./words/deciders.ts";
-import { keyOf, LINGERS_MS, type Shown, shownNow } from "./words/shown.ts";
+import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
 /** What is open, and for a moment what was: so that one can read what became of it, whoever decided. */
-export function useLingering(
+export function useShownRequests(
   open: readonly PendingRequest[],
   decided: readonly Decided[] | undefined,
 ): readonly Shown[] {
@@ -16,11 +16,11 @@ export function useLingering(
   useEffect(() => {
     const look = () => setShown((before) => shownNow(before, open, Date.now()));
     look();
-    const timer = setTimeout(look, LINGERS_MS + 100);
+    const timer = setTimeout(look, CLOSED_SHOWN_MS + 100);
     return () => clearTimeout(timer);
   }, [open]);
   useEffect(() => {
-    for (const { goneAt, request } of shown) if (goneAt !== undefined) tellWhatBecame(request, decided);
+    for (const { goneAt, request } of shown) if (goneAt !== undefined) showOutcome(request, decided);
   }, [shown, decided]);
   return shown;
 }
@@ -28,7 +28,7 @@ export function useLingering(
 const GONE = "No longer open.";
 
 /** Of what was decided elsewhere; our own answer tells of itself. */
-function tellWhatBecame(request: PendingRequest, decided: readonly Decided[] = []): void {
+function showOutcome(request: PendingRequest, decided: readonly Decided[] = []): void {
   const { isSending, key, outcome } = draftOf(request);
   if (isSending.value || (outcome.value !== "" && outcome.value !== GONE)) return;
   const known = decided.find((each) => keyOf(each) === keyOf(request));
@@ -37,7 +37,7 @@ function tellWhatBecame(request: PendingRequest, decided: readonly Decided[] = [
 }
 
 /** What was decided last. Asked for anew whenever `openKeys` change: something was decided then. */
-export function useDecided(openKeys: string) {
+export function useRecentDecisions(openKeys: string) {
   const [decided, setDecided] = useState<readonly Decided[]>();
   const [problem, setProblem] = useState<unknown>();
   const isLive = connection.value === "live";

@@ -5,7 +5,7 @@ import { me } from "./me.ts";
  * What somebody has begun here. It is his: whoever signs in after him neither sees nor loses it, and where his sign-in only
  * ends it is there when he is back.
  */
-export function own<T>(empty: () => T): Signal<T> {
+export function perUser<T>(empty: () => T): Signal<T> {
   const kept = new Map<string, T>();
   const current = signal(empty());
   let owner: string | undefined;

@@ -1,14 +1,14 @@
 /**
- * Text of agents as one harmless line or more: colours of terminals are left out, and what would not be seen, or would turn
+ * Makes text of agents safe to show: drops terminal colours, and writes out what would be invisible or would turn
  * what follows around, is shown for what it is.
  */
-export function plain(text: string): string {
+export function displayText(text: string): string {
   return text.replace(TERMINAL, "").replace(UNSEEN, shown);
 }
 
 /** The same on one line. */
-export function oneLine(text: string): string {
-  return plain(text.replace(/\s+/gu, " ")).trim();
+export function displayLine(text: string): string {
+  return displayText(text.replace(/\s+/gu, " ")).trim();
 }
 
 /** CSI and OSC sequences, and the short escapes. */
@@ -24,11 +24,11 @@ function shown(character: string): string {
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
-/** How a text begins, on one harmless line of at most `most` characters. */
-export function glimpse(text: string, most: number): string {
+/** The beginning of `text` on one safe line of at most `most` characters. */
+export function truncateLine(text: string, most: number): string {
   // Far more is not looked at: it would not be shown.
   const looked = text.slice(0, most * 4);
-  const characters = Array.from(oneLine(looked));
+  const characters = Array.from(displayLine(looked));
   const isCut = characters.length > most || looked.length < text.length;
   return isCut ? `${characters.slice(0, most - 1).join("")}…` : characters.join("");
 }

@@ -1,10 +1,10 @@
-import { batch, computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import { batch, computed, type ReadonlySignal, signal, type Signal } from "@preact/signals";
 import { createContext } from "preact";
 import type { EventPage, SessionDetail, ShownEvent } from "../../../src/console/wire.ts";
 import { ApiProblem, get, wordsOf } from "../net/api.ts";
-import { follow, type Told } from "../state/live.ts";
-import { Fold } from "./fold/fold.ts";
-import type { Item } from "./fold/item.ts";
+import { follow, type FollowedEvent } from "../state/live.ts";
+import { TimelineReducer } from "./reducer/timeline-reducer.ts";
+import type { Item } from "./reducer/item.ts";
 
 /**
  * The part of one session's log that is loaded: a window without a gap. It grows at the side to which the reader goes, and
@@ -15,7 +15,7 @@ import type { Item } from "./fold/item.ts";
 const PAGE = 200;
 const MAX_EVENTS = 600;
 /** While the reader looks at something else nothing is let go; when so much has happened, what comes is not put to it any more. */
-const MAX_UNREAD = 1_200;
+const MAX_UNREAD_EVENTS = 1_200;
 /** What comes at once is shown at once, ms. */
 const TOGETHER_MS = 100;
 
@@ -31,7 +31,7 @@ interface Problem {
   readonly isMissing: boolean;
 }
 
-export class Feed {
+export class EventWindow {
   readonly sessionId: string;
   readonly #items = signal<readonly Item[]>([]);
   readonly #extent = signal<Extent | undefined>(undefined);
@@ -49,7 +49,7 @@ export class Feed {
 
   #events: readonly ShownEvent[] = [];
   #newest = 0;
-  #fold = new Fold();
+  #reducer = new TimelineReducer();
   #said = "";
   #hasNews = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -160,7 +160,7 @@ export class Feed {
     this.#unfollow ??= follow(this.sessionId, this.#newest + 1, (event) => this.#hear(event));
   }
 
-  #hear(event: Told): void {
+  #hear(event: FollowedEvent): void {
     if (event.kind === "gone") this.#isGone.value = true;
     if (event.kind === "session") this.#detail.value = event.data;
     if (event.kind === "partial") this.#said = event.data.text;
@@ -171,9 +171,9 @@ export class Feed {
   #append(event: ShownEvent): void {
     this.#newest = Math.max(this.#newest, event.id);
     const isNext = event.id === this.#last + 1;
-    if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MAX_UNREAD)) return;
+    if (!isNext || (!this.readerIsAtEnd && this.#events.length >= MAX_UNREAD_EVENTS)) return;
     this.#events = [...this.#events, event];
-    this.#fold.take(event);
+    this.#reducer.take(event);
     this.#hasNews = true;
     // What was being written stands there now; that it has been said is told a little later.
     if (isSpoken(event)) this.#said = "";
@@ -181,8 +181,8 @@ export class Feed {
 
   #replace(events: readonly ShownEvent[]): void {
     this.#events = events;
-    this.#fold = new Fold();
-    for (const event of events) this.#fold.take(event);
+    this.#reducer = new TimelineReducer();
+    for (const event of events) this.#reducer.take(event);
     this.#publish();
   }
 
@@ -193,8 +193,8 @@ export class Feed {
       return this.#replace(this.#events.slice(-MAX_EVENTS));
     const first = this.#events[0]?.id ?? 1;
     batch(() => {
-      this.#items.value = this.#fold.items;
-      if (this.#hasNews) this.#news.value = this.#fold.items.at(-1);
+      this.#items.value = this.#reducer.items;
+      if (this.#hasNews) this.#news.value = this.#reducer.items.at(-1);
       this.#partial.value = this.#said;
       this.#extent.value = { first, last: this.#last, newest: this.#newest };
     });
@@ -226,5 +226,5 @@ function isSpoken(event: ShownEvent): boolean {
   return type === "assistant" && typeof parent !== "string";
 }
 
-/** What stands in a timeline asks its feed for more of it. */
-export const FeedContext = createContext<Feed | undefined>(undefined);
+/** Gives the items of a timeline access to the loaded events. */
+export const EventWindowContext = createContext<EventWindow | undefined>(undefined);

@@ -1,9 +1,9 @@
 import type { ShownEvent } from "../../../../src/console/wire.ts";
 import { textAt } from "../../parts/json.ts";
 import { baseOf, type Item, type PromptItem, withCut } from "./item.ts";
-import { lineOf } from "./lines.ts";
-import { MessageFold } from "./messages.ts";
-import { callKey, Shelf } from "./shelf.ts";
+import { summaryOf } from "./summaries.ts";
+import { MessageReducer } from "./messages.ts";
+import { callKey, TimelineIndex } from "./timeline-index.ts";
 
 type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
@@ -11,9 +11,9 @@ type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
  * Makes items of events, which come in the order of their ids. It may begin anywhere: what is told of something that began
  * before is shown as far as it is known. What it does not know is a line with its JSON.
  */
-export class Fold {
-  readonly #shelf = new Shelf();
-  readonly #messages = new MessageFold(this.#shelf);
+export class TimelineReducer {
+  readonly #index = new TimelineIndex();
+  readonly #messages = new MessageReducer(this.#index);
 
   /** Prompts that wait for their turn, by id: they stand behind all that happens, until they begin. */
   readonly #queued = new Map<string, PromptItem>();
@@ -23,7 +23,7 @@ export class Fold {
   #wait: Of<"notice"> | undefined;
 
   get items(): readonly Item[] {
-    return this.#queued.size === 0 ? this.#shelf.top : [...this.#shelf.top, ...this.#queued.values()];
+    return this.#queued.size === 0 ? this.#index.top : [...this.#index.top, ...this.#queued.values()];
   }
 
   take(event: ShownEvent): void {
@@ -49,7 +49,7 @@ export class Fold {
   }
 
   #addLine(event: ShownEvent): void {
-    this.#shelf.add({ kind: "line", ...baseOf(event), ...lineOf(event) }, "");
+    this.#index.add({ kind: "line", ...baseOf(event), ...summaryOf(event) }, "");
   }
 
   /** What changes the look of something else, too. */
@@ -78,20 +78,20 @@ export class Fold {
     const images = attachments?.length ?? 0;
     const base = { ...baseOf(event), key: promptKey(promptId) };
     // An event may come twice.
-    if (this.#shelf.get(base.key)) return;
+    if (this.#index.get(base.key)) return;
     const prompt: PromptItem = { kind: "prompt", ...base, promptId, text, images, state: "waiting" };
     if (this.#isAtWork) this.#queued.set(promptId, prompt);
-    else this.#shelf.add(prompt, "");
+    else this.#index.add(prompt, "");
   }
 
   /** It stands from now on where it was heard, or given up; false where it was said before all that is loaded. */
   #movePrompt(promptId: string, change: Pick<PromptItem, "state" | "why">): boolean {
     const queued = this.#queued.get(promptId);
-    const prompt = queued ?? this.#shelf.get(promptKey(promptId));
+    const prompt = queued ?? this.#index.get(promptKey(promptId));
     if (prompt?.kind !== "prompt") return false;
     this.#queued.delete(promptId);
-    if (queued) this.#shelf.add({ ...queued, ...change }, "");
-    else this.#shelf.put({ ...prompt, ...change });
+    if (queued) this.#index.add({ ...queued, ...change }, "");
+    else this.#index.put({ ...prompt, ...change });
     return true;
   }
 
@@ -105,37 +105,37 @@ export class Fold {
   #endTurn(event: Of<"turn.ended">): void {
     this.#messages.stopCalls();
     const result = this.#messages.takeResult();
-    this.#shelf.add({ kind: "turn", ...baseOf(event), ended: event.data, ...(result && { result }) }, "");
+    this.#index.add({ kind: "turn", ...baseOf(event), ended: event.data, ...(result && { result }) }, "");
   }
 
   #ask(event: Of<"permission.asked" | "question.asked">): void {
     const { requestId, toolUseId } = event.data;
     const base = { ...baseOf(event), key: requestKey(requestId) };
-    const call = this.#shelf.call(toolUseId);
-    const parent = call ? this.#shelf.parentOf(call.key) : "";
-    this.#shelf.add({ kind: "request", ...base, request: event.data, passed: [] }, parent);
-    if (call?.state === "running") this.#shelf.put({ ...call, state: "asked" });
+    const call = this.#index.call(toolUseId);
+    const parent = call ? this.#index.parentOf(call.key) : "";
+    this.#index.add({ kind: "request", ...base, request: event.data, passed: [] }, parent);
+    if (call?.state === "running") this.#index.put({ ...call, state: "asked" });
   }
 
   #answer(event: Of<"permission.answered" | "question.answered">): void {
-    const request = this.#shelf.get(requestKey(event.data.requestId));
+    const request = this.#index.get(requestKey(event.data.requestId));
     if (request?.kind !== "request") return this.#addLine(event);
-    this.#shelf.put({ ...request, answer: { ...event.data, at: event.at }, cutIn: withCut(request.cutIn, event) });
-    const call = this.#shelf.call(request.request.toolUseId);
+    this.#index.put({ ...request, answer: { ...event.data, at: event.at }, cutIn: withCut(request.cutIn, event) });
+    const call = this.#index.call(request.request.toolUseId);
     if (call?.state !== "asked") return;
-    this.#shelf.put({ ...call, state: event.data.behavior === "allow" ? "running" : "denied" });
+    this.#index.put({ ...call, state: event.data.behavior === "allow" ? "running" : "denied" });
   }
 
   #pass(event: Of<"request.passed">): void {
-    const request = this.#shelf.get(requestKey(event.data.requestId));
+    const request = this.#index.get(requestKey(event.data.requestId));
     if (request?.kind !== "request") return this.#addLine(event);
     const { from, to, why } = event.data;
-    this.#shelf.put({ ...request, passed: [...request.passed, { from, to, why, at: event.at }] });
+    this.#index.put({ ...request, passed: [...request.passed, { from, to, why, at: event.at }] });
   }
 
   #deny(toolUseId: string | undefined): void {
-    const call = toolUseId === undefined ? undefined : this.#shelf.get(callKey(toolUseId));
-    if (call?.kind === "call") this.#shelf.put({ ...call, state: "denied" });
+    const call = toolUseId === undefined ? undefined : this.#index.get(callKey(toolUseId));
+    if (call?.kind === "call") this.#index.put({ ...call, state: "denied" });
   }
 }
 

@@ -1,9 +1,9 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { numberAt, textAt } from "../../parts/json.ts";
-import type { Line } from "./lines.ts";
+import type { Summary } from "./summaries.ts";
 
 /** The words of messages of Claude Code, and of blocks of these, that are neither talk nor tools: the set of them is open. */
-export function lineOfMessage(message: JsonObject): Line {
+export function summaryOfMessage(message: JsonObject): Summary {
   const name = textAt(message, "subtype") ?? textAt(message, "type") ?? "message";
   const words = Object.hasOwn(WORDS, name) ? WORDS[name]?.(message) : undefined;
   return { tone: toneOf(message), text: words ?? `Claude Code: ${name.replaceAll("_", " ")}`, more: message };
@@ -36,7 +36,7 @@ const WORDS: Readonly<Record<string, Words>> = {
   prompt_suggestion: (message) => `Suggested next: ${textAt(message, "suggestion") ?? ""}`,
 };
 
-function toneOf(message: JsonObject): Line["tone"] {
+function toneOf(message: JsonObject): Summary["tone"] {
   if (message["level"] === "warning" || textAt(message, "error") !== undefined) return "warn";
   return message["status"] === "failed" || message["outcome"] === "error" ? "warn" : "quiet";
 }

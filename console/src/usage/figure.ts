@@ -1,13 +1,13 @@
-import type { Numbers } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
-import { oneLine } from "../parts/plain.ts";
-import { dayWords, workedMs, type Day } from "./range.ts";
+import { displayLine } from "../parts/text.ts";
+import { type Day, dayWords, workedMs } from "./range.ts";
 
 /** What a chart shows: the same for the eye, for the ear and in its table. */
 
 export interface Series {
   readonly name: string;
-  /** How it is filled: a number of the palette in numbers.css, or what is bad. */
+  /** How it is filled: a number of the palette in usage.css, or what is bad. */
   readonly fill: Fill;
   readonly values: readonly number[];
 }
@@ -31,8 +31,8 @@ export interface Figure {
   readonly stepOf?: (most: number) => number;
 }
 
-export function figuresOf(numbers: Numbers, days: readonly Day[]): Figure[] {
-  return [costs(numbers, days), turns(days), tokens(days), time(days), models(numbers)].filter((figure) =>
+export function figuresOf(usage: Usage, days: readonly Day[]): Figure[] {
+  return [costs(usage, days), turns(days), tokens(days), time(days), models(usage)].filter((figure) =>
     figure.series.some(({ values }) => values.some((value) => value > 0)),
   );
 }
@@ -41,10 +41,10 @@ export function figuresOf(numbers: Numbers, days: readonly Day[]): Figure[] {
 const OWN = 5;
 const FILLS = [1, 2, 3, 4, 5] as const;
 
-function costs({ models: all, totals }: Numbers, days: readonly Day[]): Figure {
+function costs({ models: all, totals }: Usage, days: readonly Day[]): Figure {
   const own = all.slice(0, OWN).map(({ model }) => model);
   const series: Series[] = own.map((model, n) => ({
-    name: oneLine(model),
+    name: displayLine(model),
     fill: FILLS[n] ?? 6,
     values: days.map(({ costByModel }) => costByModel[model] ?? 0),
   }));
@@ -115,13 +115,13 @@ function time(days: readonly Day[]): Figure {
   };
 }
 
-function models({ models: all }: Numbers): Figure {
+function models({ models: all }: Usage): Figure {
   const [dearest] = all;
   return {
     of: "Model",
     title: "Cost per model",
-    summary: dearest ? `Most of it is ${oneLine(dearest.model)}: ${usd(dearest.costUsd)}.` : "",
-    labels: all.map(({ model }) => oneLine(model)),
+    summary: dearest ? `Most of it is ${displayLine(dearest.model)}: ${usd(dearest.costUsd)}.` : "",
+    labels: all.map(({ model }) => displayLine(model)),
     series: [{ name: "Cost", fill: 1, values: all.map(({ costUsd }) => costUsd) }],
     lying: true,
     tick: usdTick,

@@ -1,10 +1,10 @@
 import { useId, useState } from "preact/hooks";
-import type { Numbers } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
-import { oneLine } from "../parts/plain.ts";
+import { displayLine } from "../parts/text.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";
 
-type Directory = Numbers["directories"][number];
+type Directory = Usage["directories"][number];
 
 const ORDERS = {
   cost: { words: "Cost", of: ({ costUsd }: Directory) => costUsd },
@@ -65,7 +65,7 @@ function Line({ directory: { costUsd, cwd, durationMs, failed, sessions, turns }
   return (
     <Row>
       <Head>
-        <code>{oneLine(cwd)}</code>
+        <code>{displayLine(cwd)}</code>
       </Head>
       <Cell of="Cost">{usd(costUsd)}</Cell>
       <Cell of="Turns">

@@ -1,11 +1,11 @@
-import type { Amounts, Numbers } from "../../../src/console/wire.ts";
+import type { Amounts, Usage } from "../../../src/console/wire.ts";
 
 /** Days as whoever looks counts them. */
 
 export const RANGES = [7, 30, 90] as const;
 export type Range = (typeof RANGES)[number];
 
-export type Day = Numbers["days"][number];
+export type Day = Usage["days"][number];
 
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -15,7 +15,7 @@ export function beginningOf(range: Range, now: Date): number {
 }
 
 /** All days since then, also those on which nothing was. The server's clock may be ahead: its days are kept anyway. */
-export function everyDay({ days, since }: Numbers, now: Date): Day[] {
+export function everyDay({ days, since }: Usage, now: Date): Day[] {
   const byName = new Map(days.map((day) => [day.day, day]));
   const last = [nameOf(now), ...byName.keys()].toSorted().at(-1) ?? "";
   const start = new Date(since);

@@ -1,20 +1,18 @@
 import { signal } from "@preact/signals";
-import type { Numbers } from "../../../src/console/wire.ts";
+import type { Usage } from "../../../src/console/wire.ts";
 import { get } from "../net/api.ts";
 import { onConnected, onRows } from "../state/live.ts";
-import { beginningOf, ZONE, type Range } from "./range.ts";
+import { beginningOf, type Range, ZONE } from "./range.ts";
 
-/** The numbers that are shown, and how they are kept up with what happens. */
+/** The usage report that is shown, and how it is kept up to date. */
 
 export const range = signal<Range>(30);
-/** `of` is the range they are of; they stay while newer ones are on their way. */
-export const numbers = signal<{ readonly of: Range; readonly at: number; readonly data: Numbers } | undefined>(
-  undefined,
-);
+/** `of` is the range of the report; a report stays while the next one loads. */
+export const usage = signal<{ readonly of: Range; readonly at: number; readonly data: Usage } | undefined>(undefined);
 export const isLoading = signal(false);
 export const problem = signal<unknown>(undefined);
 
-/** Sessions change all the time; these numbers follow no faster, ms. */
+/** Sessions change all the time; the report is not loaded more often, ms. */
 const PAUSE_MS = 30_000;
 
 let asked = 0;
@@ -27,9 +25,9 @@ export async function load(): Promise<void> {
   askedAt = Date.now();
   isLoading.value = true;
   try {
-    const data = await get<Numbers>("numbers", { since: beginningOf(of, new Date()), zone: ZONE });
+    const data = await get<Usage>("usage", { since: beginningOf(of, new Date()), zone: ZONE });
     if (mine !== asked) return;
-    numbers.value = { of, at: Date.now(), data };
+    usage.value = { of, at: Date.now(), data };
     problem.value = undefined;
   } catch (error) {
     if (mine === asked) problem.value = error;
@@ -38,7 +36,7 @@ export async function load(): Promise<void> {
   }
 }
 
-/** Shows the numbers of so many days. */
+/** Loads another range. */
 export function choose(of: Range): void {
   range.value = of;
   void load();
@@ -68,9 +66,9 @@ export function keepUp(): () => void {
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", onVisible);
     for (const end of ends) end();
-    // Whoever comes next may be somebody else.
+    // The next user may be another one.
     asked++;
-    numbers.value = undefined;
+    usage.value = undefined;
     problem.value = undefined;
     isLoading.value = false;
   };

@@ -2,8 +2,8 @@ import type { ShownEvent } from "../../../../src/console/wire.ts";
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { isObject, objectAt, textAt } from "../../parts/json.ts";
 import { baseOf, type CallItem, withCut } from "./item.ts";
-import { lineOfMessage } from "./message-lines.ts";
-import { callKey, type Shelf } from "./shelf.ts";
+import { summaryOfMessage } from "./message-summaries.ts";
+import { callKey, type TimelineIndex } from "./timeline-index.ts";
 
 type MessageEvent = Extract<ShownEvent, { type: "message" }>;
 
@@ -16,16 +16,16 @@ interface Reading {
 }
 
 /** The messages of Claude Code: what it says and thinks, its calls, and what these have given. */
-export class MessageFold {
-  readonly #shelf: Shelf;
+export class MessageReducer {
+  readonly #index: TimelineIndex;
   /** Tasks that run in the background now, and the calls that have left them there. */
   #background: ReadonlySet<string> = new Set();
   readonly #taskOfCall = new Map<string, string>();
   #lastText = "";
   #result: JsonObject | undefined;
 
-  constructor(shelf: Shelf) {
-    this.#shelf = shelf;
+  constructor(index: TimelineIndex) {
+    this.#index = index;
   }
 
   take(event: MessageEvent): void {
@@ -48,18 +48,18 @@ export class MessageFold {
   }
 
   stopCalls(): void {
-    for (const item of this.#shelf.all()) {
+    for (const item of this.#index.all()) {
       const isOpen = item.kind === "call" && (item.state === "running" || item.state === "asked");
-      if (isOpen) this.#shelf.put({ ...item, state: "stopped" });
+      if (isOpen) this.#index.put({ ...item, state: "stopped" });
     }
   }
 
   runInBackground(tasks: readonly string[]): void {
     this.#background = new Set(tasks);
     for (const [callId, task] of this.#taskOfCall) {
-      const call = this.#shelf.call(callId);
-      if (call?.state === "done" && this.#background.has(task)) this.#shelf.put({ ...call, state: "background" });
-      if (call?.state === "background" && !this.#background.has(task)) this.#shelf.put({ ...call, state: "done" });
+      const call = this.#index.call(callId);
+      if (call?.state === "done" && this.#background.has(task)) this.#index.put({ ...call, state: "background" });
+      if (call?.state === "background" && !this.#background.has(task)) this.#index.put({ ...call, state: "done" });
     }
   }
 
@@ -84,7 +84,7 @@ export class MessageFold {
     const [text, thinking] = [textAt(block, "text"), textAt(block, "thinking")];
     if (type === "text" && text !== undefined) this.#addText(reading, base, text);
     else if (type === "thinking" && thinking !== undefined) {
-      if (thinking !== "") this.#shelf.add({ kind: "thinking", ...base, text: thinking }, reading.parent);
+      if (thinking !== "") this.#index.add({ kind: "thinking", ...base, text: thinking }, reading.parent);
     } else if (CALLS.has(type)) return this.#takeCall(reading, block);
     else return type.endsWith("tool_result") && this.#finishCall(reading, block);
     return true;
@@ -94,22 +94,22 @@ export class MessageFold {
     if (text.trim() === "") return;
     if (parent === "") this.#lastText = text;
     const error = textAt(message, "error");
-    this.#shelf.add({ kind: "text", ...base, text, ...(error !== undefined && { error }) }, parent);
+    this.#index.add({ kind: "text", ...base, text, ...(error !== undefined && { error }) }, parent);
   }
 
   #takeCall({ event, parent }: Reading, block: JsonObject): boolean {
     const [id, name] = [textAt(block, "id"), textAt(block, "name")];
     if (id === undefined || name === undefined) return false;
     const input = objectAt(block, "input") ?? {};
-    const known = this.#shelf.call(id);
-    if (known) this.#shelf.put({ ...known, name, input });
-    else this.#shelf.add({ ...newCall(event, id), name, input }, parent === id ? "" : parent);
+    const known = this.#index.call(id);
+    if (known) this.#index.put({ ...known, name, input });
+    else this.#index.add({ ...newCall(event, id), name, input }, parent === id ? "" : parent);
     return true;
   }
 
   /** Its call may stand before all that is loaded. */
   #expectCall(id: string, event: MessageEvent, parent = ""): void {
-    if (!this.#shelf.call(id)) this.#shelf.add(newCall(event, id), parent);
+    if (!this.#index.call(id)) this.#index.add(newCall(event, id), parent);
   }
 
   #takeHeard(reading: Reading): boolean {
@@ -128,12 +128,12 @@ export class MessageFold {
     const id = textAt(block, "tool_use_id");
     if (id === undefined) return false;
     this.#expectCall(id, event, parent === id ? "" : parent);
-    const call = this.#shelf.call(id);
+    const call = this.#index.call(id);
     if (!call) return false;
     const structured = objectAt(message, "tool_use_result");
     const isFailed = block["is_error"] === true;
     const output = textOfOutput(block["content"]);
-    this.#shelf.put({
+    this.#index.put({
       ...call,
       state: isFailed ? stateOfFailed(call, output) : this.#stateOfDone(id),
       output,
@@ -162,22 +162,22 @@ export class MessageFold {
     const [subtype, task] = [textAt(message, "subtype"), textAt(message, "task_id")];
     if (task === undefined) return false;
     const callId = textAt(message, "tool_use_id") ?? [...this.#taskOfCall].find(([, each]) => each === task)?.[0];
-    const call = callId === undefined ? undefined : this.#shelf.call(callId);
+    const call = callId === undefined ? undefined : this.#index.call(callId);
     if (!call) return false;
     this.#taskOfCall.set(call.id, task);
     if (subtype === "task_started") return true;
     const summary = textAt(message, "summary");
-    if (subtype === "task_progress" && summary !== undefined) this.#shelf.put({ ...call, summary });
+    if (subtype === "task_progress" && summary !== undefined) this.#index.put({ ...call, summary });
     if (subtype !== "task_notification") return subtype === "task_progress";
     const state = TASK_STATES.get(textAt(message, "status") ?? "") ?? call.state;
     const isOpen = call.state === "running" || call.state === "denied";
-    this.#shelf.put({ ...call, state: isOpen ? call.state : state, ...(summary !== undefined && { summary }) });
+    this.#index.put({ ...call, state: isOpen ? call.state : state, ...(summary !== undefined && { summary }) });
     return true;
   }
 
   #addLine({ event, parent }: Reading, suffix: string, more: unknown): void {
-    const line = lineOfMessage(isObject(more) ? more : { content: more });
-    this.#shelf.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
+    const line = summaryOfMessage(isObject(more) ? more : { content: more });
+    this.#index.add({ kind: "line", ...baseOf(event, suffix), ...line }, parent);
   }
 }
 

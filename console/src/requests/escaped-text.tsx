@@ -1,8 +1,8 @@
-import { piecesOf, type Piece } from "./words/harmless.ts";
+import { type Piece, splitInvisible } from "./words/invisible.ts";
 
 /** A text of an agent: only ever text, with what would hide written out and marked. */
-export function Plain({ text }: { readonly text: string }) {
-  return <bdi>{piecesOf(text).map(shown)}</bdi>;
+export function EscapedText({ text }: { readonly text: string }) {
+  return <bdi>{splitInvisible(text).map(shown)}</bdi>;
 }
 
 function shown({ isOdd, text }: Piece, place: number) {
@@ -25,7 +25,7 @@ export function mayScroll(text: string): boolean {
 export function Code({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <pre class="rq-code" dir="ltr" tabIndex={mayScroll(text) ? 0 : undefined} role="group" aria-label={label}>
-      <Plain text={text} />
+      <EscapedText text={text} />
     </pre>
   );
 }

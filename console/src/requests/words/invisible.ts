@@ -10,7 +10,7 @@ export interface Piece {
 
 const ODD = /\p{Cs}|[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu;
 
-export function piecesOf(text: string): Piece[] {
+export function splitInvisible(text: string): Piece[] {
   const pieces: Piece[] = [];
   let from = 0;
   for (const { 0: odd, index } of text.matchAll(ODD)) {
@@ -23,8 +23,8 @@ export function piecesOf(text: string): Piece[] {
 }
 
 /** For where there can be only text, such as a notification or an attribute. */
-export function harmless(text: string): string {
-  return piecesOf(text)
+export function escapeInvisible(text: string): string {
+  return splitInvisible(text)
     .map((piece) => piece.text)
     .join("");
 }
@@ -34,7 +34,7 @@ function asItIs(text: string): Piece {
 }
 
 export function isOdd(text: string): boolean {
-  return piecesOf(text).some((piece) => piece.isOdd);
+  return splitInvisible(text).some((piece) => piece.isOdd);
 }
 
 function writtenOut(character: string): string {

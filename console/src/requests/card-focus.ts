@@ -2,11 +2,11 @@ import type { RefObject } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { focusHeading } from "../state/focus.ts";
 import type { Draft } from "./draft.ts";
-import { Guard } from "./words/guard.ts";
+import { MisclickGuard } from "./words/misclick-guard.ts";
 
 /** Where the cards stand, so that nothing is pressed by mistake, and where the focus goes when one is dealt with. */
 
-const guard = new Guard();
+const guard = new MisclickGuard();
 const cards = new Map<string, HTMLElement>();
 
 /** All at once: a card that grows moves those below it. */
@@ -37,8 +37,8 @@ export function useGuard(draft: Draft, card: RefObject<HTMLElement | null>): voi
   }, [draft, card]);
 }
 
-export function isMeant(key: string): boolean {
-  return guard.isMeant(key, performance.now());
+export function isDeliberate(key: string): boolean {
+  return guard.isDeliberate(key, performance.now());
 }
 
 function hasFocus(card: HTMLElement): boolean {

@@ -4,7 +4,7 @@ const SETTLES_MS = 400;
 /** Within this a second press belongs to a double click. */
 const DOUBLE_MS = 600;
 
-export class Guard {
+export class MisclickGuard {
   readonly #settledAt = new Map<string, number>();
   readonly #tops = new Map<string, number>();
   #last: { readonly key: string; readonly at: number } | undefined;
@@ -27,7 +27,7 @@ export class Guard {
   }
 
   /** Whether a press now can be meant for this card. */
-  isMeant(key: string, now: number): boolean {
+  isDeliberate(key: string, now: number): boolean {
     const last = this.#last;
     this.#last = { key, at: now };
     if (last && last.key !== key && now - last.at < DOUBLE_MS) return false;

@@ -4,26 +4,26 @@ import type { LineItem } from "./item.ts";
 
 /** The words of what happens beside the talk: one line each. */
 
-export type Line = Pick<LineItem, "tone" | "text" | "more">;
+export type Summary = Pick<LineItem, "tone" | "text" | "more">;
 
-export function lineOf(event: ShownEvent): Line {
-  return lineOfSession(event) ?? lineOfRequest(event) ?? lineOfUnknown(event);
+export function summaryOf(event: ShownEvent): Summary {
+  return summaryOfSession(event) ?? summaryOfRequest(event) ?? summaryOfUnknown(event);
 }
 
-function lineOfSession({ data, type }: ShownEvent): Line | undefined {
+function summaryOfSession({ data, type }: ShownEvent): Summary | undefined {
   if (type === "session.opened") return quiet(`Session opened in ${data.cwd}${byWhom(data.openedBy)}`, data);
   if (type === "session.configured") return quiet(wordsOfChoice(data), data);
-  if (type === "session.closed") return lineOfClose(data);
+  if (type === "session.closed") return summaryOfClose(data);
   if (type === "turn.started") return quiet(wordsOfStart(data.origin), data);
   if (type === "background.changed") return quiet(wordsOfBackground(data.tasks), data.tasks);
-  if (type === "notice") return lineOfNotice(data);
-  if (type === "process.exited") return lineOfExit(data);
+  if (type === "notice") return summaryOfNotice(data);
+  if (type === "process.exited") return summaryOfExit(data);
   if (type !== "process.started") return undefined;
   return quiet(data.resumed ? "Claude Code restarted and resumed the session" : "Claude Code started", data);
 }
 
 /** Of one that was asked before all that is loaded. */
-function lineOfRequest({ data, type }: ShownEvent): Line | undefined {
+function summaryOfRequest({ data, type }: ShownEvent): Summary | undefined {
   if (type === "request.passed") return quiet(`An earlier request was passed on from ${data.from} to ${data.to}`, data);
   if (type !== "permission.answered" && type !== "question.answered") return undefined;
   const verdict = data.behavior === "allow" ? "allowed" : "denied";
@@ -31,7 +31,7 @@ function lineOfRequest({ data, type }: ShownEvent): Line | undefined {
 }
 
 /** Of a newer server, or of none that this page knows. */
-function lineOfUnknown({ data, type }: { readonly type: string; readonly data: unknown }): Line {
+function summaryOfUnknown({ data, type }: { readonly type: string; readonly data: unknown }): Summary {
   return quiet(type, data);
 }
 
@@ -49,11 +49,11 @@ const TONES: Readonly<Record<NoticeKind, LineItem["tone"]>> = {
   revoked: "quiet",
 };
 
-function quiet(text: string, more: unknown): Line {
+function quiet(text: string, more: unknown): Summary {
   return { tone: "quiet", text, more };
 }
 
-function lineOfNotice({ details, kind, message }: Data<"notice">): Line {
+function summaryOfNotice({ details, kind, message }: Data<"notice">): Summary {
   // A kind of a newer server has no tone here.
   const tone = Object.hasOwn(TONES, kind) ? TONES[kind] : "warn";
   return { tone, text: message, ...(details && { more: details }) };
@@ -74,7 +74,7 @@ function wordsOfChoice({ by, model, permissionMode }: Data<"session.configured">
   return by === undefined ? `Claude Code uses ${what}` : `${by} chose ${what}`;
 }
 
-function lineOfClose(data: Data<"session.closed">): Line {
+function summaryOfClose(data: Data<"session.closed">): Summary {
   const { by, message, reason } = data;
   const words = reason === "expired" ? "Session closed: not used for too long" : `Session ${reason} by ${by}`;
   const text = message === undefined ? words : `${words}: ${message}`;
@@ -91,7 +91,7 @@ function wordsOfBackground(tasks: Data<"background.changed">["tasks"]): string {
   return `Background tasks: ${names.join(", ")}`;
 }
 
-function lineOfExit(data: Data<"process.exited">): Line {
+function summaryOfExit(data: Data<"process.exited">): Summary {
   const { code, error, expected, signal } = data;
   const how = signal === null ? `code ${String(code ?? "unknown")}` : `signal ${signal}`;
   if (expected) return quiet("Claude Code ended", data);

@@ -4,7 +4,7 @@ import type { CallItem, Item } from "./item.ts";
  * Items in their lists: the session's own, and one for each call that a subagent works for. What has changed is another
  * object than before, up to the top; what has not is the same, so that it is not drawn again.
  */
-export class Shelf {
+export class TimelineIndex {
   /** By the call they belong to; "" for the session's own. */
   readonly #lists = new Map<string, Item[]>([["", []]]);
   readonly #places = new Map<string, { readonly parent: string; readonly index: number }>();

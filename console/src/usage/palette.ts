@@ -1,6 +1,6 @@
 import type { Fill } from "./figure.ts";
 
-/** The colours of numbers.css as a canvas takes them: as they are just now, light or dark. */
+/** The colours of usage.css as a canvas takes them: as they are just now, light or dark. */
 export interface Palette {
   readonly text: string;
   readonly soft: string;
@@ -51,7 +51,7 @@ export function onRecoloured(listener: () => void): () => void {
 
 const TILE = 8;
 
-/** A colour with a pattern of its own, so that nobody needs to tell colours apart; numbers.css has the same for its keys. */
+/** A colour with a pattern of its own, so that nobody needs to tell colours apart; usage.css has the same for its keys. */
 function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
   const lines = LINES[fill];
   const tile = document.createElement("canvas");

@@ -14,7 +14,7 @@ const FEW = 4;
 
 export function Table({ children, heads, name }: Shown) {
   return (
-    <table class={heads.length > FEW ? "numbers-table wide" : "numbers-table"} aria-label={name}>
+    <table class={heads.length > FEW ? "usage-table wide" : "usage-table"} aria-label={name}>
       <thead>
         <tr>
           {heads.map((head, n) => (
@@ -48,7 +48,7 @@ export function Head({ children, isShort = false }: Named) {
   );
 }
 
-interface Told {
+interface CellProps {
   /** Said before the number where the heads are not shown. */
   readonly of: string;
   /** It is nothing, and need not be seen at once. */
@@ -56,7 +56,7 @@ interface Told {
   readonly children: ComponentChildren;
 }
 
-export function Cell({ children, isNothing = false, of }: Told) {
+export function Cell({ children, isNothing = false, of }: CellProps) {
   return (
     <td data-of={of} class={isNothing ? "soft" : undefined}>
       <span>{children}</span>

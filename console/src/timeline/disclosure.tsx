@@ -12,14 +12,14 @@ interface Props {
 }
 
 /** Something closed that can be opened. */
-export function FoldOut({ children, class: name = "", isOpenAtFirst = false, isWanted = false, summary }: Props) {
+export function Disclosure({ children, class: name = "", isOpenAtFirst = false, isWanted = false, summary }: Props) {
   const [isOpen, setOpen] = useState(isOpenAtFirst || isWanted);
   // Before anything is looked for in it.
   useLayoutEffect(() => {
     if (isWanted) setOpen(true);
   }, [isWanted]);
   return (
-    <details class={`fold ${name}`} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details class={`disclosure ${name}`} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{summary}</summary>
       {isOpen && <div class="inside">{children()}</div>}
     </details>

@@ -3,14 +3,14 @@ import {
   BarElement,
   CategoryScale,
   Chart,
-  LinearScale,
-  Tooltip,
   type ChartConfiguration,
   type ChartOptions,
+  LinearScale,
+  Tooltip,
   type TooltipItem,
 } from "chart.js";
 import type { Figure } from "./figure.ts";
-import { paletteOf, type Palette } from "./palette.ts";
+import { type Palette, paletteOf } from "./palette.ts";
 
 /** Figures drawn by Chart.js, of which only this is used; this file is loaded when there is something to draw. */
 
