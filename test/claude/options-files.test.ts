@@ -128,7 +128,7 @@ describe("a debug log, as an option of `claude_code`", () => {
     expect(await refusal(join(outside, "a.log"))).toContain("--allow-dir");
     expect(await refusal("../a.log")).toContain("--allow-dir");
     expect(await refusal(join(cwd, "link.log"))).toContain("--allow-dir");
-    expect(await refusal(join(cwd, "loose.log"))).toContain("leads nowhere");
+    expect(await refusal(join(cwd, "loose.log"))).toContain("is a broken symbolic link");
     expect(await refusal(join(cwd, "none", "a.log"))).toContain("does not exist");
     expect(await refusal(join(cwd, "logs"))).toContain("is a folder");
     const started = await play(confined, ok, { cwd, advanced: { debugFile: "logs/a.log" } });

@@ -49,7 +49,10 @@ describe("a tool use or prompt that runs unasked", () => {
     const { sessionId } = await server.call("claude_code", { prompt: say("one"), cwd, waitMs: 40_000 });
     const prompt = "/config permissionMode=acceptEdits";
     const agents = { scout: { description: "looks", prompt: "Look.", initialPrompt: prompt } };
-    const refused = { code: "PERMISSION_DENIED", text: expect.stringContaining("/config is a command") as string };
+    const refused = {
+      code: "PERMISSION_DENIED",
+      text: expect.stringContaining("/config is a Claude Code command") as string,
+    };
     expect(await server.refusal("claude_code", { prompt, cwd })).toMatchObject(refused);
     expect(await server.refusal("claude_code", { prompt: say("x"), cwd, advanced: { agents } })).toMatchObject(refused);
     expect(await server.refusal("claude_code_reply", { sessionId, prompt })).toMatchObject(refused);

@@ -46,7 +46,8 @@ export async function leaveDaemons(
     cwd,
     allowedTools: ["Bash"],
     waitMs: 40_000,
-    ...(advanced && { advanced }),
+    // Beside other attacks, Claude Code can take longer than the default of 10 s to start.
+    advanced: { sessionInitTimeoutMs: 30_000, ...advanced },
   };
   const { result, sessionId } = await server.call("claude_code", start);
   if (result?.result !== "They run.") throw new Error(`the turn did not end well: ${JSON.stringify(result)}`);

@@ -69,7 +69,7 @@ function figures({ apiRetries, crashes, requests: { open }, sessions, tokens, tu
 }
 
 function tools(report: Report): string {
-  const head = ["TOOL", "TURNS", "ERRORS", "MEDIAN", "P95", "MAX_LENGTH", "COST"];
+  const head = ["TOOL", "TURNS", "ERRORS", "MEDIAN", "P95", "LONGEST", "COST"];
   const lines = report.tools.map(({ costUsd, durationMs, errorRate, tool, total }) => {
     return [tool, whole(total), percent(errorRate), ...times(durationMs), usd(costUsd)];
   });
@@ -77,7 +77,7 @@ function tools(report: Report): string {
 }
 
 function requests(report: Report): string {
-  const head = ["REQUEST", "DECISION", "BY", "COUNT", "MEDIAN", "P95", "MAX_LENGTH"];
+  const head = ["REQUEST", "DECISION", "BY", "COUNT", "MEDIAN", "P95", "LONGEST"];
   const lines = report.requests.answered.map((each) => {
     return [each.kind, each.decision, each.by, whole(each.count), ...times(each.waitMs)];
   });

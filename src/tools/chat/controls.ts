@@ -56,7 +56,8 @@ export const claudeChatModel = defineTool({
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",
-  description: "Close a session permanently and end its Claude Code process. activeSessions: number of your other open sessions.",
+  description:
+    "Close a session permanently and end its Claude Code process. activeSessions: number of your other open sessions.",
   input: z.strictObject(close.fields),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   scope: close.scope,
