@@ -5,7 +5,7 @@ import { parseApprovals } from "../config/approvals/approvals-flag.ts";
 import { callerApprovesOf } from "../config/approvals/settings.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
-import { startFolder } from "../config/start-folder.ts";
+import { startFolder } from "../config/folders.ts";
 import type { ApproverName } from "../domain/approvals/approver-name.ts";
 import type { Engine } from "../engine/api.ts";
 import type { Logger } from "../engine/ports.ts";
@@ -189,8 +189,8 @@ function toolSettings(
     allows: { sensitiveDetails: config.allowSensitiveSessionDetails },
     folders: async (principal, typed) => {
       const [{ foldersBelow }, { confinements }] = await Promise.all([
-        import("../claude/check/browse.ts"),
-        import("../config/principals/confinement.ts"),
+        import("../claude/check/folders.ts"),
+        import("../config/confinement.ts"),
       ]);
       const confinement = confinements(config)(principal);
       return confinement ? foldersBelow(typed, confinement) : [];

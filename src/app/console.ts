@@ -2,16 +2,16 @@ import { fileURLToPath } from "node:url";
 import type { OverHttp, Running } from "./engine.ts";
 import { APPROVERS } from "../approvers/approvers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
-import { confinements } from "../config/principals/confinement.ts";
+import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
-import { startFolder } from "../config/start-folder.ts";
+import { startFolder } from "../config/folders.ts";
 import { createConsoleApi } from "../console/api.ts";
 import { CONSOLE } from "../domain/approvals/approver-name.ts";
 import type { Logger } from "../engine/ports.ts";
 import { mountConsole } from "../console/routes.ts";
 import { createPage } from "../console/page.ts";
-import type { DoorOptions } from "../http/door.ts";
-import { createRequests } from "../http/requests.ts";
+import type { HttpAppOptions } from "../http/http-app.ts";
+import { createRequests } from "../http/permission-requests.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Audit } from "../tools/audit.ts";
 
@@ -32,7 +32,7 @@ export interface ConsoleParts {
 /** Beside this file's bundle, as the build leaves it. */
 const PAGE_FOLDER = fileURLToPath(new URL("../console", import.meta.url));
 
-export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console"]> {
+export function consoleOf(parts: ConsoleParts): NonNullable<HttpAppOptions["console"]> {
   const { allowsBypass, audit, config, leaving, log, publicUrl, sessions, version } = parts;
   const confine = confinements(config);
   const api = createConsoleApi(() => sessions.get(), {
@@ -48,12 +48,12 @@ export function consoleOf(parts: ConsoleParts): NonNullable<DoorOptions["console
     engine: () => sessions.get().engine,
     audit: audit && ((entry) => audit({ tool: "console", action: "answer", ...entry })),
   });
-  return (app, enter) =>
+  return (app, authenticate) =>
     mountConsole(app, {
       api,
       page: createPage(PAGE_FOLDER),
       requests,
-      enter,
+      authenticate,
       publicUrl,
       maxBodyBytes: config.maxBodyBytes,
       audit: audit && ((entry) => audit({ tool: "console", ...entry })),

@@ -6,10 +6,9 @@ import { startApprovers, type StartedApprovers } from "./approvers.ts";
 import type { ApproverHttp } from "../approvers/approver.ts";
 import { closedByApprovers } from "../config/approvals/approvers.ts";
 import { parseApprovals } from "../config/approvals/approvals-flag.ts";
-import { callerApprovesOf, rulesOf } from "../config/approvals/settings.ts";
-import { cacheFolder } from "../config/cache-folder.ts";
-import { confinements } from "../config/principals/confinement.ts";
-import { hostsOf } from "../config/fence.ts";
+import { callerApprovesOf, rulesOf, hostsOf } from "../config/approvals/settings.ts";
+import { cacheFolder } from "../config/folders.ts";
+import { confinements } from "../config/confinement.ts";
 import type { Config } from "../config/schema.ts";
 import type { ProcessLimits } from "../engine/process-limiter.ts";
 import type { Engine } from "../engine/api.ts";
@@ -25,7 +24,7 @@ import type { Masker } from "../log/mask.ts";
 import { requestEntry } from "../log/audit.ts";
 import { ownedPlaces, ownFiles, type Installation } from "../security/owned.ts";
 import { protectedPaths, type Owned } from "../security/protected-paths.ts";
-import { observed, type OnAppended } from "../store/observed.ts";
+import { withObserver, type OnAppended } from "../store/layers.ts";
 import { defaultStorePath, stateFolder } from "../store/open.ts";
 import type { Audit } from "../tools/audit.ts";
 import type { BypassSwitch } from "../tools/define.ts";
@@ -57,7 +56,7 @@ export interface EngineSettings {
 export interface Running {
   readonly engine: Engine;
   readonly store: SessionBackend;
-  readonly spares: Pick<Spares, "parked">;
+  readonly spares: Pick<Spares, "available">;
   readonly approvers: Pick<StartedApprovers, "close">;
 }
 
@@ -205,7 +204,7 @@ function followedBy(
 ): SessionBackend {
   const all = followers.flatMap((follower) => follower ?? []);
   if (all.length === 0) return backend;
-  return observed(backend, (sessionId, change) => {
+  return withObserver(backend, (sessionId, change) => {
     for (const each of all) each.onAppended(sessionId, change);
   });
 }
@@ -241,11 +240,11 @@ function processLimitsOf({ maxBackground, maxLive = livesInMemory() }: Config): 
 }
 
 /** What a Claude Code at work takes of the memory, bytes. */
-const LIFE_BYTES = 110_000_000;
+const PROCESS_BYTES = 110_000_000;
 
 /** Half of the memory is for others. */
 function livesInMemory(): number {
-  return Math.max(4, Math.floor(totalmem() / 2 / LIFE_BYTES));
+  return Math.max(4, Math.floor(totalmem() / 2 / PROCESS_BYTES));
 }
 
 const DAY_MS = 86_400_000;

@@ -4,15 +4,14 @@ import { settledState } from "./store.ts";
 import type { Config } from "../config/schema.ts";
 import { ConfigError } from "../config/error.ts";
 import type { Logger } from "../engine/ports.ts";
-import { createAuthenticator } from "../http/auth/authenticator.ts";
-import { firstStartText } from "../http/auth/first-start.ts";
-import { Connections } from "../http/connections.ts";
-import { createDoor, type AuditRefusal, type DoorOptions } from "../http/door.ts";
+import { createAuthenticator, firstStartText } from "../http/auth/authenticator.ts";
+import { Connections } from "../http/limits.ts";
+import { createHttpApp, type AuditRefusal, type HttpAppOptions } from "../http/http-app.ts";
 import { hostOf, LOOPBACK, type Names } from "../http/guards.ts";
 import { createHealth } from "../http/health.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listen.ts";
 import { createMetrics } from "../http/metrics.ts";
-import { createRequests, type Requests } from "../http/requests.ts";
+import { createRequests, type Requests } from "../http/permission-requests.ts";
 import { createHttpEndpoint, type HttpEndpoint, type HttpEndpointOptions, type ServerFactory } from "../mcp/http.ts";
 import type { Readiness } from "./readiness.ts";
 import { descriptorLimit } from "../security/descriptors.ts";
@@ -33,8 +32,8 @@ export interface HttpParts {
   /** What runs sessions: started here, once it is known where this server is reached. */
   readonly sessions: Readiness<Running, OverHttp>;
   readonly version: string;
-  readonly scopeMissing: DoorOptions["scopeMissing"];
-  readonly takesAttachments: DoorOptions["takesAttachments"];
+  readonly scopeMissing: HttpAppOptions["scopeMissing"];
+  readonly takesAttachments: HttpAppOptions["takesAttachments"];
   readonly audit: Audit | undefined;
   readonly log: Logger;
 }
@@ -74,9 +73,9 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
-  const metrics = createMetrics({ version, watched: () => sessions.now, log });
-  const connections = new Connections({ most: mostConnections(config), strangerMs: STRANGER_MS }, log);
-  const app = createDoor({
+  const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
+  const connections = new Connections({ most: mostConnections(config), anonymousMs: ANONYMOUS_MS }, log);
+  const app = createHttpApp({
     connections,
     names,
     limits: config,
@@ -130,7 +129,7 @@ function cutting(metrics: ReturnType<typeof createMetrics>, log: Logger): Listen
 }
 
 /** Who has a token sends it with the first request: so long a connection may be open without, ms. */
-const STRANGER_MS = 10_000;
+const ANONYMOUS_MS = 10_000;
 
 /** What is kept free is for Claude Code, the store and its logs. */
 function mostConnections({ maxConnections }: Config): number {

@@ -12,7 +12,7 @@ export function bundledClaude(): string | undefined {
 
 /**
  * The same where there is one and no more. To choose between two the SDK looks for the C library, and to find a single one
- * it does so too, for which it has Node write a whole diagnostic report each time: whoever names the file spares that.
+ * it does so too, for which it has Node write a whole diagnostic report each time: naming the file avoids that.
  */
 export function onlyBundledClaude(): string | undefined {
   const [claude, ...others] = bundledClaudes();

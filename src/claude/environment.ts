@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { DEPTH_VARIABLE, PROCESS_VARIABLE, PRODUCT } from "../domain/names.ts";
 import { invalidArgument } from "../domain/error.ts";
+import type { Identity } from "../domain/session.ts";
 
 /**
  * Of an outer Claude Code session or of the application around it, which hands them to its MCP servers: a child that inherits
@@ -68,7 +69,7 @@ function isDropped(name: string): boolean {
   return FAMILIES_OF_THE_OUTER_SESSION.some((family) => name.startsWith(family));
 }
 
-export interface Child {
+interface Child {
   /** How deep the server itself is nested. */
   depth: number;
   /** The Claude configuration folder, if not the server's own. */
@@ -128,4 +129,21 @@ export const MAX_STATE_BYTES = 67_108_864;
 export function stateFile(environment: Readonly<Record<string, string | undefined>>): string {
   const folder = environment["CLAUDE_CONFIG_DIR"] ?? environment["HOME"] ?? homedir();
   return join(folder, ".claude.json");
+}
+
+/** Whose configuration a Claude Code with this environment would use, and who would pay for it. */
+export function identify(environment: Readonly<Record<string, string>>): Identity {
+  return { configFolder: configFolder(environment), paidBy: payer(environment) };
+}
+
+/** In the order in which Claude Code itself looks. Names of ways to pay, never anything of the credential. */
+function payer(environment: Readonly<Record<string, string>>): string {
+  const isSet = (name: string) => (environment[name] ?? "") !== "";
+  if (isSet("CLAUDE_CODE_USE_BEDROCK")) return "Amazon Bedrock";
+  if (isSet("CLAUDE_CODE_USE_VERTEX")) return "Google Vertex";
+  if (isSet("CLAUDE_CODE_USE_FOUNDRY")) return "Microsoft Foundry";
+  if (isSet("ANTHROPIC_AUTH_TOKEN")) return "ANTHROPIC_AUTH_TOKEN";
+  if (isSet("ANTHROPIC_API_KEY")) return "ANTHROPIC_API_KEY";
+  if (isSet("CLAUDE_CODE_OAUTH_TOKEN")) return "CLAUDE_CODE_OAUTH_TOKEN";
+  return "the Claude login of the configuration folder";
 }

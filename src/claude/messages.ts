@@ -3,9 +3,7 @@ import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 import type { NoticeKind } from "../domain/event.ts";
 import type { AgentSignal } from "../engine/ports.ts";
-import { textOf, toAgentResult } from "./results.ts";
-import { trimHookResponse, trimToolResult } from "./tool-results.ts";
-
+import { textOf, toAgentResult, trimHookResponse, trimToolResult } from "./results.ts";
 /**
  * From the SDK's words to the engine's. One message can be several signals, or none. The set of messages is open:
  * what is not known here is kept in the log as it came, never dropped and never thrown on.

@@ -10,21 +10,19 @@ import { checkAllPlaces } from "./check/folders.ts";
 import { BASH_VARIABLE, NO_BASH, windowsShell } from "./check/git-bash.ts";
 import { childEnvironment, configFolder } from "./environment.ts";
 import { fencedIn, isNamedByAll } from "./fence/fence.ts";
-import { beginningOf } from "./folder/beginning.ts";
-import { projectAllowRules } from "./folder/project-rules.ts";
-import { emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
-import { toSdkOptions } from "./options.ts";
-import { requiringAgent } from "./process/known-agent.ts";
-import { openCold, type Launch } from "./process/launch.ts";
+import { resumePlanOf } from "./folder/transcript.ts";
+import { projectAllowRules, emptyProject, isTrustedByAll, whatWouldRun } from "./folder/trust.ts";
+import { toSdkOptions } from "./sdk-options.ts";
+import { requiringAgent, startFresh, type LaunchPlan } from "./process/launch.ts";
 import type { Folders } from "./risk/places.ts";
 import { closedTo, denyingOf, restrictions } from "./restrictions.ts";
 import { rulesOf } from "./rules.ts";
 import { placesOf, type ClaudeSettings } from "./settings.ts";
-import { recipeOf, type Recipe } from "./spares/recipe.ts";
-import type { Spares } from "./spares/spares.ts";
+import { spareSpecOf, type SpareSpec } from "./spares/spec.ts";
+import type { SparePool } from "./spares/pool.ts";
 import type { Spawner } from "./supervise/spawn.ts";
 
-/** From the options of a session to a process: whose settings it reads, in which environment, from which beginning. */
+/** From the options of a session to a process: whose settings it reads, in which environment, from where in the conversation. */
 
 interface Base {
   /** All but where in the conversation it begins, and what ties it to us. */
@@ -65,49 +63,49 @@ function fenceFor(policy: Start["policy"], { fence }: ClaudeSettings): ClaudeSet
 }
 
 /** What a spare for sessions like this one is started with. */
-export async function recipeFor(start: Start, config: ClaudeSettings): Promise<Recipe | undefined> {
+export async function spareSpecFor(start: Start, config: ClaudeSettings): Promise<SpareSpec | undefined> {
   const { policy, principal } = start;
   const { spawnWrapper: wrapper } = placesOf(config, principal, policy).own;
   const base = await baseOf(start, config);
-  return (await recipeOf({ principal, wrapper }, base.options))?.recipe;
+  return (await spareSpecOf({ principal, wrapper }, base.options))?.spec;
 }
 
 export async function prepare(
   request: AgentStart,
   config: ClaudeSettings,
-  { spares, spawner }: { spares: Spares; spawner: Spawner },
-): Promise<Launch> {
+  { spares, spawner }: { spares: SparePool; spawner: Spawner },
+): Promise<LaunchPlan> {
   await request.admitted;
-  const { mark, origin, policy, principal } = request;
+  const { processTag, origin, policy, principal } = request;
   const { all, own } = placesOf(config, principal, policy);
   // Once more, and as late as can be: a link may lead elsewhere by now.
   const closed = await closedTo(request.options, environmentOf(request.options, config, own), config);
   const options = await checkAllPlaces(request.options, all, closed);
   const base = await baseOf({ options, policy, principal }, config);
   const { env } = base.options;
-  const beginning = await beginningOf(request, configFolder(env));
+  const resumePlan = await resumePlanOf(request, configFolder(env));
   const { query } = await import("@anthropic-ai/claude-agent-sdk");
-  const again = beginning.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
+  const again = resumePlan.runsAgain && { CLAUDE_CODE_RESUME_INTERRUPTED_TURN: "1" };
   const { spawnWrapper: wrapper } = own;
-  const cold = openCold(
+  const fresh = startFresh(
     query,
-    { ...base.options, ...beginning.options, env: { ...env, ...again } },
-    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: mark, wrapper }),
+    { ...base.options, ...resumePlan.options, env: { ...env, ...again } },
+    (process, onSpawned) => spawner.spawn(process, onSpawned, { name: processTag, wrapper }),
   );
-  const split = spares.has(mark) ? await recipeOf({ principal, wrapper }, base.options) : undefined;
+  const split = spares.has(processTag) ? await spareSpecOf({ principal, wrapper }, base.options) : undefined;
   return {
     // Taken no sooner than it is used: until then the session can be given up.
-    open: requiringAgent(options.agent, async (bound) => {
-      const spare = await spares.take(mark, split?.recipe.key);
-      return spare && split ? spare.openOr(cold, split.claim, bound) : cold(bound);
+    start: requiringAgent(options.agent, async (bound) => {
+      const spare = await spares.take(processTag, split?.spec.key);
+      return spare && split ? spare.claimOr(fresh, split.claim, bound) : fresh(bound);
     }),
-    giveUp: async () => spares.drop(mark),
-    resumed: beginning.resumed,
+    giveUp: async () => spares.drop(processTag),
+    resumed: resumePlan.resumed,
     folders: await foldersOf(options, env, config),
     denying: denyingOf(options),
     allowsCommands: (options.allowedTools ?? []).some((rule) => /^Bash(?:\(:?\*\))?$/.test(rule)),
     isFenced: config.fence !== undefined,
-    missing: beginning.missing,
+    missing: resumePlan.missing,
     watchCost: options.maxBudgetUsd === undefined ? (origin ? "at-start" : "never") : "always",
     notices: base.notices,
   };

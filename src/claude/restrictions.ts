@@ -7,7 +7,7 @@ import { denyRulesOf } from "../security/deny-rules.ts";
 import { protectedFor, type ProtectedPath } from "../security/protected-paths.ts";
 import { configFolder, stateFile } from "./environment.ts";
 import type { Fenced } from "./fence/fence.ts";
-import { commandGuard } from "./process/command-guard.ts";
+import { commandGuard } from "./process/hooks.ts";
 import { handedOver, rootedIn, rulesOf } from "./rules.ts";
 import type { ClaudeSettings } from "./settings.ts";
 

@@ -27,7 +27,7 @@ export function toAgentResult(message: SDKResultMessage, assistantError: string 
   };
 }
 
-/** What a reader should see. Claude Code's own diagnostics of an interrupt say nothing to anybody outside it. */
+/** The result without Claude Code's internal diagnostics of an interrupt. */
 export function textOf(message: SDKResultMessage): string {
   if (message.subtype === "success") return message.result;
   return message.errors.filter((error) => !error.startsWith("[ede_diagnostic]")).join("\n");
@@ -64,4 +64,34 @@ function byStatus(status: number): FailureCategory {
   if (status === 402) return "billing";
   if (status === 429 || status >= 500) return "overloaded";
   return status >= 400 ? "request" : "unknown";
+}
+
+/** A patch larger than this is not kept: the files themselves say what changed. Bytes of JSON, about. */
+const MAX_PATCH_BYTES = 65_536;
+const MAX_TEXT_CHARS = 500;
+/** Of what a hook has written, characters; Claude Code gives the model more of it than a reader needs. */
+const MAX_HOOK_OUTPUT_CHARS = 4000;
+
+/**
+ * The structured output of a tool doubles the size of its message with whole file bodies. Kept are the patch, short
+ * texts (paths, ids, states) and numbers; what the model was told stands in the message anyway.
+ */
+export function trimToolResult(message: JsonObject): JsonObject {
+  const { tool_use_result: output, ...rest } = message;
+  const parsed = JsonObject.safeParse(output);
+  if (!parsed.success) return rest;
+  const kept = Object.entries(parsed.data).filter(([key, value]) => isKept(key, value));
+  return kept.length === 0 ? rest : { ...rest, tool_use_result: Object.fromEntries(kept) };
+}
+
+/** `output` is what it wrote to stdout and stderr; both again, alone, say nothing more. */
+export function trimHookResponse(message: JsonObject, mask: (text: string) => string): JsonObject {
+  const { stdout: _stdout, stderr: _stderr, output, ...rest } = message;
+  return { ...rest, ...(typeof output === "string" && { output: mask(output).slice(0, MAX_HOOK_OUTPUT_CHARS) }) };
+}
+
+function isKept(key: string, value: unknown): boolean {
+  if (key === "structuredPatch") return JSON.stringify(value).length <= MAX_PATCH_BYTES;
+  if (typeof value === "string") return value.length <= MAX_TEXT_CHARS;
+  return typeof value === "number" || typeof value === "boolean";
 }

@@ -2,40 +2,46 @@ import { existsSync } from "node:fs";
 import { invalidArgument } from "../domain/error.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { Principal } from "../domain/principal.ts";
-import type { AgentProcess, AgentRuntime, AgentSignal, AgentStart, StartPlan, StartRequest } from "../engine/ports.ts";
+import type {
+  AgentProcess,
+  AgentRuntime,
+  AgentSignal,
+  AgentStart,
+  StartPlan,
+  StartRequest,
+  WorkTree,
+} from "../engine/ports.ts";
 import { bundledClaude, isExecutableFile, missingClaude } from "./binary.ts";
 import { checkAllPlaces, checkFolder, checkOrigin } from "./check/folders.ts";
 import { readImages } from "./check/images.ts";
-import { checkAdded, childEnvironment, configFolder } from "./environment.ts";
-import { workTreeOf } from "./git.ts";
+import { checkAdded, childEnvironment, configFolder, identify } from "./environment.ts";
 import { checkShell } from "./check/git-bash.ts";
-import { checkFenced } from "./fence/options.ts";
-import { identify } from "./identity.ts";
-import { prepare, recipeFor } from "./prepare.ts";
+import { checkFenced } from "./fence/fenced-options.ts";
+import { prepare, spareSpecFor } from "./prepare.ts";
 import { closedTo } from "./restrictions.ts";
 import { confinementOf, placesOf, type ClaudeSettings } from "./settings.ts";
 import { ClaudeProcess } from "./process/claude-process.ts";
-import { Spares } from "./spares/spares.ts";
-import { endLeftover } from "./supervise/leftover.ts";
-import { endAbandoned } from "./supervise/marked.ts";
-import { tellMeans } from "./supervise/means.ts";
+import { SparePool } from "./spares/pool.ts";
+import { endLeftover, endAbandoned } from "./supervise/tagged.ts";
+import { logTrackingMethod } from "./supervise/isolation.ts";
 import { Spawner } from "./supervise/spawn.ts";
 import { findSession, openIn } from "./folder/find.ts";
+import { readOnlyGit, type GitPlace } from "../security/git/read-only-git.ts";
 
-/** What is left of dead servers is looked for again so long, ms. */
+/** Time limit of `endAbandoned`, ms. */
 const ABANDONED_MS = 5000;
 
 /** Runs Claude Code through the Agent SDK, which is loaded with the first session and not before. */
 export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   const { forceReaper, isolation, log, server } = config;
   const spawner = new Spawner({ forceReaper, isolation, server });
-  tellMeans(spawner.means, log);
-  const spares = new Spares({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
+  logTrackingMethod(spawner.trackingMethod, log);
+  const spares = new SparePool({ size: config.spares, idleMs: config.spareIdleMs, spawner, log });
   const running = new Set<ClaudeProcess>();
   /** Starts of the one do not take the core of the other: a spare is started once the turn before it has ended. */
   const refill = async (request: AgentStart): Promise<void> => {
-    const recipe = spares.isOn ? await recipeFor(request, config) : undefined;
-    if (recipe) await spares.refill(recipe, request.hasFreeSlot);
+    const spec = spares.isOn ? await spareSpecFor(request, config) : undefined;
+    if (spec) await spares.refill(spec, request.hasFreeSlot);
   };
   return {
     spares,
@@ -52,7 +58,7 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
     start(request: AgentStart): AgentProcess {
       const masks = { mask: config.mask, maskUnfinished: config.maskUnfinished };
       const launch = prepare(request, config, { spares, spawner });
-      const { mark, onPartial, transcriptId } = request;
+      const { processTag, onPartial, transcriptId } = request;
       const onSignal = (signal: AgentSignal) => {
         request.onSignal(signal);
         // Whatever is wrong with it, the next start tells.
@@ -60,8 +66,8 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
       };
       const agent = new ClaudeProcess({ launch, transcriptId, onSignal, onPartial, ...masks });
       running.add(agent);
-      // A session that was given up before it began has left its spare to nobody.
-      const forget = async () => spares.drop(mark).finally(() => running.delete(agent));
+      // A session that was given up before it began leaves its spare unclaimed.
+      const forget = async () => spares.drop(processTag).finally(() => running.delete(agent));
       void agent.ended.then(forget, forget);
       return agent;
     },
@@ -73,14 +79,14 @@ export function claudeRuntime(config: ClaudeSettings): AgentRuntime {
   };
 }
 
-async function plan(request: StartRequest, config: ClaudeSettings, spares: Spares): Promise<StartPlan> {
+async function plan(request: StartRequest, config: ClaudeSettings, spares: SparePool): Promise<StartPlan> {
   const { goesOnWith, isNew = false, options, principal } = request;
   const environment = plainEnvironment(principal, options, config);
   await check(request, environment, config);
   const open = goesOnWith === undefined ? undefined : await openIn(goesOnWith, configFolder(environment));
   // Last of all: what is refused keeps none.
-  const recipe = isNew && spares.parked > 0 ? await recipeFor(request, config) : undefined;
-  return { identity: identify(environment), openIn: open, spareId: recipe && spares.promise(recipe.key) };
+  const spec = isNew && spares.available > 0 ? await spareSpecFor(request, config) : undefined;
+  return { identity: identify(environment), openIn: open, spareId: spec && spares.reserve(spec.key) };
 }
 
 async function checkFolders(
@@ -148,4 +154,22 @@ async function check(
     throw invalidArgument("pathToClaudeCodeExecutable", missingClaude());
   }
   checkShell({ platform: process.platform, environment, exists: existsSync });
+}
+
+/** How the folder, and nothing outside it, stands against the last commit; undefined where there is no git or no repository. */
+async function workTreeOf(place: GitPlace): Promise<WorkTree | undefined> {
+  const git = await readOnlyGit(place);
+  if (typeof git === "string") return { refused: `${git} What is in it is not shown.` };
+  const commit = await git?.("rev-parse", "--verify", "HEAD").catch(() => undefined);
+  if (!git || !commit) return undefined;
+  const how = ["--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--relative"];
+  const [diff, untracked] = await Promise.all([
+    git("diff", ...how, "HEAD", "--", ".").catch((error: unknown) => `(not shown: ${String(error)})`),
+    git("ls-files", "-z", "--others", "--exclude-standard").catch(() => ""),
+  ]);
+  const names = untracked
+    .toString()
+    .split("\0")
+    .filter((name) => name !== "");
+  return { commit: commit.toString().trim(), diff: diff.toString(), untracked: names };
 }

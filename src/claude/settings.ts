@@ -5,7 +5,7 @@ import type { Places, SessionPolicy } from "../domain/approvals/session-policy.t
 import type { Logger } from "../engine/ports.ts";
 import type { ProtectedPath } from "../security/protected-paths.ts";
 import type { Fence } from "./fence/fence.ts";
-import type { MarkedServer } from "./supervise/mark.ts";
+import type { TaggedServer } from "./supervise/process-tag.ts";
 
 /** What the operator has settled for every Claude Code of this server. */
 export interface ClaudeSettings {
@@ -33,7 +33,7 @@ export interface ClaudeSettings {
   claudePath: string | undefined;
   forceReaper: boolean;
   /** This server, as what it starts is marked. */
-  server: MarkedServer;
+  server: TaggedServer;
   /** Words before every command that give it a pid namespace of its own; none where it is to have none. */
   isolation: readonly string[];
   /** How many processes are kept started for sessions to come, and for how long where none comes, ms. */
@@ -70,7 +70,7 @@ export function placesOf(
 }
 
 /**
- * Throws PERMISSION_DENIED for a principal that this server does not know. A store can hold his sessions all the same: those of
+ * Throws PERMISSION_DENIED for a principal that this server does not know. A shared store can hold their sessions all the same: those of
  * a server over HTTP that shares it, which knows what they may use.
  */
 export function confinementOf({ confine }: Pick<ClaudeSettings, "confine">, principal: Principal): Confinement {

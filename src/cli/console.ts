@@ -2,10 +2,9 @@ import { createApp, isolationOf } from "../app/app.ts";
 import { ConfigError } from "../config/error.ts";
 import { configFileOf, loadConfig } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
-import { nestingDepth } from "./depth.ts";
+import { nestingDepth, requireSandbox } from "./preflight.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
 import { newToken } from "../http/auth/secret.ts";
-import { requireSandbox } from "./fence.ts";
 
 /** `claude-agents-mcp console`: the web console for the sessions of this user, for as long as the command runs. */
 

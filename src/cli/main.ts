@@ -9,7 +9,7 @@ import process from "node:process";
  * Exit codes: 0 done, 1 a fault, 2 a command line or setting that cannot be used.
  */
 
-const LEAST_NODE = { major: 20, minor: 19 };
+const MIN_NODE = { major: 20, minor: 19 };
 
 async function run(argv: string[]): Promise<number | undefined> {
   const [first = ""] = argv;
@@ -71,7 +71,7 @@ const hasCompileCache = (node: object): node is CompileCache => "enableCompileCa
  */
 async function keepCompiled(): Promise<void> {
   if (!hasCompileCache(module)) return;
-  const { cacheFolder } = await import("../config/cache-folder.ts");
+  const { cacheFolder } = await import("../config/folders.ts");
   module.enableCompileCache(join(cacheFolder(process.env), "compiled"));
 }
 
@@ -100,11 +100,11 @@ async function report(error: unknown): Promise<number> {
 
 function tooOld(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return major < LEAST_NODE.major || (major === LEAST_NODE.major && minor < LEAST_NODE.minor);
+  return major < MIN_NODE.major || (major === MIN_NODE.major && minor < MIN_NODE.minor);
 }
 
 if (tooOld()) {
-  const { major, minor } = LEAST_NODE;
+  const { major, minor } = MIN_NODE;
   const needed = `${String(major)}.${String(minor)}`;
   console.error(
     `claude-agents-mcp needs Node ${needed} or newer; this is ${process.versions.node} (${process.execPath}).`,

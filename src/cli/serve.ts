@@ -4,8 +4,7 @@ import { unknownTools } from "../config/approvals/settings.ts";
 import { configFileOf, loadConfig, unknownVariables } from "../config/load.ts";
 import { readPackage } from "../config/version.ts";
 import { FORMER_PRODUCT } from "../domain/names.ts";
-import { nestingDepth } from "./depth.ts";
-import { confinedBy, requireSandbox } from "./fence.ts";
+import { nestingDepth, confinedBy, requireSandbox } from "./preflight.ts";
 
 /** Serves one MCP client over stdio until it goes away, or a signal ends the server. */
 export async function serve(argv: string[]): Promise<void> {

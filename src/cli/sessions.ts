@@ -1,7 +1,7 @@
 import { ConfigError } from "../config/error.ts";
 import { AppError } from "../domain/error.ts";
 import { didYouMean } from "../domain/suggest.ts";
-import { withSteeringEscaped } from "../security/steering.ts";
+import { escapeControlChars } from "../security/control-chars.ts";
 import { remove } from "./sessions/delete.ts";
 import { exportLog } from "./sessions/export.ts";
 import { list } from "./sessions/list.ts";
@@ -18,7 +18,7 @@ export async function sessions(argv: string[]): Promise<number> {
     return await run(rest);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
-    console.error(`claude-agents-mcp: ${withSteeringEscaped(error.message.replaceAll(/\s+/g, " "))}`);
+    console.error(`claude-agents-mcp: ${escapeControlChars(error.message.replaceAll(/\s+/g, " "))}`);
     return 1;
   }
 }
@@ -44,7 +44,7 @@ function unknownVerb(verb: string): ConfigError {
   return new ConfigError(`${problem}${didYouMean(verb, known)} sessions takes ${known.join(", ")}. ${advice}`);
 }
 
-/** Whoever reads our output may have seen enough, as `head` has: that is no fault. */
+/** The reader of the output may close it early, as `head` does: that is no error. */
 function leave(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") console.error(`claude-agents-mcp: the output could not be written: ${error.message}`);
   process.exit(error.code === "EPIPE" ? 0 : 1);

@@ -1,4 +1,4 @@
-import { Principals } from "./principals/terms.ts";
+import { Principals } from "./principals.ts";
 import { count, optionalCount, json, milliseconds, optionalText, path, toggle, words } from "./setting.ts";
 import { MAX_TIMER_MS } from "../domain/timer.ts";
 

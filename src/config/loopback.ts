@@ -1,4 +1,4 @@
-/** What cannot be heard or changed by others on its way. */
+/** Connections that others cannot read or change. */
 
 /** https, or on this machine. Who can change an answer on its way can sign tokens. */
 export function isSafe(address: string): boolean {

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { approverFields } from "./approvals/approvers.ts";
-import { approvalFields } from "./approvals/settings.ts";
-import { fenceFields } from "./fence.ts";
+import { approvalFields, fenceFields } from "./approvals/settings.ts";
 import { httpFields } from "./http.ts";
 import { queryFields } from "./query.ts";
 import {

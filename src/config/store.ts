@@ -19,7 +19,7 @@ export function storeText(location: StoreLocation): string {
 
 export const STORE_ALLOWED = `a path, or ${IN_MEMORY}`;
 
-/** As SQLite has it, and whoever has worked with it writes: taken for a path each would make a file of this name. */
+/** Spellings of SQLite: taken for a path, each would create a file of this name. */
 const OTHER_SPELLING = /^(?::memory:$|file:)/i;
 
 /** Whether the text names a file: then it is made absolute before it gets to the schema. */

@@ -10,15 +10,15 @@ import { events } from "../engine/actions/reading.ts";
 import type { Logger } from "../engine/ports.ts";
 import { readJson } from "../http/body.ts";
 import { refuse } from "../http/guards.ts";
-import type { Env } from "../http/door.ts";
+import type { Env } from "../http/http-app.ts";
 import { problemOf } from "../http/problem.ts";
-import type { Requests } from "../http/requests.ts";
+import type { Requests } from "../http/permission-requests.ts";
 import { SAFE_HEADERS, type Page } from "./page.ts";
 import { admit, isVisitor, mountSignIn, type PeopleOptions } from "./sign-in.ts";
 
 /** /console: the page, who is signed in to it, and its API. */
 
-export interface ConsoleDoorOptions extends Omit<PeopleOptions, "onSignIn"> {
+export interface ConsoleRouteOptions extends Omit<PeopleOptions, "onSignIn"> {
   readonly api: ConsoleApi;
   readonly page: Page;
   /** Answers to what is asked. */
@@ -42,7 +42,7 @@ export interface ConsoleEntry {
 
 const API = "/console/api";
 
-export function mountConsole(app: Hono<Env>, options: ConsoleDoorOptions): void {
+export function mountConsole(app: Hono<Env>, options: ConsoleRouteOptions): void {
   app.get("/", (context) => context.redirect("console/"));
   app.get("/console", (context) => context.redirect(`${context.req.path.split("/").at(-1) ?? ""}/`));
   app.use("/console/*", async (context, next) => {
@@ -64,10 +64,10 @@ export function mountConsole(app: Hono<Env>, options: ConsoleDoorOptions): void 
   });
 }
 
-async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOptions): Promise<Response> {
-  const admitted = await admit(context, route.scope, options);
-  if (!isVisitor(admitted)) return admitted;
-  const { caller } = admitted;
+async function serve(context: Context<Env>, route: Route, options: ConsoleRouteOptions): Promise<Response> {
+  const authenticated = await admit(context, route.scope, options);
+  if (!isVisitor(authenticated)) return authenticated;
+  const { caller } = authenticated;
   const params = context.req.param();
   const { action } = route;
   let about: Noted = params["id"] === undefined ? {} : { sessionId: params["id"] };
@@ -80,7 +80,7 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
     const query = new URL(context.req.url).searchParams;
     const answered = await route.handle({ caller, params, query, body });
     note(route, caller, { ...about, ...startedIn(answered), outcome: "ok" }, options);
-    return Response.json(answered, NOT_KEPT);
+    return Response.json(answered, NO_STORE);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const { outcome, response } = problemOf(error);
@@ -90,7 +90,7 @@ async function serve(context: Context<Env>, route: Route, options: ConsoleDoorOp
 }
 
 /** What is true now changes from one moment to the next. */
-const NOT_KEPT = { headers: { "cache-control": "no-store" } };
+const NO_STORE = { headers: { "cache-control": "no-store" } };
 
 /** What is known of what is being done. */
 type Noted = Pick<ConsoleEntry, "permissionMode" | "requestId" | "sessionId">;
@@ -110,15 +110,15 @@ function note(
   { action }: Route,
   { principal }: Caller,
   about: Noted & Pick<ConsoleEntry, "outcome">,
-  { audit }: ConsoleDoorOptions,
+  { audit }: ConsoleRouteOptions,
 ): void {
   if (action !== undefined) audit?.({ principal, action, ...about });
 }
 
-async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
-  const admitted = await admit(context, answerAction.scope, options);
-  if (!isVisitor(admitted)) return admitted;
-  const { caller, isSignedIn } = admitted;
+async function answer(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {
+  const authenticated = await admit(context, answerAction.scope, options);
+  if (!isVisitor(authenticated)) return authenticated;
+  const { caller, isSignedIn } = authenticated;
   const { id, request } = context.req.param();
   const read = await readJson(context.req.raw, options.maxBodyBytes);
   if ("refusal" in read) return read.refusal;
@@ -129,10 +129,10 @@ async function answer(context: Context<Env>, options: ConsoleDoorOptions): Promi
 /** A comment keeps proxies from taking a quiet stream for a dead one, ms. */
 const SIGN_OF_LIFE_MS = 15_000;
 
-async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise<Response> {
-  const admitted = await admit(context, events.scope, options);
-  if (!isVisitor(admitted)) return admitted;
-  const tell = whatToTell(context, admitted.caller, options);
+async function live(context: Context<Env>, options: ConsoleRouteOptions): Promise<Response> {
+  const authenticated = await admit(context, events.scope, options);
+  if (!isVisitor(authenticated)) return authenticated;
+  const tell = whatToTell(context, authenticated.caller, options);
   if (tell instanceof Response) return tell;
   context.header("cache-control", "no-store");
   context.header("x-accel-buffering", "no");
@@ -156,7 +156,7 @@ async function live(context: Context<Env>, options: ConsoleDoorOptions): Promise
   });
 }
 
-function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleDoorOptions) {
+function whatToTell({ req }: Context<Env>, caller: Caller, { api }: ConsoleRouteOptions) {
   try {
     return api.live(caller, new URL(req.url).searchParams);
   } catch (error) {

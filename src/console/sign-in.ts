@@ -2,15 +2,15 @@ import { randomBytes } from "node:crypto";
 import type { Context, Hono } from "hono";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import type { Scope } from "../domain/principal.ts";
-import { isAdmitted, type Admitted } from "../http/auth/admitted.ts";
+import { isAuthenticated, type Authenticated } from "../http/auth/authenticated.ts";
 import { readJson } from "../http/body.ts";
 import { refuse } from "../http/guards.ts";
-import type { Enter, Env } from "../http/door.ts";
+import type { Authenticate, Env } from "../http/http-app.ts";
 
 /** Sign-in to the page: with a token of this server, whose rights the page then has. */
 
 export interface PeopleOptions {
-  readonly enter: Enter;
+  readonly authenticate: Authenticate;
   /** Where clients reach the server. */
   readonly publicUrl: () => string;
   /** Told of who has signed in. */
@@ -34,7 +34,7 @@ function cookiePath({ publicUrl }: PeopleOptions): string {
   return `${new URL(publicUrl()).pathname.replace(/\/+$/, "")}/console`;
 }
 
-const KEPT_S = 30 * 86_400;
+const COOKIE_MAX_AGE_S = 30 * 86_400;
 
 /** A stranger may send no more, bytes. */
 const TOKEN_BYTES = 65_536;
@@ -46,8 +46,8 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
   const token: unknown = typeof body === "object" && body !== null ? Reflect.get(body, "token") : undefined;
   if (typeof token !== "string" || token.trim() === "")
     return refuse(400, "invalid_request", 'Send {"token": "..."}: a token that clients of this server use.');
-  const admitted = await options.enter(context, "read", withToken(context.req.raw, token.trim()));
-  if (!isAdmitted(admitted)) return admitted;
+  const authenticated = await options.authenticate(context, "read", withToken(context.req.raw, token.trim()));
+  if (!isAuthenticated(authenticated)) return authenticated;
   const { cookie, key } = await sealed(token.trim());
   if (cookie.length > MAX_COOKIE)
     return refuse(400, "invalid_request", "The token is too long to be kept by a browser.");
@@ -56,9 +56,9 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
     httpOnly: true,
     sameSite: "Strict",
     secure: options.publicUrl().startsWith("https:"),
-    maxAge: KEPT_S,
+    maxAge: COOKIE_MAX_AGE_S,
   });
-  options.onSignIn(admitted.caller.principal);
+  options.onSignIn(authenticated.caller.principal);
   return context.json({ key });
 }
 
@@ -66,12 +66,12 @@ async function signIn(context: Context<Env>, options: PeopleOptions): Promise<Re
 const MAX_COOKIE = 3_800;
 
 /** Who makes a request of the console. */
-export interface Visitor extends Admitted {
+export interface Visitor extends Authenticated {
   /** A person has signed in to the page that sends it: with the cookie of their browser and the key of the page. */
   readonly isSignedIn: boolean;
 }
 
-/** Not by instanceof, as `isAdmitted`. */
+/** Not by instanceof, as `isAuthenticated`. */
 export function isVisitor(result: Visitor | Response): result is Visitor {
   return "caller" in result;
 }
@@ -80,21 +80,23 @@ export function isVisitor(result: Visitor | Response): result is Visitor {
 export async function admit(
   context: Context<Env>,
   needs: Scope,
-  options: Pick<PeopleOptions, "enter">,
+  options: Pick<PeopleOptions, "authenticate">,
 ): Promise<Visitor | Response> {
-  const enter = async (isSignedIn: boolean, authenticated: Request): Promise<Visitor | Response> => {
-    const admitted = await options.enter(context, needs, authenticated);
+  const authenticate = async (isSignedIn: boolean, credentials: Request): Promise<Visitor | Response> => {
+    const authenticated = await options.authenticate(context, needs, credentials);
     // Where no token is asked for, nobody can have signed in with one.
-    return isAdmitted(admitted) ? { ...admitted, isSignedIn: isSignedIn && admitted.kind !== "open" } : admitted;
+    return isAuthenticated(authenticated)
+      ? { ...authenticated, isSignedIn: isSignedIn && authenticated.kind !== "open" }
+      : authenticated;
   };
   const { raw } = context.req;
   const cookie = getCookie(context, cookieName(context));
   const key = context.req.header("x-console-key");
   if (raw.headers.has("authorization") || cookie === undefined || key === undefined) {
-    return enter(false, raw);
+    return authenticate(false, raw);
   }
   const token = await opened({ cookie, key });
-  return token === undefined ? enter(false, raw) : enter(true, withToken(raw, token));
+  return token === undefined ? authenticate(false, raw) : authenticate(true, withToken(raw, token));
 }
 
 function withToken({ url }: Request, token: string): Request {

@@ -15,17 +15,17 @@ export const FORMER_PRODUCT = "claude-code-mcp";
 export const DEPTH_VARIABLE = "CLAUDE_CODE_MCP_DEPTH";
 
 /**
- * Names store, server and process (src/claude/supervise/mark.ts) and is inherited by all that a Claude Code starts: shells are
+ * Names store, server and process (src/claude/supervise/process-tag.ts) and is inherited by all that a Claude Code starts: shells are
  * found by it when their parent is gone.
  */
 export const PROCESS_VARIABLE = "CLAUDE_CODE_MCP_PROCESS";
 
 /** What a session's process is called in the store; known before the process is, so that whoever takes the session over finds what it left. */
-export function markOf(sessionId: string, processId: string): string {
+export function processTagOf(sessionId: string, processId: string): string {
   return `${sessionId}:${processId}`;
 }
 
 /** That of the first process of a session. */
-export function firstMark(sessionId: string): string {
-  return markOf(sessionId, "1");
+export function firstProcessTag(sessionId: string): string {
+  return processTagOf(sessionId, "1");
 }

@@ -1,5 +1,5 @@
 import { AppError, type Refusal } from "../domain/error.ts";
-import { markOf } from "../domain/names.ts";
+import { processTagOf } from "../domain/names.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
@@ -100,7 +100,7 @@ export class EffectRunner {
       transcriptId,
       options: optionsOf(spec, state),
       policy: operator,
-      mark: markOf(sessionId, processId),
+      processTag: processTagOf(sessionId, processId),
       admitted,
       hasFreeSlot: async () => limiter.hasFreeSlot(),
       onSignal,
@@ -140,7 +140,7 @@ export class EffectRunner {
   async #endLeftover({ pid, processId, startedAt }: EffectOf<"end-leftover">): Promise<void> {
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     const { runtime, sessionId } = this.#options;
-    await runtime.endLeftover({ mark: markOf(sessionId, processId), ...known });
+    await runtime.endLeftover({ processTag: processTagOf(sessionId, processId), ...known });
   }
 }
 

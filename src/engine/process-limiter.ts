@@ -72,7 +72,7 @@ export class ProcessLimiter {
   async hasFreeSlot(): Promise<boolean> {
     const records = await this.#context.backend.leases.atWork();
     const running = records.filter(({ state }) => state.process.phase !== "none").length;
-    return 2 * (running + this.#context.spares.parked + 1) <= this.#context.processLimits.maxLive;
+    return 2 * (running + this.#context.spares.available + 1) <= this.#context.processLimits.maxLive;
   }
 
   async #look(): Promise<void> {
@@ -99,10 +99,10 @@ export class ProcessLimiter {
     const running = records.filter((record) => record.state.process.phase !== "none" && !isWaiting(record));
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
-    const { parked } = this.#context.spares;
+    const { available } = this.#context.spares;
     // A slot that somebody waits for is not kept for somebody who may come.
-    if (queue.length > maxLive - running.length - parked) void this.#context.spares.retire();
-    const free = Math.max(maxLive - running.length - parked, 0);
+    if (queue.length > maxLive - running.length - available) void this.#context.spares.retire();
+    const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
     for (const [index, { id }] of queue.entries()) this.#callUp(id, index, admitted);
     this.#makeRoom(queue.length - free, running);

@@ -1,7 +1,7 @@
 import { exceededText, JsonSize, MESSAGE_BOUNDS, type JsonBounds } from "../security/json-size.ts";
 import { refuse } from "./guards.ts";
 
-/** The body of a request: read once, by whoever has shown who they are, and counted before it is parsed. */
+/** The body of a request: read once, after authentication, and counted before it is parsed. */
 
 export type Body =
   | { readonly value: unknown; readonly bytes: number }

@@ -1,5 +1,5 @@
 /**
- * What a request must be before anybody asks who sends it. Each guard lets it pass or answers it; a page in a browser
+ * Checks of a request before it is authenticated. Each guard lets it pass or answers it; a page in a browser
  * must not reach a server on the same machine through its user (DNS rebinding, forms, scripts of other sites).
  */
 
@@ -34,7 +34,7 @@ export function guardsFor(names: Names): readonly Guard[] {
 /** Asked by the address of a pod or a container, which nobody knows beforehand; they tell a stranger nothing to act on. */
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
-/** A name that leads here without our knowing it is one that somebody else has pointed here. */
+/** An unknown host name that resolves to this server was pointed here by another party (DNS rebinding). */
 function knownHost({ hosts }: Names): Guard["refusal"] {
   return ({ headers, url }) => {
     const host = headers.get("host") ?? "";

@@ -27,7 +27,7 @@ export function createHealth({ busyWith, readStore, version }: HealthOptions): H
   };
 }
 
-/** What is wrong with it stands in the server's log: whoever asks here need not be known. */
+/** The cause is in the server's log only: this route needs no token. */
 async function storeFault(readStore: () => Promise<unknown>): Promise<"store" | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<"store">((resolve) => (timer = setTimeout(() => resolve("store"), STORE_MS)));

@@ -2,12 +2,13 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { refuse } from "./guards.ts";
+import type { Logger } from "../engine/ports.ts";
 
 /** How much one principal may ask for at a time, and how long one client may take. */
 
 const MINUTE_S = 60;
 
-/** So many requests in a minute for each key; several may be counted at once. Resolves with the refusal of one too many. */
+/** Rate limit per key and minute. Resolves with the refusal once the limit is exceeded. */
 export function rateLimit(perMinute: number): (key: string, requests?: number) => Promise<Response | undefined> {
   const limiter = new RateLimiterMemory({ points: perMinute, duration: MINUTE_S });
   return async (key, requests = 1) => {
@@ -24,7 +25,7 @@ export function rateLimit(perMinute: number): (key: string, requests?: number) =
   };
 }
 
-/** How many requests of each key are open. */
+/** Concurrency limit: open requests per key. */
 export class OpenRequests {
   readonly #most: number;
   readonly #open = new Map<string, number>();
@@ -33,7 +34,7 @@ export class OpenRequests {
     this.#most = most;
   }
 
-  /** Undefined where it may be opened; whoever opens it says when it has `ended`. */
+  /** Undefined where another request may be opened; then call `began`. */
   refusal(key: string): Response | undefined {
     if ((this.#open.get(key) ?? 0) < this.#most) return undefined;
     const message = `${String(this.#most)} requests are open already. Wait for one to end; one claude_code_check can poll several sessions.`;
@@ -50,7 +51,7 @@ export class OpenRequests {
   }
 }
 
-/** Cuts off who has taken nothing for `ms` of what waits for him. The returned function stops looking. */
+/** Destroys connections that have read nothing of their pending output for `ms`. The returned function stops the check. */
 export function cutSlowReaders(server: Server, ms: number, onCut: () => void): () => void {
   const stuck = new Map<Socket, { written: number; since: number }>();
   server.on("connection", (socket: Socket) => {
@@ -70,4 +71,104 @@ export function cutSlowReaders(server: Server, ms: number, onCut: () => void): (
   };
   const timer = setInterval(look, Math.max(ms / 4, 25)).unref();
   return () => clearInterval(timer);
+}
+
+/**
+ * How many connections there are at a time. Each takes a file descriptor before its client is known, and without
+ * descriptors no session can start its Claude Code. So connections on which nobody has been authenticated yet give way: to
+ * newer ones, the oldest first, because clients with a token send it at once; and after a time limit.
+ */
+
+interface ConnectionLimits {
+  /** All connections of the server. */
+  readonly most: number;
+  /** Time limit of a connection without an authenticated request, ms. */
+  readonly anonymousMs: number;
+}
+
+/** Maximum share of all connections without an authenticated request. */
+const ANONYMOUS_SHARE = 0.5;
+/** Maximum share, and maximum number, of such connections from one address. */
+const ADDRESS_SHARE = 0.25;
+const MAX_PER_ADDRESS = 64;
+/** Minimum time between log lines about closed connections, ms. */
+const LOG_INTERVAL_MS = 60_000;
+
+export class Connections {
+  readonly #limits: ConnectionLimits;
+  readonly #log: Pick<Logger, "warn">;
+  readonly #all = new Set<Socket>();
+  /** With the timer that ends them, the oldest first. */
+  readonly #anonymous = new Map<Socket, NodeJS.Timeout>();
+  readonly #byAddress = new Map<string, Set<Socket>>();
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(limits: ConnectionLimits, log: Pick<Logger, "warn">) {
+    this.#limits = limits;
+    this.#log = log;
+  }
+
+  guard(server: Server): void {
+    server.on("connection", (socket: Socket) => this.#take(socket));
+  }
+
+  /** A request on this connection was authenticated. */
+  markAuthenticated(socket: Socket): void {
+    clearTimeout(this.#anonymous.get(socket));
+    this.#anonymous.delete(socket);
+    this.#leaveAddress(socket);
+  }
+
+  #take(socket: Socket): void {
+    const { most, anonymousMs } = this.#limits;
+    const address = socket.remoteAddress ?? "";
+    const ofAddress = this.#byAddress.get(address) ?? new Set();
+    if (ofAddress.size >= Math.max(1, Math.min(MAX_PER_ADDRESS, Math.floor(most * ADDRESS_SHARE)))) {
+      this.#cut(first(ofAddress), `more than ${String(ofAddress.size)} without a token from one address`);
+    } else if (this.#anonymous.size >= Math.max(1, most * ANONYMOUS_SHARE) || this.#all.size >= most) {
+      const oldest = first(this.#anonymous.keys());
+      const isFull = this.#all.size >= most;
+      this.#cut(
+        oldest ?? socket,
+        `${isFull ? "all" : "half"} of ${String(most)} (--max-connections) are taken${isFull ? "" : " without a token"}`,
+      );
+      if (!oldest) return;
+    }
+    this.#all.add(socket);
+    const timer = setTimeout(() => this.#timeOut(socket), anonymousMs).unref();
+    this.#anonymous.set(socket, timer);
+    this.#byAddress.set(address, ofAddress.add(socket));
+    // A closed socket has no `remoteAddress`.
+    socket.once("close", () => this.#forget(socket, address));
+  }
+
+  /** An answer that is on its way may take longer: how long, is for who looks after slow readers. */
+  #timeOut(socket: Socket): void {
+    if (socket.writableLength > 0) this.#anonymous.get(socket)?.refresh();
+    else socket.destroy();
+  }
+
+  #cut(socket: Socket | undefined, why: string): void {
+    if (socket) this.markAuthenticated(socket);
+    socket?.destroy();
+    if (performance.now() < this.#toldAt + LOG_INTERVAL_MS) return;
+    this.#toldAt = performance.now();
+    this.#log.warn("connections are cut off: there are too many", { why });
+  }
+
+  #forget(socket: Socket, address: string): void {
+    this.#all.delete(socket);
+    this.markAuthenticated(socket);
+    this.#byAddress.get(address)?.delete(socket);
+    if (this.#byAddress.get(address)?.size === 0) this.#byAddress.delete(address);
+  }
+
+  #leaveAddress(socket: Socket): void {
+    this.#byAddress.get(socket.remoteAddress ?? "")?.delete(socket);
+  }
+}
+
+function first<T>(all: Iterable<T>): T | undefined {
+  for (const one of all) return one;
+  return undefined;
 }

@@ -1,9 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { getRequestListener, type Http2Bindings, type HttpBindings } from "@hono/node-server";
-import type { Connections } from "./connections.ts";
-import { cutSlowReaders } from "./limits.ts";
-
+import { type Connections, cutSlowReaders } from "./limits.ts";
 /** The port, and how long a client may take to say and to hear something. */
 
 /** The two ends of a request as Node has them. */
@@ -16,7 +14,7 @@ export interface ListenOptions {
   readonly fetch: (request: Request, bindings: Bindings) => Response | Promise<Response>;
   /** From a request's first byte to its last, ms; its headers have a quarter of it. */
   readonly receiveMs: number;
-  /** A client that takes nothing of what waits for it for so long is cut off, ms. */
+  /** A client that reads nothing of its pending output for this long is disconnected, ms. */
   readonly sendMs: number;
   readonly onSlowReader: () => void;
   readonly connections: Pick<Connections, "guard">;

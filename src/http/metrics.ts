@@ -1,8 +1,8 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Append, Logger } from "../engine/ports.ts";
 import { instruments, REFUSALS, type Delivery, type Refusal } from "./metrics/instruments.ts";
-import { LogCounts } from "./metrics/log-counts.ts";
-import { forgetMoment, readMoment, type Watched } from "./metrics/moment.ts";
+import { EventCounters } from "./metrics/event-counters.ts";
+import { clearGauges, readGauges, type GaugeSources } from "./metrics/gauges.ts";
 
 /**
  * What an operator's Prometheus reads. What happens in sessions is counted from what is written to the log, what is true just
@@ -10,7 +10,7 @@ import { forgetMoment, readMoment, type Watched } from "./metrics/moment.ts";
  */
 
 export interface Metrics {
-  /** For `observed`: an event counts once it is durable. Never throws. */
+  /** For `withObserver`: an event counts once it is durable. Never throws. */
   onAppended(sessionId: string, change: Append): void;
   /** The returned function is called when the answer has been sent, or its client is gone. */
   began(path: string, method: string): (status: number) => void;
@@ -26,31 +26,31 @@ export interface Metrics {
 export interface MetricsOptions {
   readonly version: string;
   /** Undefined as long as no engine has been started: then there are no gauges of the store. */
-  readonly watched: () => Watched | undefined;
+  readonly gaugeSources: () => GaugeSources | undefined;
   readonly log: Pick<Logger, "warn">;
 }
 
 /** Several readers at once, or an impatient one, cost the store one look a second, ms. */
 const FRESH_MS = 1_000;
 
-export function createMetrics({ log, version, watched }: MetricsOptions): Metrics {
+export function createMetrics({ log, version, gaugeSources }: MetricsOptions): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const all = instruments(registry);
   all.build.set({ version }, 1);
-  const counts = new LogCounts(all);
+  const counts = new EventCounters(all);
   const look = async (): Promise<void> => {
-    const source = watched();
+    const source = gaugeSources();
     if (!source) {
-      forgetMoment(all);
+      clearGauges(all);
       all.storeUp.remove();
       return;
     }
     try {
-      await readMoment(source, all);
+      await readGauges(source, all);
       all.storeUp.set(1);
     } catch (error) {
-      forgetMoment(all);
+      clearGauges(all);
       all.storeUp.set(0);
       log.warn("the store could not be read for the metrics", { error: String(error) });
     }
@@ -85,7 +85,7 @@ export function createMetrics({ log, version, watched }: MetricsOptions): Metric
   };
 }
 
-/** What else somebody asks for is one. */
+/** All other paths share one label. */
 const ROUTES = ["/mcp", "/metrics", "/healthz", "/readyz", "/requests"];
 const METHODS = ["GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"];
 
@@ -94,7 +94,7 @@ function routeOf(path: string): string {
   return known(ROUTES, path.startsWith("/requests/") ? "/requests" : path);
 }
 
-/** What anybody may send is no label. */
+/** Never use client input as a label value: its cardinality is unbounded. */
 function known(words: readonly string[], word: string): string {
   return words.includes(word) ? word : "other";
 }
@@ -103,7 +103,7 @@ function classOf(status: number): string {
   return status >= 100 && status < 600 ? `${String(Math.floor(status / 100))}xx` : "other";
 }
 
-/** Who asks while somebody looks, or soon after, has the same answer. */
+/** Memoizes a scrape: concurrent and quickly repeated scrapes share one result. */
 function atMostEvery(ms: number, work: () => Promise<void>): () => Promise<void> {
   let last: { readonly at: number; readonly done: Promise<void> } | undefined;
   return async () => {

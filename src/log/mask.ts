@@ -23,7 +23,7 @@ const MASKED = "[masked]";
 const SECRET_NAME = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|COOKIE|AUTH(?!OR_)/i;
 
 /** A shorter value would be found, and masked, in ordinary words. */
-const LEAST_LENGTH = 8;
+const MIN_LENGTH = 8;
 
 /** Objects within objects: more would be more than the call stack holds. */
 const MAX_DEPTH = 200;
@@ -91,7 +91,7 @@ function maskEvent(event: SessionEvent, { fields, text }: Pick<Masker, "fields" 
 function secretValues(env: Readonly<Record<string, string | undefined>>): RegExp | undefined {
   const values = Object.entries(env).flatMap(([name, value]) => {
     const secret = value?.trim() ?? "";
-    if (!SECRET_NAME.test(name) || secret.length < LEAST_LENGTH) return [];
+    if (!SECRET_NAME.test(name) || secret.length < MIN_LENGTH) return [];
     // As it is, and as it stands inside a JSON text.
     return [secret, JSON.stringify(secret).slice(1, -1)];
   });

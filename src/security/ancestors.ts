@@ -3,7 +3,7 @@ import { DEPTH_VARIABLE } from "../domain/names.ts";
 
 /**
  * Whether this server was started from inside a session. A session's Claude Code carries its depth in the environment; a shell
- * can start us without that (`env -i`), but not from under another ancestor. Only Linux tells of these.
+ * can start us without that (`env -i`), but not from under another ancestor. Only Linux shows these.
  */
 
 /** A chain that is longer is not ours to follow. */
@@ -26,7 +26,7 @@ function depthOf(pid: number): number {
     .split("\0")
     .find((each) => each.startsWith(beginning));
   const text = entry?.slice(beginning.length) ?? "";
-  // Whatever else stands there was set by somebody who is inside.
+  // Any other value was set from inside a session.
   return /^\d{1,6}$/.test(text) ? Number(text) : Number(text !== "");
 }
 

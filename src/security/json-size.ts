@@ -85,7 +85,7 @@ export function exceededBy(text: Uint8Array, bounds: JsonBounds): keyof JsonBoun
   return size.exceeded(bounds);
 }
 
-/** Says so to whoever has sent it. */
+/** The message for the sender. */
 export function exceededText(bound: keyof JsonBounds, bounds: JsonBounds): string {
   const most = String(bounds[bound]);
   if (bound === "depth") return `The message nests lists and objects more than ${most} deep. Send it flatter.`;

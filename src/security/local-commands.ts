@@ -2,7 +2,7 @@ import { AppError } from "../domain/error.ts";
 
 /**
  * Commands that Claude Code itself carries out when a prompt begins with them, with nobody asked and no rule looked at. These
- * reach beyond the session: whoever may only prompt must not have them. Tried with the binary; it takes no white space before
+ * reach beyond the session: a caller who may only prompt must not have them. Tried with the binary; it takes no white space before
  * the slash, and no other letter case, which is refused all the same.
  */
 const REFUSED: ReadonlyMap<string, string> = new Map([
@@ -17,7 +17,7 @@ const REFUSED: ReadonlyMap<string, string> = new Map([
   ["team-onboarding", "reads the transcripts of all sessions"],
 ]);
 
-/** Throws PERMISSION_DENIED where the text is such a command. `field` names it to whoever gave it. */
+/** Throws PERMISSION_DENIED where the text is such a command. `field` names the parameter in the message. */
 export function checkLocalCommand(field: string, text: string): void {
   const name = /^\s*\/([\w-]+)(?![\w-])/.exec(text)?.[1]?.toLowerCase() ?? "";
   const why = REFUSED.get(name);

@@ -46,14 +46,14 @@ export function ownFiles({ approvers, configFile, settings, stateFolders, store 
   return [
     // Store, token and whatever else is kept beside them.
     stateFolders.flatMap((folder) => tree(folder, "the state folder of this server")),
-    // With its -wal, -shm and -journal: sessions of everybody, and who answered what.
+    // With its -wal, -shm and -journal: sessions of all principals, and who answered what.
     prefix(store, "the store of this server"),
     // Principals, scopes and rules.
     tree(configFile, "the configuration of this server"),
-    // Whoever has it is the operator.
+    // Holding this token makes a caller the operator.
     tree(settings.tokenFile, "the token of this server's operator"),
     tree(settings.decideTokenFile, "the token of a program that decides"),
-    // Whoever has them speaks for this server, or to it as those who decide.
+    // These secrets sign webhook deliveries, or decide requests.
     approvers.flatMap(({ path, why }) => tree(path, why)),
     // What was done must not be undone in the record; with the files it was rotated to.
     prefix(settings.auditLog, "the audit log of this server"),

@@ -8,7 +8,7 @@ const MAX_LINKS = 40;
 
 /**
  * The real path of an absolute one. Of what does not exist, where it would be made: the real path of the nearest folder,
- * and the rest; a link that leads nowhere is followed to what would be written. Undefined where that cannot be told.
+ * and the rest; a link that leads nowhere is followed to what would be written. Undefined where it is unknown.
  */
 export async function realPathOf(path: string, links = 0): Promise<string | undefined> {
   if (links > MAX_LINKS) return undefined;

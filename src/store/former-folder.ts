@@ -25,13 +25,13 @@ interface Means {
 }
 
 /** How long another one that is moving it is waited for, ms. */
-const PATIENCE_MS = 10_000;
+const MAX_RETRY_MS = 10_000;
 const LOOK_MS = 20;
 
 /** Resolves to the folder that is to be used. */
 export async function settledFolder(folders: Folders, means: Means): Promise<string> {
   const { former, present } = folders;
-  const deadline = performance.now() + PATIENCE_MS;
+  const deadline = performance.now() + MAX_RETRY_MS;
   while (former !== present && (await isLeftBehind(folders))) {
     const outcome = await move(folders, means);
     if (outcome === "moved") break;
@@ -90,7 +90,7 @@ async function move(folders: Folders, means: Means): Promise<Outcome> {
 async function moveHeld(folders: Folders, database: Database, means: Means): Promise<Outcome | undefined> {
   const user = await userOf(database, means);
   if (user !== undefined) return { kept: `the server with pid ${String(user)} uses it` };
-  // Somebody may have moved it before the lock was ours.
+  // Another server may have moved it before this one had the lock.
   if (!(await isLeftBehind(folders))) return "moved";
   return process.platform === "win32" ? undefined : renamed(folders, means);
 }
@@ -111,7 +111,7 @@ function isAlone(database: Database): boolean {
   }
 }
 
-/** Whoever is moving it lets nobody read it. */
+/** Not readable while another server moves it. */
 async function isRead(file: string): Promise<boolean> {
   const database = await openDatabase(file);
   try {

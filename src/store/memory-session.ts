@@ -9,11 +9,13 @@ import {
   type NewSession,
   type SessionQuery,
   type SessionRecord,
+  NoAnswerError,
 } from "../engine/ports.ts";
-import { Bell } from "./follow.ts";
+import { Notifier } from "./tail.ts";
 import { EVENT, OPTIONS, POLICY, STATE } from "./format.ts";
-import { MemoryInbox } from "./memory-inbox.ts";
 import { newestFirst } from "./newest-first.ts";
+import type { Command, CommandReply } from "../domain/command.ts";
+import { JsonText } from "../domain/json.ts";
 
 /** One session: its row, its log, its inbox. No method waits, so that each of them is a transaction. */
 export class MemorySession {
@@ -21,8 +23,8 @@ export class MemorySession {
   readonly principal: string;
   readonly #createdAt: number;
   /** Rings for whatever a reader of this session can wait for: events, commands, a change of owner, its end. */
-  readonly bell = new Bell();
-  readonly inbox = new MemoryInbox(this.bell);
+  readonly notifier = new Notifier();
+  readonly inbox = new MemoryInbox(this.notifier);
   /** Those that `/clear` has given it. */
   readonly transcripts = new Set<string>();
   readonly #log: { readonly at: number; readonly text: string }[] = [];
@@ -116,7 +118,7 @@ export class MemorySession {
     this.#rev++;
   }
 
-  /** Gives the session to the node, whoever had it. */
+  /** Gives the session to the node, whichever node had it. */
   claim(nodeId: string, tookOver: boolean): Lease {
     this.#own(nodeId);
     this.#epoch++;
@@ -143,7 +145,7 @@ export class MemorySession {
     this.#firstPrompt ??= events.find((event) => event.type === "prompt.queued")?.data.text;
     this.#updatedAt = at;
     this.#rev++;
-    this.bell.ring();
+    this.notifier.notify();
   }
 
   read(from: number, limit: number, types?: readonly EventType[]): StoredEvent[] {
@@ -166,7 +168,7 @@ export class MemorySession {
   #own(nodeId: string | undefined): void {
     this.#owner = nodeId;
     this.#rev++;
-    this.bell.ring();
+    this.notifier.notify();
   }
 
   #mentions(text: string): boolean {
@@ -180,5 +182,85 @@ export class MemorySession {
     if (state.lastEventId === last) return;
     const ids = `lastEventId ${String(state.lastEventId)}, log ${String(last)}`;
     throw new Error(`session ${this.id}: state and log disagree: ${ids}`);
+  }
+}
+
+/** How many answers a session remembers, so that a command sent again is answered again and not run again. */
+const MAX_REPLIES = 1000;
+
+type Outcome = JsonText<CommandReply> | Error;
+
+interface OpenCommand {
+  readonly command: JsonText<Command>;
+  /** Several when the same command was sent again meanwhile: all get the one answer. */
+  readonly senders: Set<(outcome: Outcome) => void>;
+}
+
+/** The commands of one session, in the order they came. One that nobody waits for any more is no longer delivered. */
+class MemoryInbox {
+  readonly #notifier: Notifier;
+  readonly #open = new Map<string, OpenCommand>();
+  readonly #replies = new Map<string, JsonText<CommandReply>>();
+
+  constructor(notifier: Notifier) {
+    this.#notifier = notifier;
+  }
+
+  /** The answer of the session's owner within `timeoutMs`. Rejects with NoAnswerError; at `closing` with Error. */
+  async ask(command: Command, timeoutMs: number, closing: Notifier): Promise<CommandReply> {
+    const reply = this.#replies.get(command.id) ?? (await this.#wait(this.#post(command), timeoutMs, closing));
+    if (reply instanceof Error) throw reply;
+    return reply.read();
+  }
+
+  /** The oldest unanswered command that is not in `inHand`. */
+  next(inHand: ReadonlySet<string>): Command | undefined {
+    for (const [id, { command }] of this.#open) if (!inHand.has(id)) return command.read();
+    return undefined;
+  }
+
+  /** The first answer stands. It is kept after the sender has given up: a retry gets the same answer. */
+  answer(id: string, reply: CommandReply): void {
+    if (this.#replies.has(id)) return;
+    const kept = new JsonText(reply);
+    this.#replies.set(id, kept);
+    const [oldest] = this.#replies.keys();
+    if (oldest !== undefined && this.#replies.size > MAX_REPLIES) this.#replies.delete(oldest);
+    this.#settle(id, kept);
+  }
+
+  /** The session is gone: nobody will ever answer. */
+  close(): void {
+    for (const id of this.#open.keys()) this.#settle(id, new NoAnswerError("the session was deleted"));
+  }
+
+  #post(command: Command): OpenCommand {
+    const open = this.#open.get(command.id) ?? { command: new JsonText(command), senders: new Set() };
+    this.#open.set(command.id, open);
+    this.#notifier.notify();
+    return open;
+  }
+
+  #settle(id: string, outcome: Outcome): void {
+    const senders = this.#open.get(id)?.senders ?? [];
+    this.#open.delete(id);
+    for (const settle of senders) settle(outcome);
+  }
+
+  #wait(open: OpenCommand, timeoutMs: number, closing: Notifier): Promise<Outcome> {
+    const { id } = open.command.read();
+    return new Promise((resolve) => {
+      const leave = (outcome: Outcome): void => {
+        clearTimeout(timer);
+        stopListening();
+        open.senders.delete(leave);
+        if (open.senders.size === 0 && this.#open.get(id) === open) this.#open.delete(id);
+        resolve(outcome);
+      };
+      const late = (): void => leave(new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`));
+      const timer = setTimeout(late, timeoutMs);
+      const stopListening = closing.subscribe(() => leave(new Error("the store was closed")));
+      open.senders.add(leave);
+    });
   }
 }

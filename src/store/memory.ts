@@ -15,7 +15,7 @@ import {
   type SessionRows,
   type StoreMaintenance,
 } from "../engine/ports.ts";
-import { Bell, follow } from "./follow.ts";
+import { Notifier, tail } from "./tail.ts";
 import { MemorySession } from "./memory-session.ts";
 import { newestFirst } from "./newest-first.ts";
 
@@ -45,7 +45,7 @@ interface Tables {
 class MemoryBackend implements SessionBackend {
   readonly nodeId: string;
   readonly #tables: Tables;
-  readonly #closing = new Bell();
+  readonly #closing = new Notifier();
   #closed = false;
 
   constructor(nodeId: string, tables: Tables) {
@@ -187,7 +187,7 @@ class MemoryBackend implements SessionBackend {
 
   readonly close = (): Promise<void> => {
     this.#closed = true;
-    this.#closing.ring();
+    this.#closing.notify();
     return Promise.resolve();
   };
 
@@ -202,7 +202,7 @@ class MemoryBackend implements SessionBackend {
       next += page.length;
       return page;
     };
-    yield* follow({ bells: [session.bell, this.#closing], signal, look });
+    yield* tail({ notifiers: [session.notifier, this.#closing], signal, look });
   }
 
   async *#receive(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
@@ -216,7 +216,7 @@ class MemoryBackend implements SessionBackend {
       const command = session.inbox.next(inHand);
       return command ? [command] : [];
     };
-    for await (const command of follow({ bells: [session.bell, this.#closing], signal, look })) {
+    for await (const command of tail({ notifiers: [session.notifier, this.#closing], signal, look })) {
       inHand.add(command.id);
       const ack = (reply: CommandReply): Promise<void> =>
         this.#transaction(() => {

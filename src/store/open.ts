@@ -3,12 +3,12 @@ import { posix, win32 } from "node:path";
 import type { StoreLocation } from "../config/store.ts";
 import { PRODUCT } from "../domain/names.ts";
 import type { Logger, SessionBackend } from "../engine/ports.ts";
-import { withEphemeral } from "./ephemeral.ts";
+import { withEphemeral } from "./layers.ts";
 import { createMemoryStore } from "./memory.ts";
 import { Access } from "./sqlite/connect/access.ts";
 import { SqliteBackend } from "./sqlite/backend.ts";
 import type { Self } from "./sqlite/leases.ts";
-import { openConnection } from "./sqlite/connect/open.ts";
+import { openConnection } from "./sqlite/connect/open-file.ts";
 
 export interface StoreOptions extends Self {
   readonly log: Logger;

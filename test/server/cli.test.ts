@@ -8,7 +8,7 @@ import { build } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 
-import { PrincipalTerms } from "../../src/config/principals/terms.ts";
+import { PrincipalTerms } from "../../src/config/principals.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import type { Logger } from "../../src/engine/ports.ts";
 import { createLogger } from "../../src/log/logger.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as jose from "jose";
 import { ConfigError } from "../../src/config/error.ts";
-import { isAdmitted, type Admitted } from "../../src/http/auth/admitted.ts";
+import { isAuthenticated, type Authenticated } from "../../src/http/auth/authenticated.ts";
 import { createAuthenticator, type Authenticator, type AuthSettings } from "../../src/http/auth/authenticator.ts";
 
 /** The authentication of a server, with real files and requests, and its log. */
@@ -74,12 +74,12 @@ export async function refused(response: Response): Promise<Refusal> {
 }
 
 /** A request with these headers, of which one name may be given twice. */
-export async function knock(door: Authenticator, ...headers: [string, string][]): Promise<Admitted | Refusal> {
+export async function knock(door: Authenticator, ...headers: [string, string][]): Promise<Authenticated | Refusal> {
   const result = await door.authenticate(new Request(AUDIENCE, { method: "POST", headers }));
-  return isAdmitted(result) ? result : refused(result);
+  return isAuthenticated(result) ? result : refused(result);
 }
 
-export async function send(door: Authenticator, token: string): Promise<Admitted | Refusal> {
+export async function send(door: Authenticator, token: string): Promise<Authenticated | Refusal> {
   return knock(door, ["authorization", `Bearer ${token}`]);
 }
 

@@ -17,7 +17,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { checkAllPlaces } from "../../src/claude/check/folders.ts";
 import { childEnvironment } from "../../src/claude/environment.ts";
 import { prepare } from "../../src/claude/prepare.ts";
-import { recipeOf } from "../../src/claude/spares/recipe.ts";
+import { spareSpecOf } from "../../src/claude/spares/spec.ts";
 import { type Spawned, Spawner } from "../../src/claude/supervise/spawn.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
@@ -210,7 +210,7 @@ describe("a principal that the server does not know", () => {
         principal: "bob",
         options,
         first: true,
-        mark: `${id}:1`,
+        processTag: `${id}:1`,
         admitted: Promise.resolve(),
         hasFreeSlot: async () => Promise.resolve(false),
         onPartial: () => undefined,
@@ -241,7 +241,7 @@ describe("the configuration folder of a principal", () => {
   it("separates spares, as do the principal and its wrapper", async () => {
     const options = { cwd: root, env: { CLAUDE_CONFIG_DIR: join(root, "a") } };
     const keyOf = async (principal: string, wrapper: string[], over = {}) =>
-      (await recipeOf({ principal, wrapper }, { ...options, ...over }))?.recipe.key;
+      (await spareSpecOf({ principal, wrapper }, { ...options, ...over }))?.spec.key;
     const key = await keyOf("ann", []);
     expect(await keyOf("ann", [])).toBe(key);
     const env = { CLAUDE_CONFIG_DIR: join(root, "b") };

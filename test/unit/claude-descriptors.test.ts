@@ -8,7 +8,7 @@ import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
 import { descriptorLimit } from "../../src/security/descriptors.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 import { Spawner, type Spawned } from "../../src/claude/supervise/spawn.ts";
-import { endMarked, findMarked } from "../../src/claude/supervise/marked.ts";
+import { endTagged, findTagged } from "../../src/claude/supervise/tagged.ts";
 import { killTree, listProcesses, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
 /** Sets the descriptor limit of this process from outside: once it is reached, this process can start no other. */
@@ -109,9 +109,9 @@ describe.skipIf(process.platform !== "linux")("with few file descriptors", () =>
     await limit(3);
     await expect(startTime(process.pid)).rejects.toThrow("EMFILE");
     await expect(listProcesses()).rejects.toThrow("EMFILE");
-    await expect(findMarked()).rejects.toThrow("EMFILE");
+    await expect(findTagged()).rejects.toThrow("EMFILE");
     await expect(killTree(family.root)).resolves.toBeUndefined();
-    const ended = endMarked(({ value }) => value === "few", 10_000);
+    const ended = endTagged(({ value }) => value === "few", 10_000);
     await limit(before);
     expect(await ended).toBeGreaterThanOrEqual(family.sleepers.length);
   });

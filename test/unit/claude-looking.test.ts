@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hooksOf, lookingWith } from "../../src/claude/process/looking.ts";
+import { hooksOf, lookingWith } from "../../src/claude/process/hooks.ts";
 import { protectedPaths } from "../../src/security/protected-paths.ts";
 
 let root = "";

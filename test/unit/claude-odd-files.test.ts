@@ -7,7 +7,7 @@ import { checkUserSettings } from "../../src/claude/fence/user-settings.ts";
 import { findSession, openIn } from "../../src/claude/folder/find.ts";
 import { lastFolder, promptsIn, transcriptOf } from "../../src/claude/folder/transcript.ts";
 import { isTrusted } from "../../src/claude/folder/trust.ts";
-import { recipeOf } from "../../src/claude/spares/recipe.ts";
+import { spareSpecOf } from "../../src/claude/spares/spec.ts";
 import { readSmall } from "../../src/security/files/plain-file.ts";
 import { readOnlyGit } from "../../src/security/git/read-only-git.ts";
 
@@ -43,7 +43,7 @@ describe.skipIf(process.platform === "win32")("a pipe without a writer blocks no
     pipe(".claude.json");
     const environment = { CLAUDE_CONFIG_DIR: root };
     expect(await isTrusted(root, { trustDirs: [], trustsRecord: true }, environment)).toBe(false);
-    const split = await recipeOf({ principal: "local", wrapper: [] }, { cwd: root, env: environment });
+    const split = await spareSpecOf({ principal: "local", wrapper: [] }, { cwd: root, env: environment });
     expect(split?.claim.cwd).toBe(root);
   });
 

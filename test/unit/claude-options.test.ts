@@ -1,7 +1,7 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { describe, expect, it } from "vitest";
 import { childEnvironment, configFolder, OF_THE_OUTER_SESSION, stateFile } from "../../src/claude/environment.ts";
-import { toSdkOptions } from "../../src/claude/options.ts";
+import { toSdkOptions } from "../../src/claude/sdk-options.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { PERMISSION_MODES } from "../../src/domain/permission.ts";
 import { EVERY_OPTION } from "../support/every-option.ts";

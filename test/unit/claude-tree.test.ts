@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
-import { endMarked } from "../../src/claude/supervise/marked.ts";
+import { endTagged } from "../../src/claude/supervise/tagged.ts";
 import { ancestors, descendants, isAlive, killTree, signal, startTime } from "../../src/claude/supervise/tree.ts";
 
 /** A shell in its own process group that prints its pid and that of a sleeper, and waits for the sleeper. */
@@ -75,7 +75,7 @@ describe.skipIf(process.platform === "win32")("a process tree", () => {
     signal(tree.pid, "SIGKILL");
     await once(tree.root, "exit");
     expect(await running(tree)).toEqual([false, true, true]);
-    expect(await endMarked(({ value }) => value === "one", 5_000)).toBe(2);
+    expect(await endTagged(({ value }) => value === "one", 5_000)).toBe(2);
     await tree.gone;
     expect(await running(tree)).toEqual([false, false, false]);
     expect(await running(other)).toEqual([true, true, true]);

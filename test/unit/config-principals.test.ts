@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, it } from "vitest";
-import { checkTokens } from "../../src/config/principals/known-words.ts";
-import { confinements } from "../../src/config/principals/confinement.ts";
+import { checkTokens } from "../../src/config/principals.ts";
+import { confinements } from "../../src/config/confinement.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema.ts";
 

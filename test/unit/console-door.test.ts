@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { ConsoleApi } from "../../src/console/api.ts";
 import { mountConsole } from "../../src/console/routes.ts";
 import { createPage } from "../../src/console/page.ts";
-import type { Env } from "../../src/http/door.ts";
+import type { Env } from "../../src/http/http-app.ts";
 
 /** The console's routes without a server behind them. */
 
@@ -23,7 +23,7 @@ function mounted(live: ReturnType<ConsoleApi["live"]>): Hono<Env> {
     api: { routes: [], live: () => live },
     page: async () => Promise.resolve(undefined),
     requests: undefined as never,
-    enter: async () => Promise.resolve({ caller: { principal: "ann", scopes: ["read"] }, kind: "token" }),
+    authenticate: async () => Promise.resolve({ caller: { principal: "ann", scopes: ["read"] }, kind: "token" }),
     publicUrl: () => "http://127.0.0.1:1",
     maxBodyBytes: 1000,
     audit: undefined,

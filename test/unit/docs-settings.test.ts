@@ -7,7 +7,7 @@ import { describe, expect, it, vi } from "vitest";
 
 import { sessions } from "../../src/cli/sessions.ts";
 import { loadConfig, unknownVariables } from "../../src/config/load.ts";
-import { PrincipalTerms } from "../../src/config/principals/terms.ts";
+import { PrincipalTerms } from "../../src/config/principals.ts";
 import { SETTINGS } from "../../src/config/schema.ts";
 import { readPackage } from "../../src/config/version.ts";
 import { instruments } from "../../src/http/metrics/instruments.ts";

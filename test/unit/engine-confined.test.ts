@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { confinements } from "../../src/config/principals/confinement.ts";
+import { confinements } from "../../src/config/confinement.ts";
 import { Config } from "../../src/config/schema.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER, SCOPES } from "../../src/domain/principal.ts";

@@ -82,12 +82,12 @@ describe("a session whose owner died", () => {
     b.runtime.mayEnd = new Promise((resolve) => (end = resolve));
     const prompted = b.engine.prompt("local", id, { text: "go on" });
     await b.runtime.moments.until(() => b.runtime.leftovers.length > 0);
-    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
     await b.seen(id, "turn.ended");
     expect(b.runtime.processes).toEqual([]);
     end();
     await prompted;
-    expect(b.runtime.of(id)).toMatchObject({ mark: `${id}:2`, calls: ["push go on"] });
+    expect(b.runtime.of(id)).toMatchObject({ processTag: `${id}:2`, calls: ["push go on"] });
   });
 
   it("is also recovered if its owner released it without recording anything", async () => {
@@ -196,7 +196,7 @@ describe("a session whose owner died", () => {
     const { b, clock, id } = await died();
     await clock.pass(SWEEP_MS);
     expect(await b.seen(id, "turn.ended")).toMatchObject({ data: { outcome: "lost" } });
-    expect(b.runtime.leftovers).toEqual([{ mark: `${id}:1`, pid: 4711, startedAt: "77" }]);
+    expect(b.runtime.leftovers).toEqual([{ processTag: `${id}:1`, pid: 4711, startedAt: "77" }]);
   });
 
   it("wakes callers that wait for its end when it is taken over", async () => {

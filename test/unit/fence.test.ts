@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { fencedIn, isNamedByAll, type Fence } from "../../src/claude/fence/fence.ts";
-import { loosened } from "../../src/claude/fence/options.ts";
+import { loosened } from "../../src/claude/fence/fenced-options.ts";
 import { waysOut } from "../../src/claude/fence/user-settings.ts";
 import { withoutFolders } from "../../src/claude/process/permissions.ts";
-import { hostsOf } from "../../src/config/fence.ts";
+import { hostsOf } from "../../src/config/approvals/settings.ts";
 import { parseRule, type Rule } from "../../src/domain/approvals/rule.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { findProgram } from "../../src/security/programs.ts";

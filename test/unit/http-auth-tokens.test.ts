@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OPERATOR as OPERATOR_CALLER } from "../../src/domain/principal.ts";
-import { firstStartText } from "../../src/http/auth/first-start.ts";
+import { firstStartText } from "../../src/http/auth/authenticator.ts";
 import { digestOf, holderOf, newToken } from "../../src/http/auth/secret.ts";
 import { Door, knock, PUBLIC_URL, refused, send } from "../support/http-auth.ts";
 

@@ -3,9 +3,9 @@ import type { SessionEvent } from "../../src/domain/event.ts";
 import { initialState, type SessionState } from "../../src/domain/session.ts";
 import type { SessionBackend } from "../../src/engine/ports.ts";
 import { createMetrics, type Metrics } from "../../src/http/metrics.ts";
-import type { Watched } from "../../src/http/metrics/moment.ts";
+import type { GaugeSources } from "../../src/http/metrics/gauges.ts";
 import { createMemoryStore } from "../../src/store/memory.ts";
-import { observed } from "../../src/store/observed.ts";
+import { withObserver } from "../../src/store/layers.ts";
 import { claimed, failed, notice, session, T0, TTL } from "../support/store/stores.ts";
 
 interface Family {
@@ -39,7 +39,8 @@ function addSample(line: string, [name, family]: [string, Family] = ["", { type:
 
 const warnings: string[] = [];
 const log = { warn: (message: string): void => void warnings.push(message) };
-const metricsOf = (watched?: Watched): Metrics => createMetrics({ version: "1.2.3", watched: () => watched, log });
+const metricsOf = (gaugeSources?: GaugeSources): Metrics =>
+  createMetrics({ version: "1.2.3", gaugeSources: () => gaugeSources, log });
 
 /** The server's own samples without their prefix, and without buckets. */
 async function samples(metrics: Metrics): Promise<Record<string, number>> {
@@ -102,7 +103,7 @@ describe("counters", () => {
   it("count events after they are written", async () => {
     const backend = await node();
     const metrics = metricsOf();
-    const store = observed(backend, (...args) => metrics.onAppended(...args));
+    const store = withObserver(backend, (...args) => metrics.onAppended(...args));
     const { record } = await store.rows.create(session());
     const lease = await claimed(store, record.id);
     const state = initialState(T0);
@@ -179,14 +180,14 @@ async function use(known: { pid: number; startedAt?: string }): Promise<{ memory
   const state = { ...initialState(T0), process: { phase: "live", id: "1", since: T0, ...known } as const };
   const { record } = await store.rows.create(session({ state }));
   await store.leases.claim(record.id);
-  const told = await samples(metricsOf({ store, spares: { parked: 0 } }));
+  const told = await samples(metricsOf({ store, spares: { available: 0 } }));
   return { memory: told["claude_resident_memory_bytes"]!, cpu: told["claude_cpu_seconds"]! };
 }
 
 describe("gauges", () => {
   it("report the sessions in the store and the running processes", async () => {
     const store = await node();
-    const metrics = metricsOf({ store, spares: { parked: 2 } });
+    const metrics = metricsOf({ store, spares: { available: 2 } });
     await store.rows.create(session({ state: failed }));
     const live = { phase: "live", id: "1", since: T0, pid: process.pid } as const;
     const waiting = { phase: "starting", id: "1", since: T0, waiting: true } as const;
@@ -230,7 +231,7 @@ describe("gauges", () => {
     let looks = 0;
     const count = async () => ((looks += 1), store.maintenance.count());
     const counting = { ...store, maintenance: { ...store.maintenance, count } };
-    const metrics = metricsOf({ store: counting, spares: { parked: 0 } });
+    const metrics = metricsOf({ store: counting, spares: { available: 0 } });
     await Promise.all([metrics.text(), metrics.text(), metrics.text()]);
     await metrics.text();
     expect(looks).toBe(1);
@@ -238,7 +239,7 @@ describe("gauges", () => {
 
   it("are omitted if the store cannot be read or does not exist yet; counters are still reported", async () => {
     const store = await node();
-    const broken = metricsOf({ store, spares: { parked: 1 } });
+    const broken = metricsOf({ store, spares: { available: 1 } });
     await store.close();
     const [told, before] = [await samples(broken), await samples(metricsOf())];
     expect(told).toMatchObject({ store_up: 0, cost_usd_total: 0 });
@@ -255,8 +256,8 @@ describe("gauges", () => {
 describe("the text of the metrics", () => {
   it("follows the conventions of Prometheus, and contains no principal and no folder", async () => {
     const backend = await node();
-    const metrics = metricsOf({ store: backend, spares: { parked: 0 } });
-    const store = observed(backend, (...args) => metrics.onAppended(...args));
+    const metrics = metricsOf({ store: backend, spares: { available: 0 } });
+    const store = withObserver(backend, (...args) => metrics.onAppended(...args));
     const { record } = await store.rows.create(session({ principal: "SECRET", spec: { cwd: "/SECRET" } }));
     const lease = await claimed(store, record.id);
     const events = [asked, answered, notice("SECRET"), turnEnded({ message: "SECRET", errorSubtype: "SECRET" })];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LineLimit } from "../../src/claude/supervise/line-limit.ts";
+import { LineLimit } from "../../src/claude/supervise/output.ts";
 import { exceededBy, JsonSize } from "../../src/security/json-size.ts";
 import { amount } from "../support/amount.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PartialText } from "../../src/claude/process/partial.ts";
-import { LastLines } from "../../src/claude/supervise/last-lines.ts";
+import { LastLines } from "../../src/claude/supervise/output.ts";
 import { createMasker } from "../../src/log/mask.ts";
 
 describe("masking", () => {

@@ -1,9 +1,9 @@
 import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, it } from "vitest";
-import { checkFenced } from "../../src/claude/fence/options.ts";
-import { toSdkOptions } from "../../src/claude/options.ts";
-import { type Claim, recipeOf } from "../../src/claude/spares/recipe.ts";
+import { checkFenced } from "../../src/claude/fence/fenced-options.ts";
+import { toSdkOptions } from "../../src/claude/sdk-options.ts";
+import { type Claim, spareSpecOf } from "../../src/claude/spares/spec.ts";
 import { SessionOptions } from "../../src/domain/options.ts";
 import { type OptionsWith, TRAITS, traitsOf } from "../../src/domain/options/traits.ts";
 import type { Scope } from "../../src/domain/principal.ts";
@@ -118,13 +118,11 @@ describe.each(NAMES)("the option %s", (name) => {
     const given: Options =
       spare === undefined ? toSdkOptions({ cwd: "/repo", ...only(name) }) : { ...base, ...only(name) };
     const whose = { principal: "ann", wrapper: [] };
-    const [plain, split] = [await recipeOf(whose, base), await recipeOf(whose, given)];
+    const [plain, split] = [await spareSpecOf(whose, base), await spareSpecOf(whose, given)];
     const outcomes = {
       unfit: split === undefined,
-      key:
-        split !== undefined && split.recipe.key !== plain?.recipe.key && isDeepStrictEqual(split.claim, plain?.claim),
-      claim:
-        split?.recipe.key === plain?.recipe.key && isDeepStrictEqual(split?.claim[name as keyof Claim], VALUES[name]),
+      key: split !== undefined && split.spec.key !== plain?.spec.key && isDeepStrictEqual(split.claim, plain?.claim),
+      claim: split?.spec.key === plain?.spec.key && isDeepStrictEqual(split?.claim[name as keyof Claim], VALUES[name]),
       nothing: isDeepStrictEqual(split, plain),
     };
     const seen = Object.entries(outcomes).flatMap(([outcome, isSo]) => (isSo ? [outcome] : []));

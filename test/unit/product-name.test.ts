@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { FORMER_PRODUCT, PRODUCT } from "../../src/domain/names.ts";
 import { helpText } from "../../src/cli/help.ts";
-import { firstStartText } from "../../src/http/auth/first-start.ts";
+import { firstStartText } from "../../src/http/auth/authenticator.ts";
 
 /** Every command in the texts runs this package, and never the npm package with its former name. */
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Lease, SessionBackend } from "../../src/engine/ports.ts";
-import { WATCH_MS } from "../../src/store/sqlite/census.ts";
+import { WATCH_MS } from "../../src/store/sqlite/liveness.ts";
 import { StoreFile } from "../support/store/files.ts";
 import { claimed, notice, session, T0, TTL, write } from "../support/store/stores.ts";
 

@@ -11,8 +11,7 @@ import { Access } from "../../src/store/sqlite/connect/access.ts";
 import { SqliteBackend } from "../../src/store/sqlite/backend.ts";
 import { type Database, openDatabase } from "../../src/store/sqlite/connect/driver.ts";
 import { asStoreError } from "../../src/store/sqlite/connect/faults.ts";
-import { isNetworkPath } from "../../src/store/sqlite/connect/network.ts";
-import { openConnection } from "../../src/store/sqlite/connect/open.ts";
+import { isNetworkPath, openConnection } from "../../src/store/sqlite/connect/open-file.ts";
 import { letGo, StoreFile } from "../support/store/files.ts";
 import { claimed, iterator, never, notice, numbers, session, TTL, write } from "../support/store/stores.ts";
 

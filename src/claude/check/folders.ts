@@ -1,10 +1,11 @@
-import { lstat, realpath, stat } from "node:fs/promises";
-import { basename, dirname, isAbsolute, join, resolve } from "node:path";
+import { lstat, realpath, stat, opendir } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { invalidArgument } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isNormal } from "../../security/normal-path.ts";
 import { isInside, realPathOf } from "../../security/paths.ts";
 import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
+import type { Confinement } from "../../domain/principal.ts";
 
 /**
  * What a path must be before a process is started with it. `roots` are the folders that are allowed; [] is any. Where
@@ -108,7 +109,7 @@ export async function checkInside(
 
 /**
  * What was said in a folder is no more for everybody than the folder is, wherever it would go on. The folder is not told:
- * it may be somebody else's.
+ * it may belong to another user.
  */
 export async function checkOrigin(field: string, folder: string | undefined, roots: readonly string[]): Promise<void> {
   if (roots.length === 0) return;
@@ -125,4 +126,45 @@ function outside(allowDirs: readonly string[]): string {
 export async function isAllowed(real: string, allowDirs: readonly string[]): Promise<boolean> {
   const roots = await Promise.all(allowDirs.map(async (root) => realpath(root).catch(() => root)));
   return roots.some((root) => isInside(real, root));
+}
+
+/** Entries of a folder that are read, and folders of them that are named. */
+const [MAX_ENTRIES, MAX_NAMED] = [5_000, 200];
+
+/**
+ * The folders that a path which is being typed may go on to: inside of the folders that are allowed, by where they really
+ * are, so that nobody learns what there is outside. Hidden ones only where a dot is typed.
+ */
+export async function foldersBelow(typed: string, { allowDirs }: Pick<Confinement, "allowDirs">): Promise<string[]> {
+  const roots = allowDirs.filter((root) => root.startsWith(typed));
+  if (!isAbsolute(typed)) return typed === "" ? roots : [];
+  const isWhole = typed.endsWith(sep);
+  const [parent, begun] = isWhole ? [typed, ""] : [dirname(typed), basename(typed)];
+  const below = await foldersIn(parent, begun, allowDirs).catch(() => []);
+  return [...new Set([...roots, ...below])].slice(0, MAX_NAMED);
+}
+
+async function foldersIn(parent: string, begun: string, allowDirs: readonly string[]): Promise<string[]> {
+  if (!(await isInsideAllowed(parent, allowDirs))) return [];
+  const found: string[] = [];
+  let looked = 0;
+  // It closes itself when the loop is left.
+  for await (const entry of await opendir(parent)) {
+    looked += 1;
+    if (looked > MAX_ENTRIES || found.length === MAX_NAMED) break;
+    const { name } = entry;
+    if (!name.startsWith(begun) || (name.startsWith(".") && !begun.startsWith("."))) continue;
+    const path = join(parent, name);
+    if (entry.isDirectory() || (entry.isSymbolicLink() && (await isFolderInside(path, allowDirs)))) found.push(path);
+  }
+  return found.toSorted();
+}
+
+async function isFolderInside(path: string, allowDirs: readonly string[]): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isDirectory() === true && isInsideAllowed(path, allowDirs);
+}
+
+async function isInsideAllowed(path: string, allowDirs: readonly string[]): Promise<boolean> {
+  return allowDirs.length === 0 || isAllowed(await realpath(path), allowDirs);
 }

@@ -43,7 +43,7 @@ export function checkShell(machine: Machine): void {
   throw invalidArgument("env", `${problem} Claude Code needs one of them. ${ADVICE}`);
 }
 
-/** What to tell whoever reads the session's log. */
+/** The notice in the session's log. */
 export const NO_BASH = `Git Bash was not found: Claude Code has no Bash tool and runs commands with PowerShell. ${ADVICE}`;
 
 /** Windows does not tell Path from PATH; a copied environment does. */

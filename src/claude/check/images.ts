@@ -69,7 +69,7 @@ async function readImage(field: string, path: string, { closed, roots }: Sources
   }
 }
 
-/** A pipe that has come into the place of a file must not keep anybody waiting. */
+/** Opened without blocking: a pipe in place of the file would block the read. */
 const READ = constants.O_RDONLY | (process.platform === "win32" ? 0 : constants.O_NONBLOCK);
 
 /** On the way to it a folder can have become a link: what was opened must be what lies inside. */
@@ -85,7 +85,7 @@ async function checkOpened(field: string, place: string, file: FileHandle, roots
 }
 
 function typeOf(bytes: Buffer): MediaType | undefined {
-  const beginning = bytes.subarray(0, 12).toString("latin1");
-  if (beginning.startsWith("RIFF") && beginning.endsWith("WEBP")) return "image/webp";
-  return BEGINNINGS.find(([, words]) => words.some((word) => beginning.startsWith(word)))?.[0];
+  const resumePlan = bytes.subarray(0, 12).toString("latin1");
+  if (resumePlan.startsWith("RIFF") && resumePlan.endsWith("WEBP")) return "image/webp";
+  return BEGINNINGS.find(([, words]) => words.some((word) => resumePlan.startsWith(word)))?.[0];
 }

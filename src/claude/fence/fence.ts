@@ -7,7 +7,7 @@ import { isInside, realPathOf } from "../../security/paths.ts";
 import { programFolders } from "../../security/programs.ts";
 import { configFolder, stateFile } from "../environment.ts";
 import { handedOver, rulePath } from "../rules.ts";
-import { checkFenced } from "./options.ts";
+import { checkFenced } from "./fenced-options.ts";
 import { checkUserSettings } from "./user-settings.ts";
 
 /**

@@ -6,7 +6,7 @@ import { readSmall } from "../../security/files/plain-file.ts";
 import { startTime } from "../supervise/tree.ts";
 import { lastFolder, transcriptOf } from "./transcript.ts";
 
-/** A session that Claude Code has kept, whoever ran it: in a terminal, from another tool, through another server. */
+/** A session that Claude Code has kept, however it was started: in a terminal, by another tool or by another server. */
 export async function findSession(sessionId: string, configFolder: string): Promise<FoundSession | undefined> {
   // It becomes part of a path.
   if (!UUID.test(sessionId)) return undefined;
@@ -40,7 +40,7 @@ export async function openIn(sessionId: string, configFolder: string): Promise<O
   return undefined;
 }
 
-/** One that was killed leaves its file behind, and its pid may be somebody else's by now. */
+/** A killed process leaves its file behind, and its pid may have been reused. */
 async function isRunning({ pid, procStart }: z.infer<typeof OpenSession>): Promise<boolean> {
   const started = await startTime(pid);
   // Only on Linux both of us write the start time in the same unit.

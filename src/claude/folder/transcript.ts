@@ -1,8 +1,10 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Options } from "@anthropic-ai/claude-agent-sdk";
 import { openPlainFile } from "../../security/files/plain-file.ts";
-import { LineLimit } from "../supervise/line-limit.ts";
+import { LineLimit } from "../supervise/output.ts";
+import type { AgentStart } from "../../engine/ports.ts";
 
 /**
  * The file in which Claude Code has written at least one message of the session. One that was killed before its first
@@ -67,4 +69,40 @@ async function* linesOf(file: string): AsyncGenerator<string> {
   } finally {
     input.destroy();
   }
+}
+
+interface ResumePlan {
+  readonly resumed: boolean;
+  /** Prompts of the turn that is to be run again, of which nothing was written down. */
+  readonly missing: readonly string[];
+  /** Claude Code is to run the turn again that it was interrupted in. */
+  readonly runsAgain: boolean;
+  readonly options: Partial<Options>;
+}
+
+/** With its own transcript, with a copy of another's, or afresh where there is nothing to go on with. */
+export async function resumePlanOf(start: AgentStart, configFolder: string): Promise<ResumePlan> {
+  const { first, origin, rerunOf = [], resumeAt, sessionId, transcriptId } = start;
+  const none = { missing: [], runsAgain: false };
+  const own =
+    !first || origin?.transcriptId === transcriptId ? await transcriptOf(transcriptId, configFolder) : undefined;
+  if (own !== undefined) {
+    const known = await promptsIn(own, rerunOf);
+    const [prompt] = rerunOf;
+    const runsAgain = prompt !== undefined && known.has(prompt);
+    // A turn that has begun has gone back in the conversation already.
+    const at = runsAgain ? undefined : (resumeAt ?? (first ? origin?.at : undefined));
+    const missing = rerunOf.filter((id) => !known.has(id));
+    return { resumed: true, missing, runsAgain, options: { resume: transcriptId, ...cutAt(at) } };
+  }
+  if (origin && (await transcriptOf(origin.transcriptId, configFolder)) !== undefined) {
+    const options = { resume: origin.transcriptId, forkSession: true, sessionId, ...cutAt(resumeAt ?? origin.at) };
+    return { ...none, resumed: true, missing: rerunOf, options };
+  }
+  // Another than `sessionId` after a `/clear`, of which nothing was said yet.
+  return { ...none, resumed: false, options: { sessionId: transcriptId } };
+}
+
+function cutAt(at: string | undefined): Partial<Options> {
+  return at === undefined ? {} : { resumeSessionAt: at };
 }

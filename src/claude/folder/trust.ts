@@ -1,15 +1,16 @@
-import { FORMER_PRODUCT, PRODUCT } from "../../domain/names.ts";
-import type { Confinement } from "../../domain/principal.ts";
-import type { Logger } from "../../engine/ports.ts";
 import { existsSync, realpathSync } from "node:fs";
 import { mkdir, realpath, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
+import { FORMER_PRODUCT, PRODUCT } from "../../domain/names.ts";
+import type { Confinement } from "../../domain/principal.ts";
+import type { Logger } from "../../engine/ports.ts";
 import { readSmall } from "../../security/files/plain-file.ts";
 import { configFolder, MAX_STATE_BYTES, stateFile } from "../environment.ts";
+import type { SessionOptions } from "../../domain/options.ts";
 
 /**
- * Settings of a repository can run commands before anybody is asked: hooks, servers of .mcp.json, apiKeyHelper. They
+ * Settings of a repository can run commands without approval: hooks, servers of .mcp.json, apiKeyHelper. They
  * do so only in directories that Claude Code's own trust record or the operator (--trust-dir) names.
  */
 
@@ -21,7 +22,7 @@ const StateFile = z.looseObject({
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Whose word counts: the operator's, and Claude Code's where he takes it. */
+/** Whose word counts: the operator's, and Claude Code's where the operator accepts it. */
 type Trust = Pick<Confinement, "trustDirs" | "trustsRecord">;
 
 export async function isTrusted(
@@ -34,7 +35,7 @@ export async function isTrusted(
 }
 
 /** By the operator, it or a folder above it. */
-export async function isNamed(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
+async function isNamed(cwd: string, trustDirs: readonly string[]): Promise<boolean> {
   return isBelow(cwd, await realPaths(trustDirs));
 }
 
@@ -110,4 +111,43 @@ async function realPaths(folders: readonly string[]): Promise<string[]> {
 function ancestors(folder: string): string[] {
   const parent = dirname(folder);
   return parent === folder ? [folder] : [folder, ...ancestors(parent)];
+}
+
+/**
+ * Allow rules of `.claude/settings.json` count in Claude Code only where its own trust record names the folder; --trust-dir names it
+ * to this server. The operator has let hooks of the same file run there, which nobody is asked about either: the rules are handed over.
+ */
+
+/** Far more than a file written by hand. */
+const MAX_SETTINGS_BYTES = 1_048_576;
+
+const SettingsFile = z.looseObject({
+  permissions: z.looseObject({ allow: z.array(z.string()).exactOptional() }).exactOptional(),
+});
+
+interface Project extends Pick<SessionOptions, "cwd" | "settingSources"> {
+  /** Whether its settings are read at all. */
+  readonly mayRun: boolean;
+  /** A rule that allows Edit is a folder there that commands may write: the operator alone says which. */
+  readonly isFenced: boolean;
+}
+
+/** Those of the folder, where each of the servers names it or a folder above it. */
+export async function projectAllowRules(
+  { cwd, isFenced, mayRun, settingSources = ["project"] }: Project,
+  all: readonly { readonly trustDirs: readonly string[] }[],
+): Promise<string[]> {
+  if (!mayRun || isFenced || !settingSources.includes("project")) return [];
+  for (const { trustDirs } of all) if (!(await isNamed(cwd, trustDirs))) return [];
+  const text = await readSmall(join(cwd, ".claude", "settings.json"), MAX_SETTINGS_BYTES).catch(() => "");
+  return SettingsFile.safeParse(jsonOf(text)).data?.permissions?.allow ?? [];
+}
+
+/** Claude Code says itself what is wrong with a file that cannot be read. */
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

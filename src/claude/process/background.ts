@@ -5,10 +5,10 @@ import type { BackgroundTask } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Strays } from "../supervise/strays.ts";
 
-/** While there is a process that Claude Code does not know, it is looked whether it has ended, ms. */
+/** Polling interval while a process runs that Claude Code does not know, ms. */
 const LOOK_EVERY_MS = 2000;
 
-/** What goes on behind the turns: the work that Claude Code tells of, and the processes that have left its tree. */
+/** Background tasks that Claude Code reports, and processes that have left its process tree. */
 export class Background {
   readonly #strays: () => Strays | undefined;
   readonly #tell: (tasks: BackgroundTask[]) => void;
@@ -22,7 +22,7 @@ export class Background {
     this.#tell = tell;
   }
 
-  /** What Claude Code tells of. */
+  /** Tasks that Claude Code reports. */
   told(tasks: readonly BackgroundTask[]): void {
     this.#told = tasks;
     this.#tell([...tasks, ...this.#astray]);
@@ -33,7 +33,7 @@ export class Background {
     this.#mayHaveLeft = true;
   }
 
-  /** At the end of a turn, before it is told. A turn without tools leaves nothing behind. */
+  /** Called before the end of a turn is reported. A turn without tools leaves nothing behind. */
   async turnEnded(): Promise<void> {
     if (!this.#mayHaveLeft) return;
     this.#mayHaveLeft = false;

@@ -7,24 +7,27 @@ import type { PermissionRequest, Decision } from "../../domain/permission.ts";
 import type { Attachment } from "../../domain/prompt.ts";
 import type { AgentProcess, AgentSignal, Judgement } from "../../engine/ports.ts";
 import { Background } from "./background.ts";
-import { deniedByAnswer, deniedBySettings, judgeChanged } from "./changed.ts";
-import { askClaude } from "./control.ts";
-import { CostWatch } from "./cost-watch.ts";
-import { Feed } from "./feed.ts";
-import { before } from "./in-time.ts";
-import type { Launch } from "./launch.ts";
-import { lookingWith } from "./looking.ts";
+import {
+  deniedByAnswer,
+  deniedBySettings,
+  judgeChanged,
+  toPermissionRequest,
+  toPermissionResult,
+  withoutFolders,
+} from "./permissions.ts";
+import { askClaude, settlesWithin, CostWatch, messageOf } from "./control.ts";
+import { AsyncQueue, userMessage } from "./input.ts";
+import type { LaunchPlan } from "./launch.ts";
+import { lookingWith } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { judgeRequest } from "../risk/judge.ts";
-import { toPermissionRequest, toPermissionResult, withoutFolders } from "./permissions.ts";
-import { userMessage } from "./user-message.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { Spawned } from "../supervise/spawn.ts";
 import { isStray } from "../supervise/strays.ts";
 
 /**
- * Bounds of the stop recipe, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
+ * Time limits of each step of `stop`, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
  * after which MCP clients kill a server that they have closed.
  */
 const INTERRUPT_MS = 1000;
@@ -32,19 +35,19 @@ const END_OF_INPUT_MS = 500;
 const CLOSE_MS = 2000;
 /** Control requests are answered within 20 ms, the first of a process within a second. */
 const CONTROL_MS = 30_000;
-/** A sign of life is told no more often, ms: far below the second that is the least --inactivity-ms. */
+/** Throttles `alive` signals, ms: far below one second, the minimum of --inactivity-ms. */
 const ALIVE_MS = 100;
 /** A child that was killed can leave its output pipe open in the hands of its own children. */
 const LAST_WORDS_MS = 2000;
 
-/** Subagents and parallel calls ask at the same time; nobody has seen more than some dozen. */
-const OPEN_REQUESTS = 200;
+/** Subagents and parallel calls ask at the same time; a few dozen is the most seen. */
+const MAX_OPEN_REQUESTS = 200;
 
 const TOO_MANY: Decision = { behavior: "deny", message: "Too many requests are open. Wait until some are answered." };
 const WITHDRAWN: Decision = { behavior: "deny", message: "The request was withdrawn." };
 
 interface Context {
-  launch: Promise<Launch>;
+  launch: Promise<LaunchPlan>;
   /** The id under which Claude Code keeps the session. */
   transcriptId: string;
   onSignal: (signal: AgentSignal) => void;
@@ -58,7 +61,7 @@ interface Context {
 /** One Claude Code in streaming mode. */
 export class ClaudeProcess implements AgentProcess {
   readonly #context: Context;
-  readonly #feed = new Feed<SDKUserMessage>();
+  readonly #input = new AsyncQueue<SDKUserMessage>();
   readonly #waiting = new Map<string, { request: PermissionRequest; resolve: (result: PermissionResult) => void }>();
   /** Rules that answers have added. */
   readonly #denied: string[] = [];
@@ -85,7 +88,7 @@ export class ClaudeProcess implements AgentProcess {
       this.#onReady = resolve;
       this.#onNotReady = reject;
     });
-    // Whoever asks for it is told; nobody has to.
+    // Awaiting it is optional; without this Node would report an unhandled rejection.
     this.#ready.catch(() => undefined);
     this.#ended = this.#run();
   }
@@ -96,13 +99,13 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   push(prompt: { id: string; text: string; attachments: readonly Attachment[] }): void {
-    this.#feed.push(userMessage(prompt));
+    this.#input.push(userMessage(prompt));
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
     if ("taskId" in request && isStray(request.taskId)) return this.#background.control(request);
     const answered = askClaude(await this.#ready, request, this.#context.mask);
-    if (await before(CONTROL_MS, answered)) return answered;
+    if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
   }
 
@@ -118,7 +121,8 @@ export class ClaudeProcess implements AgentProcess {
     if (!waiting) return undefined;
     const { denying, folders } = await this.#context.launch;
     const settings = deniedBySettings(await this.#ready);
-    if (!(await before(CONTROL_MS, settings))) throw new AppError("TIMEOUT", "Claude Code sent no settings. Retry.");
+    if (!(await settlesWithin(CONTROL_MS, settings)))
+      throw new AppError("TIMEOUT", "Claude Code sent no settings. Retry.");
     const rules = [...denying, ...this.#denied, ...(await settings)];
     return judgeChanged({ request: waiting.request, input }, folders, rules);
   }
@@ -133,14 +137,14 @@ export class ClaudeProcess implements AgentProcess {
 
   kill(): void {
     this.#wanted.abort();
-    if (this.#spawned?.pid === undefined) this.#feed.end();
+    if (this.#spawned?.pid === undefined) this.#input.end();
     else this.#spawned.kill();
   }
 
   async #run(): Promise<void> {
     const { onSignal } = this.#context;
     const failure = await this.#converse().catch((error: unknown) => this.#context.mask(messageOf(error)));
-    this.#feed.end();
+    this.#input.end();
     const exit = await this.#spawned?.exit;
     const error = this.#spawned?.fault() ?? this.#whyItEnded(failure ?? exit?.error?.message);
     const problem = error === undefined ? "ended before it could answer" : `did not start: ${error}`;
@@ -153,7 +157,7 @@ export class ClaudeProcess implements AgentProcess {
   /** Runs until the process ends. Returns what it ended with when that was no regular end. */
   async #converse(): Promise<string | undefined> {
     const { launch, onSignal } = this.#context;
-    const { giveUp, notices, open, watchCost, ...began } = await launch;
+    const { giveUp, notices, start, watchCost, ...began } = await launch;
     if (this.#wanted.signal.aborted) return giveUp().then(() => "The process was stopped before it started.");
     for (const notice of notices) onSignal(notice);
     // The stream of a killed process can stay open behind its children: its exit ends the conversation as well.
@@ -166,8 +170,8 @@ export class ClaudeProcess implements AgentProcess {
       if (this.#wanted.signal.aborted) this.kill();
       void spawned.exit.then(async () => sleep(LAST_WORDS_MS, undefined, { ref: false })).then(onGone);
     };
-    const running = await open({
-      prompts: this.#feed,
+    const running = await start({
+      prompts: this.#input,
       ask: this.#asking(began),
       look: lookingWith(began),
       onSpawned,
@@ -188,8 +192,8 @@ export class ClaudeProcess implements AgentProcess {
     return Promise.race([this.#readAll(running, watchCost === "always" ? cost : undefined), gone]);
   }
 
-  /** With its start time, without which nobody may signal a pid later on. */
-  async #announce({ pid }: Spawned, { missing, resumed }: Pick<Launch, "missing" | "resumed">): Promise<void> {
+  /** Records pid and start time: a pid alone may be reused, and must not be signalled. */
+  async #announce({ pid }: Spawned, { missing, resumed }: Pick<LaunchPlan, "missing" | "resumed">): Promise<void> {
     const startedAt = pid === undefined ? undefined : await startTime(pid).catch(() => undefined);
     const known = { ...(pid !== undefined && { pid }), ...(startedAt !== undefined && { startedAt }) };
     this.#context.onSignal({ type: "started", resumed, ...known, ...(missing.length > 0 && { missing }) });
@@ -202,7 +206,7 @@ export class ClaudeProcess implements AgentProcess {
       unfinished: this.#context.maskUnfinished,
     });
     let failedResult = false;
-    // Nothing is told of a process before it is told that there is one.
+    // `started` is the first signal of a process.
     await this.#announced;
     try {
       for await (const message of running) {
@@ -227,7 +231,7 @@ export class ClaudeProcess implements AgentProcess {
     this.#context.onSignal(signal);
   }
 
-  /** One sign of life is as good as many, and each is a step of the session: a text in parts gives thousands. */
+  /** Throttles `alive`: each signal is a step of the session, and a streamed text gives thousands. */
   #isRepeated({ type }: AgentSignal): boolean {
     if (type !== "alive") return false;
     const now = performance.now();
@@ -236,14 +240,14 @@ export class ClaudeProcess implements AgentProcess {
     return isRepeated;
   }
 
-  /** What of a signal is kept in the state, which nobody masks after us. */
+  /** Masks what a signal puts into the state, which is not masked later. */
   #masked(signal: AgentSignal): AgentSignal {
     if (signal.type !== "background") return signal;
     const tasks = signal.tasks.map((task) => ({ ...task, description: this.#context.mask(task.description) }));
     return { ...signal, tasks };
   }
 
-  #asking({ folders, isFenced }: Pick<Launch, "folders" | "isFenced">): CanUseTool {
+  #asking({ folders, isFenced }: Pick<LaunchPlan, "folders" | "isFenced">): CanUseTool {
     return async (toolName, input, details) => {
       const bare = toPermissionRequest(toolName, input, details);
       const request = { ...bare, ...(await judgeRequest(bare, folders)) };
@@ -256,7 +260,7 @@ export class ClaudeProcess implements AgentProcess {
   async #ask(request: PermissionRequest, signal: AbortSignal): Promise<PermissionResult> {
     const { requestId } = request;
     // Each waits in the session's row: what asks without end, or twice by one id, is not Claude Code at its work.
-    if (this.#waiting.size >= OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
+    if (this.#waiting.size >= MAX_OPEN_REQUESTS || this.#waiting.has(requestId)) return toPermissionResult(TOO_MANY);
     const answered = new Promise<PermissionResult>((resolve) => this.#waiting.set(requestId, { request, resolve }));
     const withdraw = () => {
       if (!this.#waiting.has(requestId)) return;
@@ -277,11 +281,11 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async #stop(): Promise<void> {
-    await before(INTERRUPT_MS, this.#interrupt());
-    this.#feed.end();
-    await before(END_OF_INPUT_MS, this.#ended);
+    await settlesWithin(INTERRUPT_MS, this.#interrupt());
+    this.#input.end();
+    await settlesWithin(END_OF_INPUT_MS, this.#ended);
     this.#query?.close();
-    if (!(await before(CLOSE_MS, this.#ended))) this.kill();
+    if (!(await settlesWithin(CLOSE_MS, this.#ended))) this.kill();
   }
 
   #whyItEnded(failure: string | undefined): string | undefined {
@@ -293,8 +297,4 @@ export class ClaudeProcess implements AgentProcess {
       .at(-1);
     return lastWords ? `${failure} (${lastWords.slice(0, 300)})` : failure;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,8 +1,10 @@
 import type { Query } from "@anthropic-ai/claude-agent-sdk";
 import { z } from "zod";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ControlRequest } from "../../domain/control.ts";
 import { AppError, invalidArgument } from "../../domain/error.ts";
 import { JsonObject } from "../../domain/json.ts";
+import type { AgentSignal } from "../../engine/ports.ts";
 
 /** In no type of the SDK yet. */
 interface Untyped {
@@ -35,7 +37,7 @@ export async function askClaude(
 }
 
 /** What the session has cost so far, USD, as Claude Code counts it: over resumes too. */
-export async function costSoFar(query: Query): Promise<number> {
+async function costSoFar(query: Query): Promise<number> {
   const { session } = await query.usage_EXPERIMENTAL_MAY_CHANGE_DO_NOT_RELY_ON_THIS_API_YET({ skipBehaviors: true });
   return session.total_cost_usd;
 }
@@ -93,6 +95,48 @@ async function rewind(query: Query, { dryRun, promptId }: RequestTo<"rewind">): 
   return { ...told, dryRun };
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Reports the cost of a running Claude Code when it may have changed. At most one request is in flight. */
+export class CostWatch {
+  readonly #query: Query;
+  readonly #onSignal: (signal: AgentSignal) => void;
+  #asking = false;
+  #again: { atStart: boolean } | undefined;
+
+  constructor(query: Query, onSignal: (signal: AgentSignal) => void) {
+    this.#query = query;
+    this.#onSignal = onSignal;
+  }
+
+  tell(atStart: boolean): void {
+    if (this.#asking) {
+      this.#again = { atStart: atStart || this.#again?.atStart === true };
+      return;
+    }
+    this.#asking = true;
+    void this.#ask(atStart);
+  }
+
+  async #ask(atStart: boolean): Promise<void> {
+    const costUsdTotal = await costSoFar(this.#query).catch(() => undefined);
+    this.#asking = false;
+    // One that cannot answer is about to end.
+    if (costUsdTotal === undefined) return;
+    this.#onSignal({ type: "spent", costUsdTotal, atStart });
+    const again = this.#again;
+    this.#again = undefined;
+    if (again) this.tell(again.atStart);
+  }
+}
+
+/** Whether the promise was settled within `ms`. */
+export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController();
+  const late = sleep(ms, false, { signal: timer.signal, ref: false }).catch(() => false);
+  const inTime = await Promise.race([promise.then(() => true), late]);
+  timer.abort();
+  return inTime;
 }

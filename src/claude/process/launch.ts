@@ -1,20 +1,28 @@
-import type { CanUseTool, HookCallback, Options, Query, SDKUserMessage } from "@anthropic-ai/claude-agent-sdk";
+import type {
+  CanUseTool,
+  HookCallback,
+  Options,
+  Query,
+  SDKUserMessage,
+  SpawnedProcess,
+  SpawnOptions,
+} from "@anthropic-ai/claude-agent-sdk";
+import { once } from "node:events";
 import type { AgentSignal } from "../../engine/ports.ts";
-import type { SpawnedProcess, SpawnOptions } from "@anthropic-ai/claude-agent-sdk";
 import type { Folders } from "../risk/places.ts";
-import { hooksOf } from "./looking.ts";
+import { hooksOf } from "./hooks.ts";
 import type { Spawned } from "../supervise/spawn.ts";
 
-/** What a process is started with, found out while its creator has already gone on. */
-export interface Launch {
+/** The plan of a process start. Resolved after `ClaudeProcess` was created. */
+export interface LaunchPlan {
   /** Starts Claude Code, or takes one that is up already. */
-  readonly open: (bound: Bindings) => Promise<Query>;
-  /** In place of it, where nobody wants the process any more: ends what was kept for it. */
+  readonly start: (bound: SessionBindings) => Promise<Query>;
+  /** Called in place of `start` when the session was given up: ends the spare that was kept for it. */
   readonly giveUp: () => Promise<void>;
   readonly resumed: boolean;
   /** What a request is judged by. */
   readonly folders: Folders;
-  /** Whether its folders are all that it can have, whoever approves another. */
+  /** With --sandbox required, no approval adds a folder. */
   readonly isFenced: boolean;
   /** The session's own rules that deny, as Claude Code is given them. */
   readonly denying: readonly string[];
@@ -27,15 +35,15 @@ export interface Launch {
   readonly notices: Extract<AgentSignal, { type: "notice" }>[];
 }
 
-/** What ties a process to its session. */
-export interface Bindings {
+/** Ties a process to its session. */
+export interface SessionBindings {
   readonly prompts: AsyncIterable<SDKUserMessage>;
   readonly ask: CanUseTool;
   /** Called before each use of a tool. */
   readonly look: HookCallback;
-  /** Told of the process that the session then has; of one that is refused it hears nothing. */
+  /** Called with the process of the session; never with one that was refused. */
   readonly onSpawned: (spawned: Spawned) => void;
-  /** Aborts when nobody wants the process any more. */
+  /** Aborts when the session gives the process up. */
   readonly signal: AbortSignal;
 }
 
@@ -43,11 +51,39 @@ type StartQuery = (params: { prompt: AsyncIterable<SDKUserMessage>; options: Opt
 
 type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => SpawnedProcess;
 
-/** Starts a process of its own for the session. */
-export function openCold(query: StartQuery, options: Options, spawn: Spawn): Launch["open"] {
+/** Starts a new process instead of claiming a spare. */
+export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
   return async ({ ask, look, onSpawned, prompts }) => {
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
     const bound = { canUseTool: ask, hooks: hooksOf(look, options.hooks), spawnClaudeCodeProcess };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
+}
+
+/** Claude Code runs without an agent that it does not know, and says so nowhere: nothing is handed to it before it has named its agents. */
+export function requiringAgent(agent: string | undefined, start: LaunchPlan["start"]): LaunchPlan["start"] {
+  if (agent === undefined) return start;
+  return async (bound) => {
+    let release: () => void = () => undefined;
+    const isKnown = new Promise<void>((resolve) => (release = resolve));
+    const query = await start({ ...bound, prompts: heldUntil(isKnown, bound.prompts) });
+    const known = await Promise.race([agentsOf(query), once(bound.signal, "abort").then(() => undefined)]);
+    if (known && !known.includes(agent)) {
+      query.close();
+      throw new Error(`advanced.agent: there is no agent ${agent}; available: ${known.join(", ")}`);
+    }
+    release();
+    return query;
+  };
+}
+
+async function* heldUntil<T>(ready: Promise<void>, source: AsyncIterable<T>): AsyncGenerator<T, void> {
+  await ready;
+  yield* source;
+}
+
+/** Undefined where it ended before it could tell, which its stream tells as well. */
+async function agentsOf(query: Query): Promise<string[] | undefined> {
+  const told = await query.initializationResult().catch(() => undefined);
+  return told?.agents.map(({ name }) => name);
 }

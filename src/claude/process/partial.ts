@@ -1,9 +1,9 @@
 import type { SDKMessage } from "@anthropic-ai/claude-agent-sdk";
 
-/** Characters that are kept of a text that is being written. */
-const KEPT = 4_000;
-/** A word, or an open private key, is kept up to so many. */
-const MAX_WORD = 16 * KEPT;
+/** Characters kept of a text that is being written. */
+const MAX_CHARS = 4_000;
+/** Maximum length of a word, or of an unfinished private key, that is kept. */
+const MAX_WORD_CHARS = 16 * MAX_CHARS;
 
 /** Secrets are of these characters. */
 const WORD_END = /[^\x21-\x7e]/;
@@ -28,7 +28,7 @@ export class PartialText {
   readonly #onText: (text: string) => void;
   readonly #mask: PartialMask;
   #text = "";
-  /** In a word that is too long to be kept: what is left of it is not told. */
+  /** Inside a word that is too long to be kept: the rest of it is dropped. */
   #skips = false;
 
   constructor(onText: (text: string) => void, mask: PartialMask) {
@@ -65,18 +65,18 @@ export class PartialText {
     const [header = ""] = OPEN_KEY.exec(text) ?? [];
     const at = header === "" ? lastWord(text) : text.length - header.length;
     const rest = text.slice(at);
-    const kept = this.#mask.text(text.slice(0, at)).slice(-2 * KEPT);
-    if (rest.length <= MAX_WORD) return kept + rest;
+    const kept = this.#mask.text(text.slice(0, at)).slice(-2 * MAX_CHARS);
+    if (rest.length <= MAX_WORD_CHARS) return kept + rest;
     // All of an open key is masked, whatever is left of it.
-    if (header !== "") return `${kept}${rest.slice(0, rest.indexOf("KEY-----"))}KEY-----${rest.slice(-KEPT)}`;
+    if (header !== "") return `${kept}${rest.slice(0, rest.indexOf("KEY-----"))}KEY-----${rest.slice(-MAX_CHARS)}`;
     this.#skips = true;
     return kept;
   }
 
   #tell(text: string): void {
     if (text === this.#text) return;
-    // Masked before it is cut: the rest of a secret that was cut in two would be told.
-    this.#text = text.length > 4 * KEPT ? this.#shortened(text) : text;
-    this.#onText(this.#mask.unfinished(this.#text).slice(-KEPT));
+    // Mask before cutting: half of a secret would not be recognised and would leak.
+    this.#text = text.length > 4 * MAX_CHARS ? this.#shortened(text) : text;
+    this.#onText(this.#mask.unfinished(this.#text).slice(-MAX_CHARS));
   }
 }

@@ -1,5 +1,12 @@
-import type { CanUseTool, PermissionResult } from "@anthropic-ai/claude-agent-sdk";
+import type { CanUseTool, PermissionResult, Query } from "@anthropic-ai/claude-agent-sdk";
+import { z } from "zod";
 import type { PermissionRequest, Decision } from "../../domain/permission.ts";
+import type { JsonObject } from "../../domain/json.ts";
+import type { Judgement } from "../../engine/ports.ts";
+import { judgeRequest } from "../risk/judge.ts";
+import { mentionedPaths } from "../risk/mentioned.ts";
+import { namedPaths, type Folders } from "../risk/places.ts";
+import { isFileTool, isShell } from "../risk/risk.ts";
 
 /** A request of Claude Code as the engine has it, and the engine's decision as Claude Code takes it. */
 
@@ -39,4 +46,68 @@ export function withoutFolders(result: PermissionResult): PermissionResult {
   if (result.behavior === "deny" || !result.updatedPermissions) return result;
   const kept = result.updatedPermissions.filter(({ type }) => type !== "addDirectories");
   return { ...result, updatedPermissions: kept };
+}
+
+/**
+ * What a request would be with another input. Claude Code checks nothing again once it is allowed, so all that has judged the
+ * request before has to judge this: its own rules too.
+ */
+
+interface Changed {
+  readonly request: PermissionRequest;
+  readonly input: JsonObject;
+}
+
+/** `denying` are the rules of the session that deny, in Claude Code's words. */
+export async function judgeChanged(
+  { request, input }: Changed,
+  folders: Folders,
+  denying: readonly string[],
+): Promise<Judgement> {
+  const { toolName } = request;
+  const judged = await judgeRequest({ ...request, input }, folders);
+  const { command } = input;
+  const mentions =
+    isShell(toolName) && typeof command === "string" ? await mentionedPaths(command, folders) : undefined;
+  const refused = judged.refused ?? (isMoved({ request, input }) ? RELATIVE : undefined);
+  return { ...judged, denying, ...(mentions && { mentions }), ...(refused !== undefined && { refused }) };
+}
+
+const RELATIVE = "It names a relative path, and Claude Code may have left the session's folder. Use an absolute path.";
+
+/** Whether a relative path has changed: it is resolved in the current folder of Claude Code, which the server does not know. */
+function isMoved({ request, input }: Changed): boolean {
+  const { toolName } = request;
+  if (!isFileTool(toolName)) return false;
+  const before = namedPaths(toolName, request.input) ?? [];
+  const isWhole = (path: string) => /^(?:[/~\\]|[A-Za-z]:)/.test(path.trim());
+  return (namedPaths(toolName, input) ?? []).some((path) => !isWhole(path) && !before.includes(path));
+}
+
+const Settings = z.object({
+  effective: z.object({ permissions: z.object({ deny: z.array(z.string()).optional() }).optional() }),
+});
+
+/** In no type of the SDK yet. */
+interface Untyped {
+  getSettings?: () => Promise<unknown>;
+}
+
+/** The rules that deny in the settings of the user, the project and the machine, as the running Claude Code has them. */
+export async function deniedBySettings(query: Query & Untyped): Promise<string[]> {
+  // Where it cannot be asked the answer is none that parses.
+  const { effective } = Settings.parse(await query.getSettings?.());
+  return effective.permissions?.deny ?? [];
+}
+
+/** The rules that an answer has added for as long as the process lives. */
+export function deniedByAnswer(decision: Decision): string[] {
+  if (decision.behavior === "deny") return [];
+  return (decision.updatedPermissions ?? []).flatMap((update) => {
+    if (update.type !== "addRules" && update.type !== "replaceRules") return [];
+    if (update.behavior !== "deny") return [];
+    return update.rules.map(({ ruleContent, toolName }) =>
+      ruleContent === undefined ? toolName : `${toolName}(${ruleContent})`,
+    );
+  });
 }

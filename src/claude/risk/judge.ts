@@ -1,11 +1,10 @@
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { protectionOf, type ProtectedPath } from "../../security/protected-paths.ts";
-import { mayBePaths } from "./may-be-paths.ts";
+import { mayBePaths, mentionedPaths } from "./mentioned.ts";
 import { namedPaths, placesOf, type Folders } from "./places.ts";
-import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf } from "./risk.ts";
-
-/** What there is to know of a request before anybody decides it. */
-export type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
+import { isEditor, isFileTool, isLooker, isShell, OUTSIDE, riskOf, canRun } from "./risk.ts";
+/** Facts about a request, gathered before it is decided. */
+type Judged = Pick<PermissionRequest, "cwd" | "paths" | "refused" | "risk">;
 
 export async function judgeRequest(request: PermissionRequest, folders: Folders): Promise<Judged> {
   const { blockedPath, input, toolName } = request;
@@ -48,4 +47,30 @@ export function isClosed({ path, why }: ProtectedPath): string {
 function notNormal(path: string): string {
   const shown = JSON.stringify(path.slice(0, 200));
   return `The path ${shown} ends in white space, or is empty, once it is resolved, and can mean another file. Name the file without it.`;
+}
+
+/** What a shell command writes that Claude Code carries out as an edit in acceptEdits, as far as its text shows it. */
+
+/** The programs with which it does so, what writes like them, and redirections. */
+const WRITES = /(?<![\w-])(?:cp|dd|install|ln|mkdir|mv|rm|rmdir|sed|tee|touch|truncate)(?![\w-])|>/;
+
+/** As a program it is none of the files of a repository. */
+const HEAD = /(?<=(?:^|[\n;&]|(?<!>)\|)\s*)head(?=\s)/g;
+
+interface ShellEdit {
+  /** It may write a file by which a program is made to run commands, or what it writes is unknown. */
+  readonly canRun: boolean;
+  readonly closed: ProtectedPath | undefined;
+}
+
+/** Undefined for a command that is no such edit. */
+export async function judgeShellEdit(command: string, folders: Folders): Promise<ShellEdit | undefined> {
+  if (!WRITES.test(command.replaceAll(/["'\\]/g, ""))) return undefined;
+  const paths = await mentionedPaths(command.replaceAll(HEAD, ""), folders);
+  if (!paths) return { canRun: true, closed: undefined };
+  const { places, refused } = await placesOf(paths, folders);
+  return {
+    canRun: refused.length > 0 || places.some(canRun),
+    closed: protectionOf(paths, folders.closed, "write"),
+  };
 }

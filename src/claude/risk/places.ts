@@ -69,7 +69,7 @@ function hiddenIn(home: string, path: string): string | undefined {
   return first.startsWith(".") ? join(home, first) : undefined;
 }
 
-/** What a tool for files names; undefined where that cannot be told. */
+/** What a tool for files names; undefined where that is unknown. */
 export function namedPaths(toolName: string, input: JsonObject): string[] | undefined {
   switch (toolName) {
     case "Glob":

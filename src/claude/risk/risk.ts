@@ -1,14 +1,13 @@
 import { CAN_RUN, isWithin, type Bound, type Risk } from "../../domain/approvals/risk.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import { isExecuting } from "../../security/executing-files.ts";
-import { whyOfCommand } from "./commands.ts";
 
 /** How much a request of Claude Code would let happen, by its tool and the places that it names. In doubt it is all. */
 
 /** A place that a request names. Both paths are absolute. */
 export interface Place {
   readonly named: string;
-  /** As it really is; undefined where that cannot be told. */
+  /** The real path; undefined where it is unknown. */
   readonly real: string | undefined;
   /** Whether it really lies inside the session's folders. */
   readonly isInside: boolean;
@@ -22,10 +21,10 @@ export interface Place {
   readonly isUnseen: boolean;
 }
 
-export interface Request {
+interface Request {
   readonly toolName: string;
   readonly input: JsonObject;
-  /** Of a tool for files: all that it names. Undefined where that cannot be told. */
+  /** Of a tool for files: all paths that it names. Undefined where they are unknown. */
   readonly places: readonly Place[] | undefined;
 }
 
@@ -38,7 +37,7 @@ const READERS: ReadonlySet<string> = new Set(["Read", "Glob", "Grep", "LS", "Not
 const EDITORS: ReadonlySet<string> = new Set(["Edit", "Write", "MultiEdit", "NotebookEdit"]);
 
 /** They look at nothing but the session itself, or ask the person. */
-const LOOKERS: ReadonlySet<string> = new Set([
+const SESSION_TOOLS: ReadonlySet<string> = new Set([
   "AskUserQuestion",
   "BashOutput",
   "CronList",
@@ -78,7 +77,7 @@ export function isFileTool(toolName: string): boolean {
 
 /** Whether it looks at nothing but the session itself. */
 export function isLooker(toolName: string): boolean {
-  return LOOKERS.has(toolName);
+  return SESSION_TOOLS.has(toolName);
 }
 
 export function isShell(toolName: string): boolean {
@@ -86,7 +85,7 @@ export function isShell(toolName: string): boolean {
 }
 
 export function riskOf({ input, places, toolName }: Request): Risk {
-  if (LOOKERS.has(toolName)) return { level: "reads", why: [] };
+  if (SESSION_TOOLS.has(toolName)) return { level: "reads", why: [] };
   if (toolName === "ExitPlanMode") return { level: "edits", why: ["carries out a plan"] };
   if (isFileTool(toolName)) return ofFiles(EDITORS.has(toolName) ? "edits" : "reads", places);
   if (isShell(toolName)) {
@@ -112,4 +111,45 @@ function ofFiles(least: Exclude<Bound, "none" | "all">, places: readonly Place[]
 /** Whether what lies there can run commands: as the place is named, and as it really is. */
 export function canRun({ isOnPath, isOfHome, named, real = named }: Place): boolean {
   return isOnPath || isOfHome || isExecuting(named) || isExecuting(real);
+}
+
+/** What a shell command is seen to do. It only tells people why to look: a command is of the highest risk in any case. */
+
+/** Of a command that is longer the beginning is looked at, characters. */
+const LOOKED_AT = 10_000;
+
+const NETWORK: readonly RegExp[] = [
+  /\b(?:curl|wget|ssh|scp|sftp|ftp|rsync|telnet|nc|ncat|netcat|socat)\b/,
+  /\bgit\s+(?:push|pull|fetch|clone|ls-remote|submodule)\b/,
+  /\b(?:npm|pnpm|yarn|bun)\s+(?:publish|install|ci|i|add|update|login)\b/,
+  /\b(?:npx|bunx|uvx)\b/,
+  /\b(?:pip3?|uv|pipx|gem|go|cargo|brew|apt|apt-get|dnf|yum)\s+(?:\S+\s+)?(?:install|add|get|publish|push|download)\b/,
+  /\b(?:docker|podman)\s+(?:push|pull|login)\b/,
+  /\b(?:gh|aws|gcloud|az|kubectl|twine)\s/,
+  /\b(?:Invoke-WebRequest|Invoke-RestMethod|iwr|irm)\b/i,
+  /\b(?:https?|ftp):\/\//i,
+  /\/dev\/(?:tcp|udp)\//,
+];
+
+const DESTRUCTIVE: readonly RegExp[] = [
+  /\brm\s(?:[^\n;&|]*\s)?(?:-[a-zA-Z]*[rR]|--recursive)/,
+  /\b(?:rd|rmdir|Remove-Item)\b[^\n;&|]*(?:\s\/s\b|-Recurse)/i,
+  /\bfind\b[^\n;|]*\s-(?:delete|exec(?:dir)?\s+rm)\b/,
+  /\bxargs\b[^\n;|]*\brm\b/,
+  /\bgit\s+reset\b[^\n;&|]*--hard/,
+  /\bgit\s+clean\b[^\n;&|]*\s-[a-zA-Z]*f/,
+  /\bgit\s+push\b[^\n;&|]*\s(?:--force\S*|--delete|--mirror|-[a-zA-Z]*f|\+\S)/,
+  /\bgit\s+branch\b[^\n;&|]*\s-D/,
+  /\bdd\s[^\n;&|]*\bof=/,
+  /\b(?:mkfs(?:\.\w+)?|shred|wipefs|fdisk|parted|truncate)\b/,
+  />\s*\/dev\/(?!null\b|stdout\b|stderr\b|tty\b|fd\/)/,
+  /\b(?:drop\s+(?:table|database|schema)|truncate\s+table|delete\s+from)\b/i,
+  /\b(?:chmod|chown|chgrp)\s[^\n;&|]*(?:-[a-zA-Z]*R|--recursive)/,
+  /\b(?:kill|pkill|killall|shutdown|reboot|halt|poweroff)\b/,
+];
+
+function whyOfCommand(command: string): string[] {
+  const text = command.slice(0, LOOKED_AT);
+  const isOne = (of: readonly RegExp[]) => of.some((sign) => sign.test(text));
+  return ["command", ...(isOne(NETWORK) ? ["network"] : []), ...(isOne(DESTRUCTIVE) ? ["destructive command"] : [])];
 }

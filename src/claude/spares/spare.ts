@@ -1,11 +1,11 @@
 import type { CanUseTool, HookCallback, Options, Query, SpareProcess } from "@anthropic-ai/claude-agent-sdk";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { firstMark } from "../../domain/names.ts";
-import type { Bindings, Launch } from "../process/launch.ts";
-import { hooksOf } from "../process/looking.ts";
+import { firstProcessTag } from "../../domain/names.ts";
+import type { SessionBindings, LaunchPlan } from "../process/launch.ts";
+import { hooksOf } from "../process/hooks.ts";
 import type { Spawned, Spawner } from "../supervise/spawn.ts";
-import type { Claim, Recipe } from "./recipe.ts";
+import type { Claim, SpareSpec } from "./spec.ts";
 
 type Prewarm = (params: { options: Options; initializeTimeoutMs: number }) => Promise<SpareProcess>;
 
@@ -17,16 +17,16 @@ const CLAIM_MS = 5_000;
 export class Spare {
   readonly sessionId = randomUUID();
   readonly key: string;
-  readonly mark: string;
+  readonly processTag: string;
   readonly #up: Promise<SpareProcess>;
   #spawned: Spawned | undefined;
   #ask: CanUseTool | undefined;
   #look: HookCallback | undefined;
   #ended = false;
 
-  constructor({ key, options, wrapper }: Recipe, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
+  constructor({ key, options, wrapper }: SpareSpec, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
     this.key = key;
-    this.mark = firstMark(this.sessionId);
+    this.processTag = firstProcessTag(this.sessionId);
     this.#up = prewarm({
       initializeTimeoutMs: START_MS,
       options: {
@@ -35,10 +35,10 @@ export class Spare {
         canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
         hooks: hooksOf(async (...about) => (this.#look ? this.#look(...about) : {}), options.hooks),
         spawnClaudeCodeProcess: (request) =>
-          spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.mark, wrapper }),
+          spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper }),
       },
     });
-    // Whoever waits for it is told.
+    // `up()` rejects as well; without this Node would report an unhandled rejection.
     this.#up.catch(() => undefined);
   }
 
@@ -65,18 +65,18 @@ export class Spare {
   }
 
   /** Takes it for the session, or starts one in the ordinary way where it refuses: no prompt goes to it before it is taken. */
-  async openOr(cold: Launch["open"], claim: Claim, bound: Bindings): Promise<Query> {
+  async claimOr(fresh: LaunchPlan["start"], claim: Claim, bound: SessionBindings): Promise<Query> {
     try {
       return await this.#claim(claim, bound);
     } catch {
       this.end();
       await this.gone();
       if (bound.signal.aborted) throw new Error("The process was stopped before it started.");
-      return cold(bound);
+      return fresh(bound);
     }
   }
 
-  async #claim(claim: Claim, { ask, look, onSpawned, prompts, signal }: Bindings): Promise<Query> {
+  async #claim(claim: Claim, { ask, look, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
     const spare = await this.#up;
     this.#ask = ask;
     this.#look = look;

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createInterface } from "node:readline";
-import type { Mark } from "./mark.ts";
-import { carries, endMarked } from "./marked.ts";
+import type { ProcessTag } from "./process-tag.ts";
+import { hasTag, endTagged } from "./tagged.ts";
 import { killTree, signal, startTime } from "./tree.ts";
 
 /**
  * The program behind Reaper: reads `+PID NUMBER VALUE` and `-PID` lines; at the end of its input it asks every process that
- * is still there to end, kills the trees of those that have not after a while, and then all that carries their marks.
+ * is still there to end, kills the trees of those that have not after a while, and then all that carries their tags.
  */
 
 const GRACE_MS = 3000;
@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 100;
 const SWEEP_MS = 60_000;
 
 interface Watched {
-  readonly mark: Mark;
+  readonly tag: ProcessTag;
   readonly startedAt: Promise<string | undefined>;
 }
 
@@ -24,26 +24,26 @@ for await (const line of createInterface({ input: process.stdin })) {
   const [, sign, pid, number, value = ""] = /^([+-])(\d+)(?: (\d*) (.*))?$/.exec(line) ?? [];
   if (sign === "+")
     watched.set(Number(pid), {
-      mark: { value, number: number === "" ? undefined : number },
+      tag: { value, number: number === "" ? undefined : number },
       startedAt: timeOf(Number(pid)),
     });
   else watched.delete(Number(pid));
 }
 await Promise.all([...watched].map(async ([pid, each]) => end(pid, each)));
 
-/** Where it cannot be told, the mark has to do. */
+/** Without a start time, only the tag identifies the process. */
 async function timeOf(pid: number): Promise<string | undefined> {
   return startTime(pid).catch(() => undefined);
 }
 
-async function end(pid: number, { mark, startedAt }: Watched): Promise<void> {
+async function end(pid: number, { tag, startedAt }: Watched): Promise<void> {
   const started = await startedAt;
   const isOurs = async () => started !== undefined && (await timeOf(pid)) === started;
   const deadline = performance.now() + GRACE_MS;
   if (await isOurs()) signal(pid, "SIGTERM");
-  // One that is stopped hears nothing else.
+  // A stopped process does not handle SIGTERM before SIGCONT.
   if (await isOurs()) signal(pid, "SIGCONT");
   while (performance.now() < deadline && (await isOurs())) await sleep(LOOK_EVERY_MS);
   if (await isOurs()) await killTree(pid);
-  await endMarked((found) => carries(found, mark), SWEEP_MS);
+  await endTagged((found) => hasTag(found, tag), SWEEP_MS);
 }

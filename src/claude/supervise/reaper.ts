@@ -2,8 +2,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { hasPipe, outOfDescriptorsText } from "../../security/descriptors.ts";
-import type { Mark } from "./mark.ts";
-import { through } from "./wrapper.ts";
+import type { ProcessTag } from "./process-tag.ts";
+import { wrapCommand } from "./isolation.ts";
 
 /**
  * Ends our processes when this server dies in a way that lets it end nothing: SIGKILL, a crash, a power cut of the
@@ -23,8 +23,8 @@ export class Reaper {
     this.#child ??= this.#start();
   }
 
-  watch(pid: number, mark: Mark): void {
-    this.#tell(`+${String(pid)} ${mark.number ?? ""} ${mark.value}\n`);
+  watch(pid: number, tag: ProcessTag): void {
+    this.#tell(`+${String(pid)} ${tag.number ?? ""} ${tag.value}\n`);
   }
 
   forget(pid: number): void {
@@ -38,9 +38,9 @@ export class Reaper {
 
   #start(): ChildProcess {
     const program = fileURLToPath(new URL("./reaper-process.js", import.meta.url));
-    // The mark of a session that this server runs in is not for it: it has work to do when that session has ended.
-    const unmarked = this.#prlimit === undefined ? [] : [this.#prlimit, "--locks=unlimited:", "--"];
-    const [command, args] = through(unmarked, process.execPath, [program]);
+    // The tag of a session that this server runs in is not for it: it has work to do when that session has ended.
+    const untagged = this.#prlimit === undefined ? [] : [this.#prlimit, "--locks=unlimited:", "--"];
+    const [command, args] = wrapCommand(untagged, process.execPath, [program]);
     // Detached: a Ctrl-C in the client's terminal must not take the reaper before us.
     const child = spawn(command, args, { stdio: ["pipe", "ignore", "ignore"], detached: true, env: {} });
     child.on("error", () => undefined);

@@ -5,17 +5,14 @@ import { constants } from "node:os";
 import { PROCESS_VARIABLE } from "../../domain/names.ts";
 import { findProgram } from "../../security/programs.ts";
 import { hasPipe, isOutOfDescriptors, outOfDescriptorsText } from "../../security/descriptors.ts";
-import { LastLines } from "./last-lines.ts";
-import { LineLimit } from "./line-limit.ts";
-import { markOf, MARKS, type Mark, type MarkedServer } from "./mark.ts";
-import { carries, endMarked } from "./marked.ts";
-import type { Means } from "./means.ts";
+import { LastLines, LineLimit } from "./output.ts";
+import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./process-tag.ts";
+import { hasTag, endTagged } from "./tagged.ts";
+import { type TrackingMethod, wrapCommand } from "./isolation.ts";
 import { Reaper } from "./reaper.ts";
 import { Strays } from "./strays.ts";
 import { killTree } from "./tree.ts";
-import { through } from "./wrapper.ts";
-
-const STDERR_KEPT = 4096;
+const MAX_STDERR_CHARS = 4096;
 /** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
 const GONE_WITHIN_MS = 5000;
 
@@ -41,7 +38,7 @@ export interface Spawned {
 }
 
 interface SpawnerOptions {
-  readonly server: MarkedServer;
+  readonly server: TaggedServer;
   /** Leaves out the Linux mechanism, so that the general one can be tested there. */
   readonly forceReaper: boolean;
   /** What gives each process a pid namespace of its own, see `pidNamespace`; nothing where they have none. */
@@ -57,7 +54,7 @@ interface Start {
 
 /** Starts processes that do not outlive this server, whatever ends it. */
 export class Spawner {
-  readonly #server: MarkedServer;
+  readonly #server: TaggedServer;
   readonly #isolation: readonly string[];
   readonly #setpriv: string | undefined;
   readonly #prlimit: string | undefined;
@@ -69,28 +66,28 @@ export class Spawner {
     this.#isolation = isolation;
     this.#setpriv = forceReaper || process.platform !== "linux" ? undefined : findProgram("setpriv", process.env);
     this.#prlimit = canNumber() ? findProgram("prlimit", process.env) : undefined;
-    // A namespace ends with the process that the kernel ends with us; all else needs somebody who outlives us.
+    // A namespace ends with the process that the kernel ends with us; everything else needs the reaper, which outlives the server.
     const endsAlone = this.#setpriv !== undefined && isolation.length > 0;
     this.#reaper = endsAlone ? undefined : new Reaper(this.#prlimit);
   }
 
   /** How what is started is found again when it is to end. */
-  get means(): Means {
+  get trackingMethod(): TrackingMethod {
     if (this.#isolation.length > 0) return "pid namespace";
     if (process.platform === "win32") return "tree";
     return this.#prlimit === undefined ? "variable" : "variable and number";
   }
 
   spawn(request: SpawnOptions, onSpawned: (spawned: Spawned) => void, { name, wrapper = [] }: Start): SpawnedProcess {
-    const mark = this.#newMark(name);
-    const [command, args] = this.#guarded(mark, ...through(wrapper, request.command, request.args));
+    const tag = this.#newTag(name);
+    const [command, args] = this.#guarded(tag, ...wrapCommand(wrapper, request.command, request.args));
     const { cwd, env } = request;
-    // First: a process that it cannot be told of must not be started.
+    // First: a process that the reaper cannot be told of must not be started.
     this.#reaper?.ready();
     // Detached: a Ctrl-C in the terminal reaches the server only, which records the interruption before it ends anything.
     const child = spawn(command, args, {
       cwd,
-      env: { ...env, [PROCESS_VARIABLE]: mark.value },
+      env: { ...env, [PROCESS_VARIABLE]: tag.value },
       stdio: "pipe",
       detached: process.platform !== "win32",
       windowsHide: true,
@@ -100,40 +97,40 @@ export class Spawner {
     // Node then makes no pipes either.
     if (!hasPipe(child.stdin)) throw new Error(outOfDescriptorsText());
     child.stdin.on("error", () => undefined);
-    const followed = this.#follow(child, mark);
+    const followed = this.#follow(child, tag);
     onSpawned({ ...followed, fault: limitLines(child, followed.kill) });
     return child;
   }
 
-  #newMark(name: string): Mark {
-    this.#count = (this.#count + 1) % MARKS;
-    const mark = markOf(this.#server, name, this.#count);
-    return this.#prlimit === undefined ? { ...mark, number: undefined } : mark;
+  #newTag(name: string): ProcessTag {
+    this.#count = (this.#count + 1) % TAG_COUNT;
+    const tag = processTagOf(this.#server, name, this.#count);
+    return this.#prlimit === undefined ? { ...tag, number: undefined } : tag;
   }
 
   /** The kernel is asked to signal the child when its parent dies; pid and arguments stay. */
-  #guarded(mark: Mark, command: string, args: readonly string[]): [string, string[]] {
+  #guarded(tag: ProcessTag, command: string, args: readonly string[]): [string, string[]] {
     const signal = this.#isolation.length > 0 ? "KILL" : "TERM";
     const guards = [
       ...(this.#setpriv === undefined ? [] : [this.#setpriv, "--pdeathsig", signal, "--"]),
-      ...(this.#prlimit === undefined ? [] : [this.#prlimit, `--locks=${mark.number ?? ""}:`, "--"]),
+      ...(this.#prlimit === undefined ? [] : [this.#prlimit, `--locks=${tag.number ?? ""}:`, "--"]),
     ];
-    return through([...guards, ...this.#isolation], command, args);
+    return wrapCommand([...guards, ...this.#isolation], command, args);
   }
 
-  #follow(child: ChildProcessWithoutNullStreams, mark: Mark): Omit<Spawned, "fault"> {
+  #follow(child: ChildProcessWithoutNullStreams, tag: ProcessTag): Omit<Spawned, "fault"> {
     const { pid } = child;
-    const stderr = new LastLines(STDERR_KEPT);
+    const stderr = new LastLines(MAX_STDERR_CHARS);
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => stderr.take(chunk));
     const stderrTail = () => stderr.text;
     const exit = new Promise<Exit>((resolve) => {
       child.once("exit", (code, signal) => resolve(this.#exitOf(code, signal)));
       child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
     });
-    const endAll = async () => endMarked((found) => carries(found, mark), GONE_WITHIN_MS).catch(() => undefined);
-    const strays = new Strays({ mark, pid, isIsolated: this.#isolation.length > 0 });
+    const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
+    const strays = new Strays({ tag, pid, isIsolated: this.#isolation.length > 0 });
     if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, strays, stderrTail };
-    this.#reaper?.watch(pid, mark);
+    this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
     const kill = () =>
       void killTree(pid)

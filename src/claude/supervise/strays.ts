@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import type { BackgroundTask } from "../../domain/event.ts";
-import type { Mark } from "./mark.ts";
-import { carries, findMarked } from "./marked.ts";
+import type { ProcessTag } from "./process-tag.ts";
+import { hasTag, findTagged } from "./tagged.ts";
 import { descendants, type Entry, killTree, listProcesses, startTime } from "./tree.ts";
 
-/** How such a process is told from the background work that Claude Code knows. */
+/** Prefix of their ids, which tells them from the background tasks of Claude Code. */
 const PREFIX = "process-";
 const DESCRIPTION_LENGTH = 200;
 
 interface Kin {
-  readonly mark: Mark;
+  readonly tag: ProcessTag;
   readonly pid: number | undefined;
   /** In a pid namespace of its own, below the two processes that make it. */
   readonly isIsolated: boolean;
@@ -45,12 +45,12 @@ export class Strays {
   }
 
   async #pids(): Promise<number[]> {
-    const { mark, pid } = this.#kin;
+    const { tag, pid } = this.#kin;
     if (pid === undefined) return [];
-    const marked = (await findMarked()).filter((found) => carries(found, mark)).map((found) => found.pid);
+    const tagged = (await findTagged()).filter((found) => hasTag(found, tag)).map((found) => found.pid);
     const all = await listProcesses();
     const known = new Set(this.#known(pid, all));
-    const astray = new Set(marked.filter((each) => !known.has(each)));
+    const astray = new Set(tagged.filter((each) => !known.has(each)));
     const parents = new Map(all.map((entry) => [entry.pid, entry.parent]));
     return [...astray].filter((each) => parents.has(each) && !astray.has(parents.get(each) ?? 0));
   }

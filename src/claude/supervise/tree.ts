@@ -6,7 +6,7 @@ import { isOutOfDescriptors } from "../../security/descriptors.ts";
 
 /**
  * Process trees, because a Claude Code that is killed leaves its shells behind. A pid alone names nobody (pids are
- * reused): whoever remembers one remembers its start time as well.
+ * reused): a stored pid always comes with its start time.
  */
 
 const run = promisify(execFile);
@@ -42,14 +42,14 @@ export function isAlive(pid: number): boolean {
 
 /**
  * SIGKILL to the process and all its descendants, in one go once they are known. Nobody is stopped first: whoever dies
- * between a stop and a kill leaves a stopped process for ever. What is born meanwhile is found by its mark.
+ * between a stop and a kill leaves a stopped process for ever. What is born meanwhile is found by its tag.
  */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
     await run("taskkill", ["/pid", String(pid), "/T", "/F"]).catch(() => undefined);
     return;
   }
-  // Where the others cannot be seen at present, their mark finds them later.
+  // Where the others cannot be seen at present, their tag finds them later.
   const all = await listProcesses().catch(() => []);
   for (const member of [pid, ...descendants(pid, all)]) signal(member, "SIGKILL");
 }

@@ -2,7 +2,7 @@ import { createInterface } from "node:readline/promises";
 import { ConfigError } from "../../config/error.ts";
 import { AppError } from "../../domain/error.ts";
 import { statusOf, type SessionStatus } from "../../domain/session.ts";
-import { nestingDepth } from "../depth.ts";
+import { nestingDepth } from "../preflight.ts";
 import { pointInTime, readArguments } from "./arguments.ts";
 import { rowOf, table } from "./rows.ts";
 import { allSessions, findSession, withStore, type SessionRecord, type Store } from "./store.ts";
@@ -30,7 +30,7 @@ interface Choice {
   readonly kept: number;
 }
 
-/** Deletes sessions with their logs: those that are named, or those in which nothing has happened for so long. */
+/** Deletes sessions with their logs: those that are named, or those that have been idle for the given time. */
 export async function remove(argv: string[]): Promise<number> {
   const { positionals: ids, values } = readArguments("delete", argv, FLAGS);
   const { "older-than": age, yes = false } = values;

@@ -10,11 +10,11 @@ export interface Row {
   readonly prompt: string;
 }
 
-/** Of a prompt, in characters: whole ones of thousands of sessions would be more than anybody has memory for. */
-const PROMPT_KEPT = 1000;
+/** Of a prompt, in characters: whole ones of thousands of sessions would not fit into memory. */
+const MAX_PROMPT_CHARS = 1000;
 
 export async function rowOf(store: Store, record: SessionRecord): Promise<Row> {
-  return { record, prompt: (await firstPrompt(store, record.id)).slice(0, PROMPT_KEPT) };
+  return { record, prompt: (await firstPrompt(store, record.id)).slice(0, MAX_PROMPT_CHARS) };
 }
 
 /** What is known of a session without reading its log, with the names of the wire. */
@@ -41,7 +41,7 @@ export function summary(record: SessionRecord) {
 const HEAD = ["ID", "STATUS", "AGE", "CALLS", "COST", "FOLDER", "PROMPT"];
 /** Columns of numbers, which stand to the right. */
 const RIGHT: ReadonlySet<string> = new Set(["AGE", "CALLS", "COST"]);
-const [ID_LEAST, MAX_FOLDER, MAX_PROMPT, PROMPT_LEAST] = [8, 32, 60, 20];
+const [MIN_ID, MAX_FOLDER, MAX_PROMPT, MIN_PROMPT] = [8, 32, 60, 20];
 
 /** For people: as wide as the terminal, where it is one. */
 export function table(rows: readonly Row[], now: number): string {
@@ -60,7 +60,7 @@ export function table(rows: readonly Row[], now: number): string {
     return { name, width };
   });
   const used = columns.reduce((sum, { width }) => sum + width + 2, 0);
-  const room = process.stdout.isTTY ? Math.max(process.stdout.columns - used, PROMPT_LEAST) : MAX_PROMPT;
+  const room = process.stdout.isTTY ? Math.max(process.stdout.columns - used, MIN_PROMPT) : MAX_PROMPT;
   const shown = [HEAD, ...lines].map((line) => {
     const cells = columns.map(({ name, width }, n) => {
       const cell = line[n] ?? "";
@@ -73,7 +73,7 @@ export function table(rows: readonly Row[], now: number): string {
 
 /** As much of the ids as tells those apart that are shown. */
 function shortestIds(ids: readonly string[]): number {
-  let length = ID_LEAST;
+  let length = MIN_ID;
   while (length < 36 && new Set(ids.map((id) => id.slice(0, length))).size < ids.length) length += 1;
   return length;
 }

@@ -1,26 +1,26 @@
 import { homedir } from "node:os";
 import { statusOf, type SessionStatus } from "../../domain/session.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import { withoutSteering, withSteeringEscaped } from "../../security/steering.ts";
+import { stripControlChars, escapeControlChars } from "../../security/control-chars.ts";
 import type { SessionRecord } from "./store.ts";
 
 /** How things are told to people. */
 
 export function oneLine(text: string, most: number): string {
   // Far more than is shown, and far less than a prompt may hold.
-  const line = withoutSteering(text.slice(0, most * 4).replaceAll(/\s+/g, " ")).trim();
+  const line = stripControlChars(text.slice(0, most * 4).replaceAll(/\s+/g, " ")).trim();
   const characters = Array.from(line);
   return characters.length <= most ? line : `${characters.slice(0, most - 1).join("")}…`;
 }
 
 /** A line for programs, which may be shown on a terminal all the same. */
 export function jsonLine(value: unknown): string {
-  return `${withSteeringEscaped(JSON.stringify(value))}\n`;
+  return `${escapeControlChars(JSON.stringify(value))}\n`;
 }
 
 /** Lines stay lines. */
 export function harmless(text: string): string {
-  return withoutSteering(text, "\n\t");
+  return stripControlChars(text, "\n\t");
 }
 
 /** The status, and a word of its own for what the next server to look will find lost. */

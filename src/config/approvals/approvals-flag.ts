@@ -12,7 +12,7 @@ export interface Approvals {
   readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
 }
 
-const LEAST_MS = 1_000;
+const MIN_MS = 1_000;
 
 const NAMES = APPROVERS.map(({ name }) => name);
 
@@ -50,7 +50,7 @@ function timeOf({ name, time }: Approver, ms: number): number {
     throw new ConfigError(`--approvals: ${name} has no time limit here. Set ${time.elsewhere}.`);
   }
   const isWithoutTurn = time.mayHaveNone === true && ms === 0;
-  if (isWithoutTurn || (ms >= LEAST_MS && ms <= MAX_TIMER_MS)) return ms;
-  const range = `from ${String(LEAST_MS)} to ${String(MAX_TIMER_MS)}`;
+  if (isWithoutTurn || (ms >= MIN_MS && ms <= MAX_TIMER_MS)) return ms;
+  const range = `from ${String(MIN_MS)} to ${String(MAX_TIMER_MS)}`;
   throw new ConfigError(`--approvals: the time of ${name} is ${String(ms)}: must be a whole number of ms ${range}.`);
 }

@@ -19,7 +19,7 @@ export function checkApprovers(config: Settings & { readonly approvals: readonly
 /** Variables of the environment that hold a secret of an approver. */
 export const SECRET_VARIABLES: readonly string[] = APPROVERS.flatMap(({ secret }) => secret?.variable ?? []);
 
-/** By the approver's name. Read at the start, so that whoever starts the server is told what is wrong. Throws ConfigError. */
+/** By the approver's name. Read at the start, so that the operator sees what is wrong. Throws ConfigError. */
 export async function readApproverSecrets(
   config: Settings,
   environment: NodeJS.ProcessEnv,

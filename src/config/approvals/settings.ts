@@ -5,7 +5,7 @@ import { APPROVAL_ENTRY, APPROVAL_ENTRIES } from "./approvals-flag.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import { KNOWN_TOOLS, knownTool } from "../../domain/options/known-tools.ts";
 import { didYouMean } from "../../domain/suggest.ts";
-import { inOrder, optionalChoice, rules } from "../setting.ts";
+import { inOrder, optionalChoice, rules, choice, words } from "../setting.ts";
 
 /** Settings of who approves what Claude Code asks. */
 export const approvalFields = {
@@ -79,3 +79,30 @@ export function unknownTools(config: ApprovalConfig): string[] {
       return `The rule ${text}: there is no tool ${toolName} known to this server.${didYouMean(toolName, names)}`;
     });
 }
+
+/** Settings of the sandbox that holds every session. */
+export const fenceFields = {
+  sandbox: choice(["off", "required"], "off", {
+    flag: "sandbox",
+    variable: "CLAUDE_CODE_MCP_SANDBOX",
+    group: "Permissions",
+    meaning:
+      "With required every session runs in Claude Code's own sandbox (bubblewrap on Linux, Seatbelt on macOS): commands write in the session's folders only, and reach no host. The server does not start where there is none. With off it is each session's own option. See docs/security.md.",
+  }),
+  sandboxDomains: words("none", {
+    flag: "sandbox-domains",
+    variable: "CLAUDE_CODE_MCP_SANDBOX_DOMAINS",
+    group: "Permissions",
+    meaning:
+      "With --sandbox required: hosts that commands may reach, such as api.example.com or *.example.com, beside those of WebFetch(domain:...) in --allow-rules.",
+  }),
+};
+
+/** The hosts that rules let WebFetch read. */
+export function hostsOf(allowRules: readonly Rule[]): string[] {
+  return allowRules
+    .filter(({ content, toolName }) => toolName === "WebFetch" && content?.startsWith(DOMAIN) === true)
+    .map(({ content = "" }) => content.slice(DOMAIN.length));
+}
+
+const DOMAIN = "domain:";

@@ -1,13 +1,11 @@
-/** Decides what each request of each conversation gets: an entry of its script, or an answer made up here. */
 import { createHash } from "node:crypto";
-
 import type { ErrorAnswer } from "./faults.ts";
 import type { Served } from "./records.ts";
 import { type Caller, type MessagesRequest, userTexts } from "./request.ts";
 import { parseScript, type Reply, type Script, scriptIn, ScriptError, stepAt } from "./script.ts";
 
 /** What one request gets: a reply, or an error when its script cannot be played. */
-export type Answer = { readonly served: Served } & ({ readonly reply: Reply } | { readonly error: ErrorAnswer });
+type Answer = { readonly served: Served } & ({ readonly reply: Reply } | { readonly error: ErrorAnswer });
 
 /** Where a conversation's script came from, and how many answers it has given so far. */
 interface Found {
@@ -78,4 +76,32 @@ export class Conversations {
 
 function answersIn(messages: MessagesRequest["messages"]): number {
   return messages.filter(({ role }) => role === "assistant").length;
+}
+
+/** Named latches that a script waits at: once released, a gate stays open. */
+export class Gates {
+  readonly #open = new Set<string>();
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  release(name: string): void {
+    this.#open.add(name);
+    for (const pass of this.#waiting.get(name) ?? []) pass();
+    this.#waiting.delete(name);
+  }
+
+  /** Resolves when the gate is open; rejects with the signal's reason. */
+  async pass(name: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#open.has(name)) return;
+    const waiting = this.#waiting.get(name) ?? new Set();
+    this.#waiting.set(name, waiting);
+    await new Promise<void>((resolve, reject) => {
+      const abort = () => {
+        waiting.delete(resolve);
+        reject(signal.reason instanceof Error ? signal.reason : new Error("the wait at a gate was aborted"));
+      };
+      waiting.add(resolve);
+      signal.addEventListener("abort", abort, { once: true });
+    });
+  }
 }

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { GARBAGE, hang, headOf, sendError } from "./faults.ts";
-import type { Gates } from "./gates.ts";
+import type { Gates } from "./conversations.ts";
 import type { FaultKind, Reply } from "./script.ts";
 import { encode, eventsOf, freshId, messageOf, type StreamEvent } from "./stream.ts";
 

@@ -7,10 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 
 import { z } from "zod";
 
-import { Conversations } from "./conversations.ts";
+import { Conversations, Gates } from "./conversations.ts";
 import { deliver } from "./deliver.ts";
 import { sendError } from "./faults.ts";
-import { Gates } from "./gates.ts";
 import { Records, type RequestRecord } from "./records.ts";
 import { betasOf, callerOf, imagesIn, lastUserText, MessagesRequest, textsOf, textsTold } from "./request.ts";
 import type { Script } from "./script.ts";
@@ -42,7 +41,7 @@ export interface ScriptedModel {
 }
 
 /** What the requests share. */
-interface House {
+interface ModelContext {
   readonly conversations: Conversations;
   readonly gates: Gates;
   note(record: Omit<RequestRecord, "seq">): void;
@@ -52,7 +51,7 @@ interface House {
 export async function startScriptedModel(options: ScriptedModelOptions = {}): Promise<ScriptedModel> {
   const records = new Records();
   const gates = new Gates();
-  const house: House = {
+  const context: ModelContext = {
     conversations: new Conversations(options.script),
     gates,
     note(record) {
@@ -60,7 +59,7 @@ export async function startScriptedModel(options: ScriptedModelOptions = {}): Pr
       options.log?.(noted);
     },
   };
-  const server = createServer((request, response) => void answer(house, request, response));
+  const server = createServer((request, response) => void answer(context, request, response));
   // Claude Code reuses connections; one that ends between two of its requests would look like a fault.
   server.keepAliveTimeout = 600_000;
   server.listen(options.port ?? 0, "127.0.0.1");
@@ -106,13 +105,13 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const MODELS = ["claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
 
 /** Serves one request; never rejects. */
-async function answer(house: House, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(context: ModelContext, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   try {
     const body = await read(request);
     if (body === undefined) sendError(response, { status: 413, message: "The request is longer than 32 MiB" });
-    else await route(house, { request, response, body, signal: gone.signal });
+    else await route(context, { request, response, body, signal: gone.signal });
   } catch (error) {
     if (gone.signal.aborted) return;
     if (response.headersSent) response.destroy();
@@ -139,35 +138,35 @@ interface Exchange {
   readonly signal: AbortSignal;
 }
 
-async function route(house: House, exchange: Exchange): Promise<void> {
+async function route(context: ModelContext, exchange: Exchange): Promise<void> {
   const { request, response, body } = exchange;
   const { method = "GET", url = "/" } = request;
   const [path] = url.split("?");
   const endpoint = `${method} ${path ?? ""}`;
-  if (endpoint === "POST /v1/messages") return messages(house, exchange);
-  house.note({ ...recordOf(request), served: { none: "not a message" } });
+  if (endpoint === "POST /v1/messages") return messages(context, exchange);
+  context.note({ ...recordOf(request), served: { none: "not a message" } });
   if (endpoint === "POST /v1/messages/count_tokens") sendJson(response, { input_tokens: Math.ceil(body.length / 4) });
   else if (endpoint === "GET /v1/models") sendJson(response, modelList());
   else if (endpoint === "GET /" || endpoint === "HEAD /") sendJson(response, { scripted: true });
   else sendError(response, { status: 404, message: `${endpoint} is not served by the scripted model` });
 }
 
-async function messages(house: House, { request, response, body, signal }: Exchange): Promise<void> {
+async function messages(context: ModelContext, { request, response, body, signal }: Exchange): Promise<void> {
   const parsed = MessagesRequest.safeParse(parseJson(body));
   if (!parsed.success) {
-    house.note({ ...recordOf(request), served: { none: "not a message" } });
+    context.note({ ...recordOf(request), served: { none: "not a message" } });
     sendError(response, { status: 400, message: `The request is not valid:\n${z.prettifyError(parsed.error)}` });
     return;
   }
   const { model, stream = false } = parsed.data;
-  const answered = house.conversations.answer(parsed.data, callerOf(request.headers, parsed.data));
-  house.note({ ...recordOf(request, parsed.data), served: answered.served });
+  const answered = context.conversations.answer(parsed.data, callerOf(request.headers, parsed.data));
+  context.note({ ...recordOf(request, parsed.data), served: answered.served });
   if ("error" in answered) {
     sendError(response, answered.error);
     return;
   }
   const fault = "fault" in answered.served ? answered.served.fault : undefined;
-  await deliver(response, { reply: answered.reply, fault, model, stream, gates: house.gates, signal });
+  await deliver(response, { reply: answered.reply, fault, model, stream, gates: context.gates, signal });
 }
 
 function recordOf(request: IncomingMessage, message?: MessagesRequest): Omit<RequestRecord, "seq" | "served"> {

@@ -11,7 +11,7 @@ export type OptionName = keyof SessionOptions;
 interface Rights {
   /** Who may give it: any caller with the scope run, or only the operator, with the reason (engine/gate.ts). */
   readonly access: "any caller" | "by value" | { readonly operatorOnly: string };
-  /** Whether it is taken with --sandbox required, or why not (claude/fence/options.ts). */
+  /** Whether it is taken with --sandbox required, or why not (claude/fence/fenced-options.ts). */
   readonly sandbox: "allowed" | "by value" | { readonly refused: string };
   /** What it lets run without a permission request (engine/bounds/options.ts). */
   readonly approves: "nothing" | "by value" | "everything";
@@ -21,7 +21,7 @@ interface Rights {
 
 interface ClaudeTraits extends Rights {
   readonly usedBy: "claude" | "both";
-  /** Part of what a spare is started with, set when a session claims it, or a reason to take no spare (claude/spares/recipe.ts). */
+  /** Part of what a spare is started with, set when a session claims it, or a reason to take no spare (claude/spares/spec.ts). */
   readonly spare: "key" | "claim" | "unfit";
 }
 
@@ -157,7 +157,7 @@ export type OptionsWith<Trait extends keyof OptionTraits, Value> = {
   [K in OptionName]: (typeof TRAITS)[K] extends Readonly<Record<Trait, Value>> ? K : never;
 }[OptionName];
 
-/** What Claude Code is given (claude/options.ts). */
+/** What Claude Code is given (claude/sdk-options.ts). */
 export type ClaudeOptions = Pick<SessionOptions, OptionsWith<"usedBy", "claude" | "both">>;
 
 /** What bounds a session from outside of Claude Code (engine/bounds/policy.ts). */

@@ -83,7 +83,7 @@ export interface AgentStart {
   /** The prompts of the turn that the last process was lost in: go on with it; what it had finished is not done again. */
   rerunOf?: readonly string[];
   /** Put into the environment of all that the process starts, so that it can be found again. */
-  mark: string;
+  processTag: string;
   /** Nothing is started before; rejects when it is to be started no more. */
   admitted: Promise<void>;
   /** Whether one more process may be kept in reserve, beside those that run. */
@@ -102,7 +102,7 @@ export interface PlacedSession {
 
 /** What is known of a process whose owner died. `startedAt` is in the system's own unit; it tells a reused pid apart. */
 export interface Leftover {
-  mark: string;
+  processTag: string;
   pid?: number;
   startedAt?: string;
 }
@@ -151,7 +151,7 @@ export type WorkTree =
 /** Processes that were started ahead of the sessions that will have them. */
 export interface Spares {
   /** How many of them no session has yet. */
-  readonly parked: number;
+  readonly available: number;
   /** Ends those. */
   retire(): Promise<void>;
 }

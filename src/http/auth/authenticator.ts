@@ -3,9 +3,14 @@ import { ConfigError } from "../../config/error.ts";
 import { OPERATOR, type Caller, type Scope } from "../../domain/principal.ts";
 import type { Logger } from "../../engine/ports.ts";
 import { isInside, realPathOf } from "../../security/paths.ts";
-import type { Admitted, Terms } from "./admitted.ts";
-import { createChallenges, keysUnavailable, protectedResource, resourceUrl } from "./challenge.ts";
-import type { ProtectedResource } from "./challenge.ts";
+import type { Authenticated, Terms } from "./authenticated.ts";
+import {
+  createChallenges,
+  keysUnavailable,
+  protectedResource,
+  resourceUrl,
+  type ProtectedResource,
+} from "./challenge.ts";
 import { KeysUnavailable, RETRY_MS } from "./issuer-keys.ts";
 import { createJwtVerifier, looksLikeJwt, TokenRefused } from "./jwt.ts";
 import { isLoopback, isSafe } from "../../config/loopback.ts";
@@ -18,7 +23,7 @@ import { makeToken, TokenFile } from "./token-file.ts";
  */
 
 export interface AuthSettings {
-  /** False lets everybody be the operator: on loopback only. */
+  /** False makes every caller the operator: on loopback only. */
   readonly auth: boolean;
   /** Where the server listens: a name or an address, without port. */
   readonly host: string;
@@ -46,15 +51,15 @@ export interface AuthSettings {
   readonly log: Pick<Logger, "error" | "info">;
 }
 
-export interface MadeToken {
+interface MadeToken {
   readonly file: string;
   readonly token: string;
 }
 
 export interface Authenticator {
   /** The caller, or the answer that refuses the request: 401, or 503 while a JWT cannot be checked. */
-  authenticate(request: Request): Promise<Admitted | Response>;
-  /** 403 for somebody who is known and lacks the scope. */
+  authenticate(request: Request): Promise<Authenticated | Response>;
+  /** 403 for an authenticated caller without the scope. */
   insufficientScope(scope: Scope | readonly Scope[]): Response;
   /** RFC 9728; undefined where no authorization server is configured. */
   protectedResourceMetadata(): ProtectedResource | undefined;
@@ -73,20 +78,20 @@ export async function createAuthenticator(settings: AuthSettings): Promise<Authe
   if (!settings.auth) {
     refuseOpenDoor(settings.host);
     const caller = { ...OPERATOR, ...(settings.attended && { attended: true }) };
-    const anybody: Admitted = { caller, kind: "open" };
-    return { ...answers, authenticate: async () => Promise.resolve(anybody), made: undefined };
+    const everyone: Authenticated = { caller, kind: "open" };
+    return { ...answers, authenticate: async () => Promise.resolve(everyone), made: undefined };
   }
   checkOAuth(settings);
   const verifyJwt = jwtVerifierOf(settings, () => settings.oauthAudience ?? resourceUrl(place.publicUrl()));
   const named = namedTokens(settings.principals);
   const { known, made } = await operatorsToken(settings);
-  const check = async (token: string): Promise<Admitted> => {
+  const check = async (token: string): Promise<Authenticated> => {
     const caller = holderOf(token, [...(await known()), ...named]);
     if (caller) return { caller, kind: "token" };
     if (verifyJwt && looksLikeJwt(token)) return verifyJwt(token);
     throw new TokenRefused("This server does not know the token. It may have been changed: ask the server's operator.");
   };
-  const authenticate = async ({ headers }: Request): Promise<Admitted | Response> => {
+  const authenticate = async ({ headers }: Request): Promise<Authenticated | Response> => {
     const header = headers.get("authorization")?.trim() ?? "";
     if (!/^bearer\b/i.test(header)) return missing();
     const [, token] = BEARER.exec(header) ?? [];
@@ -126,7 +131,7 @@ function checkOAuth({ oauthAudience, oauthIssuer, oauthJwks }: AuthSettings): vo
   }
 }
 
-type Verifier = (token: string) => Promise<Admitted>;
+type Verifier = (token: string) => Promise<Authenticated>;
 
 function jwtVerifierOf({ log, oauthIssuer, oauthJwks, principals }: AuthSettings, audience: () => string) {
   if (oauthIssuer === undefined) return undefined;
@@ -203,4 +208,38 @@ async function refuseWithin(folders: readonly string[], flag: string, file: stri
     const advice = "Move it elsewhere, and create another token.";
     throw new ConfigError(`${flag}: ${file} is in ${folder}, where sessions can have written it. ${advice}`);
   }
+}
+
+/** The text for the operator when the server has made its token: where it is, and what to give to clients. */
+
+interface Telling {
+  /** The URL of /mcp, as clients reach it. */
+  readonly url: string;
+  /** False where the text is kept, as by systemd: the token is in its file then, and nowhere else. */
+  readonly showToken: boolean;
+}
+
+/** Whole lines, the last with its end. For a person to read, so for stderr itself and not for the logger. */
+export function firstStartText({ file, token }: MadeToken, { showToken, url }: Telling): string {
+  const shown = showToken ? token : "<token>";
+  const authorization = `Bearer ${shown}`;
+  const client = { type: "http", url, headers: { Authorization: authorization } };
+  const where = showToken ? "It is shown only once;" : "Replace <token> with it;";
+  return [
+    `claude-agents-mcp created a token that each client must send. It is in ${file}, readable only by you.`,
+    `${where} anyone who has it can do everything that this server offers.`,
+    "",
+    "Claude Code:",
+    "",
+    `  claude mcp add --transport http claude-agents-mcp ${url} --header "Authorization: ${authorization}"`,
+    "",
+    "Clients with a JSON configuration file:",
+    "",
+    ...JSON.stringify({ mcpServers: { "claude-agents-mcp": client } }, null, 2)
+      .split("\n")
+      .map((line) => `  ${line}`),
+    "",
+    "Tokens for others, with fewer scopes: claude-agents-mcp token. More: docs/http.md.",
+    "",
+  ].join("\n");
 }

@@ -2,7 +2,7 @@ import type { ErrorCode } from "../../domain/error.ts";
 import { SCOPES, type Scope } from "../../domain/principal.ts";
 
 /**
- * What somebody who may not come in is told: RFC 6750, and RFC 9728 where an authorization server gives out tokens. The
+ * Responses to requests that are not authenticated: RFC 6750, and RFC 9728 where an authorization server gives out tokens. The
  * body says the same in words. Nothing in it is taken from the request.
  */
 

@@ -9,13 +9,13 @@ import { isSafe } from "../../config/loopback.ts";
  * known of its keys goes on being used meanwhile.
  */
 
-/** After a failure the authorization server is not asked again for so long, ms. */
+/** Delay before the authorization server is asked again after a failure, ms. */
 export const RETRY_MS = 5_000;
 
 /** What it has not answered by then counts as failed, ms. */
 const ANSWER_MS = 5_000;
 
-/** Whether a token is good cannot be told now. What went wrong is in the log. */
+/** The token cannot be checked at present. The log has the cause. */
 export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
@@ -100,7 +100,7 @@ async function discover(issuer: string): Promise<string> {
     // eslint-disable-next-line no-await-in-loop
     const found = Metadata.safeParse(await response.json());
     if (!found.success) throw new Error(`${address} names no issuer and jwks_uri`);
-    // RFC 8414, 3.3: else anybody could speak for the issuer.
+    // RFC 8414, section 3.3: otherwise anyone could speak for the issuer.
     if (found.data.issuer !== issuer) throw new Error(`${address} is of the issuer ${found.data.issuer}`);
     if (!isSafe(found.data.jwks_uri)) throw new Error(`${address} names keys that are not at an https address`);
     return found.data.jwks_uri;

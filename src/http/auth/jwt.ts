@@ -1,6 +1,6 @@
 import type { JWTPayload, JWTVerifyOptions } from "jose";
 import { LOCAL_PRINCIPAL, Principal, SCOPES, type Scope } from "../../domain/principal.ts";
-import type { Admitted, Terms } from "./admitted.ts";
+import type { Authenticated, Terms } from "./authenticated.ts";
 import { issuerKeys, type KeySource } from "./issuer-keys.ts";
 
 /** Access tokens of an OAuth authorization server (JWT, RFC 9068): which are taken, for whom, and what they allow. */
@@ -15,7 +15,7 @@ export class TokenRefused extends Error {
   override readonly name = "TokenRefused";
 }
 
-/** With a shared secret whoever checks tokens could make them, and a public key could be passed off as the secret. */
+/** With a shared secret, every verifier could make tokens, and a public key could be passed off as the secret. */
 const ALGORITHMS = [
   "RS256",
   "RS384",
@@ -40,8 +40,8 @@ export function looksLikeJwt(token: string): boolean {
   return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
 }
 
-/** Throws TokenRefused, or KeysUnavailable when that cannot be told now. jose is loaded with the first token. */
-export function createJwtVerifier(settings: JwtSettings): (token: string) => Promise<Admitted> {
+/** Throws TokenRefused, or KeysUnavailable when the token cannot be checked at present. jose is loaded with the first token. */
+export function createJwtVerifier(settings: JwtSettings): (token: string) => Promise<Authenticated> {
   const keys = issuerKeys(settings);
   return async (token) => {
     const { jwtVerify } = await import("jose");
@@ -63,7 +63,7 @@ export function createJwtVerifier(settings: JwtSettings): (token: string) => Pro
   };
 }
 
-function admit(payload: JWTPayload, kind: string | undefined, principals: ReadonlyMap<string, Terms>): Admitted {
+function admit(payload: JWTPayload, kind: string | undefined, principals: ReadonlyMap<string, Terms>): Authenticated {
   if (kind !== undefined && !KINDS.includes(kind.toLowerCase().replace(/^application\//, ""))) {
     throw new TokenRefused("This is not an access token: its type (typ) must be at+jwt or JWT.");
   }

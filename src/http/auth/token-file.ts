@@ -16,7 +16,7 @@ import { digestOf, newToken } from "./secret.ts";
 const LOOK_MS = 1_000;
 
 /** A guess at a shorter one might succeed. */
-const LEAST_LENGTH = 32;
+const MIN_LENGTH = 32;
 
 /** What the Authorization header can carry: RFC 6750, b64token. */
 const SENDABLE = /^[\w.~+/-]+=*$/;
@@ -119,8 +119,8 @@ async function readDigest(file: string): Promise<Buffer> {
   const token = (await readPrivate(file, "token")).trim();
   const advice = "Create one with `claude-agents-mcp token`.";
   if (token === "") throw new ConfigError(`The token file ${file} is empty. ${advice}`);
-  if (token.length < LEAST_LENGTH) {
-    throw new ConfigError(`The token in ${file} is too short: at least ${String(LEAST_LENGTH)} characters. ${advice}`);
+  if (token.length < MIN_LENGTH) {
+    throw new ConfigError(`The token in ${file} is too short: at least ${String(MIN_LENGTH)} characters. ${advice}`);
   }
   if (!SENDABLE.test(token)) {
     throw new ConfigError(`${file} must contain one token of letters, digits and -._~+/ only. ${advice}`);

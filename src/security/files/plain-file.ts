@@ -2,11 +2,11 @@ import { constants } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 
 /**
- * Files that somebody else may have put there. A pipe in place of one would keep its reader waiting for ever, and one that is
+ * Files that another program may have put there. A pipe in place of one would keep its reader waiting for ever, and one that is
  * larger than a string can be would end this server.
  */
 
-/** For reading, without waiting for anybody. Rejects where it is no regular file. */
+/** Opens for reading without blocking. Rejects unless it is a regular file. */
 export async function openPlainFile(file: string): Promise<FileHandle> {
   // Windows has neither the flag nor such pipes.
   const nonBlocking = process.platform === "win32" ? 0 : constants.O_NONBLOCK;

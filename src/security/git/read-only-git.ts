@@ -101,10 +101,17 @@ function asVariables(settings: readonly Setting[]): Record<string, string> {
 }
 
 /** Which files of settings the operator wants read; everything else of git's variables could lead elsewhere. */
-const KEPT = new Set(["GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CEILING_DIRECTORIES"]);
+const KEPT_VARIABLES = new Set([
+  "GIT_CONFIG_GLOBAL",
+  "GIT_CONFIG_NOSYSTEM",
+  "GIT_CONFIG_SYSTEM",
+  "GIT_CEILING_DIRECTORIES",
+]);
 
 function plainEnvironment(environment: GitPlace["environment"]): Record<string, string> {
-  const kept = Object.entries(environment).filter(([name]) => !name.toUpperCase().startsWith("GIT_") || KEPT.has(name));
+  const kept = Object.entries(environment).filter(
+    ([name]) => !name.toUpperCase().startsWith("GIT_") || KEPT_VARIABLES.has(name),
+  );
   return {
     ...Object.fromEntries(kept),
     // Nothing is fetched, by no protocol, so that no helper, ssh or remote's program starts.

@@ -1,4 +1,4 @@
-import type { ShellCommand, ShellWord } from "./word.ts";
+import type { ShellCommand, ShellWord } from "./words.ts";
 
 /** How programs that can run others are called when they do not. A form that is not listed is none. */
 

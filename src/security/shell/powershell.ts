@@ -1,4 +1,4 @@
-import type { Reading, ShellCommand } from "./word.ts";
+import type { Reading, ShellCommand } from "./words.ts";
 
 /** Which command a text for PowerShell runs. It quotes and expands otherwise than Bash: what is not plain is not read. */
 
@@ -22,7 +22,7 @@ export function readPowerShell(text: string): Reading {
   return { commands, problem: RUNS_OTHERS.test(name) ? `${name} can run another command` : undefined };
 }
 
-/** Those that come with it, of what somebody may want to deny. */
+/** Built-in aliases of cmdlets that a deny rule may name. */
 const ALIASES: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     "Copy-Item": "copy cp cpi",

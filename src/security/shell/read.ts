@@ -1,8 +1,6 @@
 import { forEachChild, parse, type Assignment, type Command, type SyntaxNode, type Word, type WordPart } from "unbash";
 import { resolveCommand } from "./resolve.ts";
-import { isHarmlessVariable, isOwnVariable } from "./variables.ts";
-import type { Reading, ShellCommand, ShellWord } from "./word.ts";
-
+import { isHarmlessVariable, isOwnVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
 /**
  * Which commands a text for Bash runs. The parser is a library's; what is decided here is which of its trees can be read: what
  * is not listed as readable is not. A text that another shell (zsh) would read otherwise is not readable either.
@@ -151,7 +149,7 @@ function isPart(node: SyntaxNode): node is WordPart {
   return PARTS.has(node.type);
 }
 
-/** $'...' can be told as well, but nobody who writes plainly needs it. */
+/** `$'...'` could be read too, but plain commands do not need it. */
 function isLiteral(part: WordPart): boolean {
   if (part.type === "DoubleQuoted") return part.parts.every(({ type }) => type === "Literal");
   return part.type === "Literal" || part.type === "SingleQuoted";

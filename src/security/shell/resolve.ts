@@ -1,6 +1,5 @@
-import { isHarmlessVariable } from "./variables.ts";
-import { hasPlainForm, isRunner } from "./programs.ts";
-import type { Reading, ShellCommand, ShellWord } from "./word.ts";
+import { isHarmlessVariable, type Reading, type ShellCommand, type ShellWord } from "./words.ts";
+import { hasPlainForm, isRunner } from "./runners.ts";
 
 /** One simple command: its program by its bare name, and what that program runs in its turn. */
 
@@ -35,7 +34,7 @@ function bareName(written: string): string | undefined {
   return /^[a-z0-9_][\w.+-]*$/.test(name) ? name.replace(/\.(?:bat|cmd|com|exe)$/, "") : undefined;
 }
 
-/** What stands behind the program and its options; "none" where it runs nothing, undefined where that cannot be told. */
+/** What stands behind the program and its options; "none" where it runs nothing, undefined where that is unknown. */
 type Wrapper = (args: ShellCommand) => ShellCommand | "none" | undefined;
 
 /** Options: `flags` alone, `valued` with the next word. Then `more` words, then the command. */

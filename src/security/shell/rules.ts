@@ -1,6 +1,6 @@
 import { readPowerShell } from "./powershell.ts";
 import { readCommand } from "./read.ts";
-import type { Reading, ShellCommand } from "./word.ts";
+import type { Reading, ShellCommand } from "./words.ts";
 
 /**
  * Rules for shell commands. An allow rule is read narrowly: one simple command. A rule that denies or asks is read widely, and where
@@ -17,7 +17,7 @@ export interface CommandRules {
 
 export type CommandVerdict =
   | { readonly behavior: "ask" | "deny"; readonly content: string }
-  /** Nothing in it is seen to be meant, but it cannot be told what it runs. */
+  /** No rule matches, but what the command runs is unknown. */
   | { readonly behavior: "unreadable"; readonly problem: string };
 
 /** What rules that deny or ask say of a command; undefined where they say nothing. */
@@ -72,7 +72,7 @@ export function allowsCommand(content: string, command: string, isBash: boolean)
   return isSimple(text, isBash) && fits(content, text);
 }
 
-/** The rule is this command, letter by letter: whoever wrote it has read it. */
+/** The rule is exactly this command, so its author has read it. */
 export function isExactly(content: string, command: string): boolean {
   return !content.includes("*") && content.trim() === command.trim();
 }
@@ -148,12 +148,12 @@ function withoutQuoted(text: string): { open: string; bare: string } | undefined
 }
 
 /** Of a longer text the beginning is taken apart, characters; the rest counts as one command. */
-const TAKEN_APART = 20_000;
+const MAX_PARSED_CHARS = 20_000;
 
 /** All that could be a command in it: in quotes, behind operators, inside substitutions, behind programs that run others. */
 function commandsIn(command: string): string[] {
   const found = new Set([command.trim()]);
-  for (const part of command.slice(0, TAKEN_APART).split(/[;&|\n\r()`{}<>]/)) {
+  for (const part of command.slice(0, MAX_PARSED_CHARS).split(/[;&|\n\r()`{}<>]/)) {
     for (const spelling of [part, part.replaceAll(/["'\\]/g, "")]) {
       const words = spelling.trim().split(/\s+/);
       for (const each of commandsOf(words)) found.add(each);

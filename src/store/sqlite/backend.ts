@@ -15,16 +15,8 @@ import type {
   StoreMaintenance,
 } from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
-import { AtWork } from "./at-work.ts";
-import { Changes } from "./changes.ts";
-import type { Connection } from "./connect/connection.ts";
-import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
-import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
-import { Census } from "./census.ts";
-import { allNodes, claimSession, isHeld, releaseSession, renewLease, type Self, urlsOfNodes } from "./leases.ts";
-import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
-import { recordOf, type SessionRow } from "./rows.ts";
 import {
+  AtWork,
   abandonedSessions,
   countSessions,
   getSession,
@@ -35,6 +27,14 @@ import {
   toCreate,
   toUpdate,
 } from "./sessions.ts";
+import { ChangeWatcher } from "./changes.ts";
+import type { Connection } from "./connect/connection.ts";
+import { readEvents, readTypes, toAppend, urgencyOf } from "./events.ts";
+import { answerCommand, nextCommand, postCommand, replyTo, withdrawCommand } from "./inbox.ts";
+import { LivenessCheck } from "./liveness.ts";
+import { allNodes, claimSession, isHeld, releaseSession, renewLease, type Self, urlsOfNodes } from "./leases.ts";
+import { clearStep, deleteSession, endedSessions, shrinkStep, usedBytes } from "./purge.ts";
+import { recordOf, type SessionRow } from "./rows.ts";
 import { type Urgency, Writer } from "./writer.ts";
 
 /** Events that a tail holds at once, however slow its reader. */
@@ -51,18 +51,18 @@ export class SqliteBackend implements SessionBackend {
   readonly #self: Self;
   readonly #access: Access;
   readonly #writer: Writer;
-  readonly #changes: Changes;
+  readonly #changes: ChangeWatcher;
   readonly #atWork = new AtWork();
-  readonly #census: Census;
+  readonly #liveness: LivenessCheck;
   #closing: Promise<void> | undefined;
 
   constructor(self: Self, access: Access) {
     this.nodeId = self.nodeId;
     this.#self = self;
     this.#access = access;
-    this.#census = new Census(self);
-    this.#changes = new Changes(access);
-    this.#writer = new Writer(access, () => this.#changes.announce());
+    this.#liveness = new LivenessCheck(self);
+    this.#changes = new ChangeWatcher(access);
+    this.#writer = new Writer(access, () => this.#changes.broadcast());
   }
 
   readonly rows: SessionRows = {
@@ -103,7 +103,7 @@ export class SqliteBackend implements SessionBackend {
       this.#assertOpen();
       await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
       // It asks nobody for anything: who waits for commands and answers need not look.
-      this.#changes.ring(lease.sessionId, ["log"]);
+      this.#changes.notify(lease.sessionId, ["log"]);
     },
 
     read: async (id, from, limit, types) =>
@@ -118,17 +118,17 @@ export class SqliteBackend implements SessionBackend {
       await this.#access.assertSame();
       const since = this.#self.clock.tick();
       await this.#writer.write("prompt", (db) => renewLease(db, this.#self, ttlMs));
-      this.#census.renewed(ttlMs, since);
+      this.#liveness.renewed(ttlMs, since);
       // The leases of others are looked at here, too: how long one has run out counts from the first look.
       await this.#livingNodes();
     },
 
     claim: async (id) => {
-      if (!this.#census.isLeased) return undefined;
+      if (!this.#liveness.isLeased) return undefined;
       const row = await this.#read((db) => getSession(db, id));
       const owner = row && (await this.#record(row)).owner;
       const dead = row && owner?.alive === false ? { nodeId: owner.nodeId, expiresAt: row.expiresAt } : undefined;
-      const claimer = { self: this.#self, ttlMs: this.#census.ttlMs };
+      const claimer = { self: this.#self, ttlMs: this.#liveness.ttlMs };
       return this.#change(id, "barrier", (db) => claimSession(db, id, claimer, dead));
     },
 
@@ -202,7 +202,7 @@ export class SqliteBackend implements SessionBackend {
       if (page?.length === TAIL_PAGE) await nextTurn();
       return page;
     };
-    yield* this.#changes.follow({ sessionId: id, topic: "log", signal, look });
+    yield* this.#changes.tail({ sessionId: id, topic: "log", signal, look });
   }
 
   async *#receive(lease: Lease, signal: AbortSignal): AsyncGenerator<InboxItem, void> {
@@ -216,7 +216,7 @@ export class SqliteBackend implements SessionBackend {
         const next = nextCommand(db, sessionId, this.#self.clock.now(), inHand);
         return next ? [next] : [];
       });
-    for await (const { command, id } of this.#changes.follow({ sessionId, topic: "commands", signal, look })) {
+    for await (const { command, id } of this.#changes.tail({ sessionId, topic: "commands", signal, look })) {
       inHand.add(id);
       const ack = async (reply: CommandReply): Promise<void> => {
         const text = JSON.stringify(reply);
@@ -247,7 +247,7 @@ export class SqliteBackend implements SessionBackend {
   async #change<T>(sessionId: string, urgency: Urgency, work: (db: Connection) => T): Promise<T> {
     this.#assertOpen();
     const result = await this.#writer.write(urgency, work);
-    this.#changes.ring(sessionId);
+    this.#changes.notify(sessionId);
     return result;
   }
 
@@ -264,7 +264,7 @@ export class SqliteBackend implements SessionBackend {
     };
     try {
       const { signal } = timeout;
-      for await (const found of this.#changes.follow({ sessionId, topic: "commands", signal, look })) return found;
+      for await (const found of this.#changes.tail({ sessionId, topic: "commands", signal, look })) return found;
       return undefined;
     } finally {
       clearTimeout(timer);
@@ -272,16 +272,16 @@ export class SqliteBackend implements SessionBackend {
   }
 
   async #records(rows: readonly SessionRow[]): Promise<SessionRecord[]> {
-    const isAlive = this.#census.begin();
+    const isAlive = this.#liveness.begin();
     return Promise.all(rows.map(async (row) => this.#record(row, isAlive)));
   }
 
-  async #record(row: SessionRow, isAlive = this.#census.begin()): Promise<SessionRecord> {
+  async #record(row: SessionRow, isAlive = this.#liveness.begin()): Promise<SessionRecord> {
     const { nodeId } = row;
     return recordOf(row, nodeId === null ? undefined : { nodeId, alive: await isAlive({ ...row, nodeId }) });
   }
 
   async #livingNodes(): Promise<string[]> {
-    return this.#census.living(await this.#read(allNodes));
+    return this.#liveness.living(await this.#read(allNodes));
   }
 }

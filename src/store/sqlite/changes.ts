@@ -1,6 +1,6 @@
 import { type FSWatcher, utimesSync, watch } from "node:fs";
 import { z } from "zod";
-import { Bell, follow } from "../follow.ts";
+import { Notifier, tail } from "../tail.ts";
 import type { Access } from "./connect/access.ts";
 
 /**
@@ -22,15 +22,15 @@ export interface Watched<T> {
   readonly sessionId: string;
   readonly topic: Topic;
   readonly signal: AbortSignal;
-  /** As `Following.look`. */
+  /** As `TailOptions.look`. */
   readonly look: () => Promise<readonly T[] | undefined>;
 }
 
-/** Wakes those who wait for a session, whoever changed it. Asks nobody while nobody waits. */
-export class Changes {
+/** Notifies subscribers of a session when any process changes it. Does not poll without subscribers. */
+export class ChangeWatcher {
   readonly #access: Access;
-  readonly #bells = new Map<string, Bell>();
-  readonly #closing = new Bell();
+  readonly #notifiers = new Map<string, Notifier>();
+  readonly #closing = new Notifier();
   #closed = false;
   #asking = false;
   #delay = FIRST_MS;
@@ -41,25 +41,25 @@ export class Changes {
   }
 
   /** All that `look` finds in a session, now and with each change of what it is watched for, until `signal` aborts or the store is closed. */
-  async *follow<T>({ sessionId, topic, signal, look }: Watched<T>): AsyncGenerator<T, void> {
+  async *tail<T>({ sessionId, topic, signal, look }: Watched<T>): AsyncGenerator<T, void> {
     const name = nameOf(sessionId, topic);
-    const bell = this.#bells.get(name) ?? new Bell();
-    this.#bells.set(name, bell);
+    const notifier = this.#notifiers.get(name) ?? new Notifier();
+    this.#notifiers.set(name, notifier);
     void this.#ask();
     try {
-      yield* follow({ bells: [bell, this.#closing], signal, look: () => this.#unlessClosed(look) });
+      yield* tail({ notifiers: [notifier, this.#closing], signal, look: () => this.#unlessClosed(look) });
     } finally {
-      if (bell.isSilent && this.#bells.get(name) === bell) this.#bells.delete(name);
+      if (notifier.isUnused && this.#notifiers.get(name) === notifier) this.#notifiers.delete(name);
     }
   }
 
   /** This process has changed the session. */
-  ring(sessionId: string, topics = TOPICS): void {
-    for (const topic of topics) this.#bells.get(nameOf(sessionId, topic))?.ring();
+  notify(sessionId: string, topics = TOPICS): void {
+    for (const topic of topics) this.#notifiers.get(nameOf(sessionId, topic))?.notify();
   }
 
-  /** This process has done a commit: the others hear of it. */
-  announce(): void {
+  /** Hints to other processes that this one has committed. */
+  broadcast(): void {
     const now = new Date();
     try {
       utimesSync(this.#log, now, now);
@@ -70,7 +70,7 @@ export class Changes {
 
   close(): void {
     this.#closed = true;
-    this.#closing.ring();
+    this.#closing.notify();
     this.#hurry();
   }
 
@@ -91,13 +91,13 @@ export class Changes {
     await this.#readVersion();
     const watcher = this.#watch();
     let last: number | undefined;
-    while (this.#bells.size > 0 && !this.#closed) {
+    while (this.#notifiers.size > 0 && !this.#closed) {
       await this.#sleep();
       const version = await this.#readVersion();
       if (version !== undefined && version === last) continue;
       last = version;
       // When the store cannot be asked, those who wait must learn of it: they look, and fail as it does.
-      for (const bell of this.#bells.values()) bell.ring();
+      for (const notifier of this.#notifiers.values()) notifier.notify();
     }
     watcher?.close();
     this.#asking = false;
@@ -122,7 +122,7 @@ export class Changes {
     }
   }
 
-  /** Longer each time, until something happens. */
+  /** Sleeps with exponential backoff, which a hint resets. */
   #sleep(): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.#delay).unref();

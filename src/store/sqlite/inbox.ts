@@ -6,7 +6,7 @@ import { isHeld } from "./leases.ts";
 import { ReplyRow } from "./rows.ts";
 
 /** How many answers a session remembers, so that a command sent again is answered again and not run again. */
-const REPLIES_KEPT = 1000;
+const MAX_REPLIES = 1000;
 
 const sql = {
   reply: "SELECT reply FROM commands WHERE session_id = $sessionId AND id = $id",
@@ -20,7 +20,7 @@ const sql = {
   answer: `INSERT INTO commands(session_id, id, data, expires_at, reply) VALUES($sessionId, $id, '', 0, $reply)
     ON CONFLICT(session_id, id) DO UPDATE SET reply = excluded.reply, data = '' WHERE reply IS NULL`,
   forget: `DELETE FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL AND n <=
-    (SELECT n FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL ORDER BY n DESC LIMIT 1 OFFSET ${String(REPLIES_KEPT)})`,
+    (SELECT n FROM commands WHERE session_id = $sessionId AND reply IS NOT NULL ORDER BY n DESC LIMIT 1 OFFSET ${String(MAX_REPLIES)})`,
 } as const;
 
 /** Who waits for which answer, and until when. */
@@ -69,7 +69,7 @@ export function nextCommand(
   return row && { id: row.id, command: Command.safeParse(JSON.parse(row.data)).data };
 }
 
-/** The first answer stands. It is kept although the sender has given up: he may ask again. What was asked (a prompt, images) is not. */
+/** The first answer stands. It is kept for a retry after the sender has given up; the command (a prompt, images) is not. */
 export function answerCommand(db: Connection, lease: Lease, id: string, reply: string): void {
   const { sessionId } = lease;
   if (!isHeld(db, lease)) return;

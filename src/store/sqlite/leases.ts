@@ -72,7 +72,7 @@ export function claimSession(
   if (!row) return undefined;
   const tookOver = row.owner !== null && row.owner !== self.nodeId;
   if (tookOver && !(dead?.nodeId === row.owner && isUnrenewed(db, dead))) return undefined;
-  // Whoever is about to take this node for dead sees that it is not; and a node without a row would be dead at once.
+  // Renewed first: another node may be about to declare this one dead, and a node without a row is dead at once.
   beLeased(db, self, ttlMs);
   const claimed = db.get(sql.claim, Epoch, { id, owner: self.nodeId });
   return claimed && { sessionId: id, nodeId: self.nodeId, epoch: claimed.epoch, tookOver };

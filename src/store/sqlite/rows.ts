@@ -15,7 +15,7 @@ function json<T>() {
   return z.string().transform((text) => parse(text));
 }
 
-/** The same, of the version of whoever has written it. */
+/** The same, in the format version of the server that wrote it. */
 function stored<T>(format: Format<T>) {
   return z.string().transform((text) => format.read(text));
 }

@@ -1,12 +1,18 @@
 import { z } from "zod";
 import type { SessionOptions } from "../../domain/options.ts";
 import { isAtWork, type SessionState, statusOf } from "../../domain/session.ts";
-import { ConflictError, type NewSession, type SessionCounts, type SessionQuery } from "../../engine/ports.ts";
+import {
+  ConflictError,
+  type NewSession,
+  type SessionCounts,
+  type SessionQuery,
+  type SessionRecord,
+} from "../../engine/ports.ts";
 import { OPTIONS, POLICY, STATE } from "../format.ts";
 import { newestFirst, type Place } from "../newest-first.ts";
 import type { Connection } from "./connect/connection.ts";
 import type { SqlValue } from "./connect/driver.ts";
-import { PrincipalRow, SessionRow } from "./rows.ts";
+import { PrincipalRow, SessionRow, recordOf } from "./rows.ts";
 
 const select = `SELECT s.id, s.principal, s.state, s.created_at AS "createdAt", s.updated_at AS "updatedAt", s.rev,
     d.spec, d.policy, d.title, s.owner AS "nodeId", n.host, n.pid, n.started_at AS "startedAt", n.expires_at AS "expiresAt"
@@ -32,6 +38,8 @@ const sql = {
   setTitle: "UPDATE descriptions SET title = $title, sought_title = $soughtTitle WHERE session_id = $id",
   setSpec: "UPDATE descriptions SET spec = $spec, sought_cwd = $soughtCwd WHERE session_id = $id",
   setCwd: "UPDATE sessions SET cwd = $cwd WHERE id = $id",
+  heads: `SELECT id, rev, created_at AS "createdAt", owner AS "nodeId" FROM sessions
+    WHERE at_work = 1 AND owner IN (SELECT value FROM json_each($living))`,
 } as const;
 
 const PlaceRow = z.object({ updatedAt: z.int(), id: z.string() });
@@ -44,7 +52,7 @@ export function stateColumns(state: SessionState): { state: string; status: stri
   return { state: STATE.write(state), status: statusOf(state), atWork: isAtWork(state) ? 1 : 0 };
 }
 
-/** Text as it is searched. NUL, which not every driver takes, is in none that anybody looks for. */
+/** Text as it is searched. NUL, which not every driver takes, cannot match. */
 export function sought(text: string): string {
   return text.toLowerCase().replaceAll("\0", "\ufffd");
 }
@@ -170,3 +178,27 @@ function readPage(
 }
 
 const MENTIONS = ["title", "cwd", "prompt"].map((field) => `instr(d.sought_${field}, $text) > 0`).join(" OR ");
+
+const Head = z.object({ id: z.string(), rev: z.int(), createdAt: z.int(), nodeId: z.string() });
+
+/**
+ * The sessions at work of living nodes. A server with a session that waits for a slot asks for them ten times a second,
+ * and a thousand may wait: those that have not changed since the last time are not read again.
+ */
+export class AtWork {
+  #known = new Map<string, SessionRecord>();
+
+  read(db: Connection, living: readonly string[]): SessionRecord[] {
+    const records = db.snapshot(() =>
+      db.all(sql.heads, Head, { living: JSON.stringify(living) }).flatMap(({ createdAt, id, nodeId, rev }) => {
+        const known = this.#known.get(id);
+        const isSame = known?.rev === rev && known.createdAt === createdAt && known.owner?.nodeId === nodeId;
+        if (known && isSame) return [known];
+        const row = getSession(db, id);
+        return row ? [recordOf(row, { nodeId, alive: true })] : [];
+      }),
+    );
+    this.#known = new Map(records.map((record) => [record.id, record]));
+    return records;
+  }
+}

@@ -35,7 +35,7 @@ export class Writer {
   #timer: NodeJS.Timeout | undefined;
   #draining: Promise<void> | undefined;
 
-  /** `onCommit` is called after each commit, before those are told who wait for it. */
+  /** `onCommit` is called after each commit, before its waiters resume. */
   constructor(access: Access, onCommit: () => void) {
     this.#access = access;
     this.#onCommit = onCommit;

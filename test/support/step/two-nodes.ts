@@ -34,16 +34,16 @@ export class ScriptedProcess implements AgentProcess {
   readonly moments = new Moments();
   readonly first: boolean;
   readonly rerun: boolean;
-  readonly mark: string;
+  readonly processTag: string;
   readonly sessionId: string;
   readonly #onSignal: (signal: AgentSignal) => void;
   promptId = "";
   gone = false;
 
-  constructor({ first, mark, onSignal, rerunOf, sessionId }: AgentStart) {
+  constructor({ first, processTag, onSignal, rerunOf, sessionId }: AgentStart) {
     this.first = first;
     this.rerun = rerunOf !== undefined;
-    this.mark = mark;
+    this.processTag = processTag;
     this.sessionId = sessionId;
     this.#onSignal = onSignal;
     queueMicrotask(() => this.say({ type: "started", pid: 4711, startedAt: "77", resumed: !first }, { type: "ready" }));
@@ -123,7 +123,7 @@ export class ScriptedRuntime implements AgentRuntime {
     await this.mayEnd;
   };
   endAbandoned = async (): Promise<number> => Promise.resolve(0);
-  spares = { parked: 0, retire: async (): Promise<void> => Promise.resolve() };
+  spares = { available: 0, retire: async (): Promise<void> => Promise.resolve() };
   start = (request: AgentStart): ScriptedProcess => {
     const process = new ScriptedProcess(request);
     this.processes.push(process);

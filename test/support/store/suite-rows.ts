@@ -5,7 +5,7 @@ import { ConflictError, NoAnswerError, type SessionBackend, type SessionQuery } 
 import { claimed, done, failed, iterator, never, notice, numbers, prompt, session, T0, take } from "./stores.ts";
 import { command, LONG, write, type World } from "./stores.ts";
 
-/** Changes whatever can be reached from `value`. */
+/** ChangeWatcher whatever can be reached from `value`. */
 function spoil(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   for (const inner of Object.values(value)) spoil(inner);

@@ -1,10 +1,8 @@
 import { StoreError, type StoreFault } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
-import { asStoreError } from "./faults.ts";
+import { asStoreError, retryWhileBusy } from "./faults.ts";
 import { Footing } from "./footing.ts";
 import { checkReadable } from "./migrations.ts";
-import { patiently } from "./patience.ts";
-
 /** After these the connection is given up: the next use finds out whether the cause has gone away. */
 const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
 
@@ -19,7 +17,7 @@ export class Access {
   readonly #open: () => Promise<Connection>;
   #opened: Promise<Opened> | undefined;
   #closed = false;
-  /** Of which nothing more can be told or changed until this process ends. */
+  /** The store cannot be used again by this process. */
   #lost: StoreError | undefined;
 
   constructor(file: string, open: () => Promise<Connection>) {
@@ -46,7 +44,7 @@ export class Access {
 
   /** Throws StoreError when the store is not the one that was opened, was changed behind our back, or is a newer server's. */
   async assertSame(): Promise<void> {
-    // Why it could not be opened is said, in words, to whoever uses it.
+    // `#use` reports why the store could not be opened.
     if (this.#opened === undefined && !this.#lost) return;
     await this.#use(({ connection, footing }) => {
       const loss = footing.loss() ?? (footing.isLogWhole() ? undefined : "log");
@@ -58,7 +56,7 @@ export class Access {
   async #use<T>(work: (opened: Opened) => T): Promise<T> {
     let opened: Promise<Opened> | undefined;
     try {
-      return await patiently(async () => {
+      return await retryWhileBusy(async () => {
         this.assertOpen();
         if (this.#lost) throw this.#lost;
         opened = this.#opened ??= this.#start();

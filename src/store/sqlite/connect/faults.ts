@@ -1,7 +1,8 @@
 import { ZodError } from "zod";
+import { setTimeout as sleep } from "node:timers/promises";
 import { StoreError, type StoreFault } from "../../errors.ts";
 import { NewerFormatError } from "../../format.ts";
-import { sqliteCode } from "./driver.ts";
+import { sqliteCode, isBusy } from "./driver.ts";
 
 /** By SQLite's extended result code where that tells more, else by its primary code, the low byte. */
 const BY_CODE: Readonly<Record<number, StoreFault>> = {
@@ -46,4 +47,22 @@ function faultOf(error: unknown): StoreFault | undefined {
   if (code !== undefined) return BY_CODE[code] ?? BY_CODE[code & 0xff] ?? "failed";
   const name = error instanceof Error && "code" in error ? error.code : undefined;
   return typeof name === "string" ? BY_NAME[name] : undefined;
+}
+
+/** Total time of retries, ms. SQLite's own `busy_timeout` is short, because it blocks the event loop. */
+const MAX_RETRY_MS = 10_000;
+const [FIRST_WAIT_MS, MAX_WAIT_MS] = [4, 100];
+
+/** Retries with backoff while another connection holds the lock. Throws the busy error when the time is over. */
+export async function retryWhileBusy<T>(attempt: () => T | Promise<T>): Promise<T> {
+  const deadline = performance.now() + MAX_RETRY_MS;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, MAX_WAIT_MS)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > deadline) throw error;
+    }
+    // Jitter: connections that were refused together must not retry together.
+    await sleep(wait * (0.5 + Math.random()));
+  }
 }

@@ -46,7 +46,7 @@ export class Footing {
     for (let look = 0; look < 3; look += 1) {
       const before = this.#readIndex();
       if (before === undefined || isLogOf(`${this.#file}-wal`, before)) return true;
-      // Somebody may have begun the log anew while it was looked at.
+      // Another connection may have restarted the log meanwhile.
       if (this.#readIndex()?.equals(before)) return false;
     }
     return true;

@@ -92,7 +92,7 @@ export function checkReadable(db: Connection, file: string, migrations = MIGRATI
   if (readableBy > migrations.length) throw new StoreError("newer", file);
 }
 
-/** Brings the schema up to date, whoever else tries to at the same time. */
+/** Migrates the schema. Safe when several processes migrate at the same time. */
 export function migrate(db: Connection, migrations = MIGRATIONS): void {
   if (readHeader(db).user_version >= migrations.length) return;
   db.transaction("full", () => {

@@ -1,0 +1,136 @@
+import type {
+  HookCallback,
+  HookInput,
+  Options,
+  HookCallbackMatcher,
+  HookJSONOutput,
+  Settings,
+} from "@anthropic-ai/claude-agent-sdk";
+import { CAN_RUN } from "../../domain/approvals/risk.ts";
+import { isClosed, judgeRequest, judgeShellEdit } from "../risk/judge.ts";
+import type { Folders } from "../risk/places.ts";
+import { readRule, type Rule } from "../../domain/approvals/rule.ts";
+import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
+
+/**
+ * What is looked at before each use of a tool, in every mode: in acceptEdits Claude Code would write files that run commands
+ * without a word, by some shell commands too. It is asked there; what nobody may allow is denied.
+ */
+
+/** Modes in which all runs unasked. */
+const UNASKED: ReadonlySet<string | undefined> = new Set(["auto", "bypassPermissions"]);
+
+/** The hooks of a process: the look, and those that its options bring. */
+export function hooksOf(look: HookCallback, others: Options["hooks"] = {}): NonNullable<Options["hooks"]> {
+  const { PreToolUse: own = [] } = others;
+  return { ...others, PreToolUse: [...own, { hooks: [look] }] };
+}
+
+interface Looked {
+  readonly folders: Folders;
+  /** Whether the session's own rules let every command run. */
+  readonly allowsCommands: boolean;
+}
+
+export function lookingWith(looked: Looked): HookCallback {
+  return async (input) => decide(input, looked).catch(() => said("ask", "Its path cannot be determined."));
+}
+
+async function decide(hook: HookInput, looked: Looked): ReturnType<HookCallback> {
+  if (hook.hook_event_name !== "PreToolUse") return {};
+  const { permission_mode: mode, tool_name: toolName, tool_input: input, tool_use_id: toolUseId } = hook;
+  const given = typeof input === "object" && input !== null ? { ...input } : {};
+  if (mode === "acceptEdits" && toolName === "Bash") return asEdit(given, looked);
+  const ask = { requestId: toolUseId, kind: "permission" as const, toolName, toolUseId, input: given };
+  const { refused, risk } = await judgeRequest(ask, looked.folders);
+  if (refused !== undefined) return said("deny", refused);
+  return risk?.why.includes(CAN_RUN) && !UNASKED.has(mode) ? said("ask", CAN_RUN) : {};
+}
+
+async function asEdit({ command }: { command?: unknown }, { allowsCommands, folders }: Looked) {
+  const edit = typeof command === "string" ? await judgeShellEdit(command, folders) : undefined;
+  if (edit?.closed) return said("deny", isClosed(edit.closed));
+  return edit?.canRun === true && !allowsCommands ? said("ask", CAN_RUN) : {};
+}
+
+function said(permissionDecision: "ask" | "deny", permissionDecisionReason: string) {
+  return { hookSpecificOutput: { hookEventName: "PreToolUse" as const, permissionDecision, permissionDecisionReason } };
+}
+
+/**
+ * Rules for commands as they hold for what Claude Code does not ask about: it asks this hook before every tool, in every
+ * permission mode and in subagents. Without such rules there is no hook.
+ */
+
+interface Guarded {
+  /** Of the operator. */
+  readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
+  /** Of the session: they deny. */
+  readonly disallowedTools: readonly string[];
+}
+
+/** All that runs commands. What is watched is run by Bash. */
+const TOOLS: ReadonlyMap<string, string> = new Map([
+  ["Bash", "Bash"],
+  ["Monitor", "Bash"],
+  ["PowerShell", "PowerShell"],
+  ["REPL", "REPL"],
+]);
+
+export function commandGuard({ disallowedTools, rules }: Guarded): { hooks?: Options["hooks"]; settings?: Settings } {
+  const denied = disallowedTools.flatMap((text) => readRule(text) ?? []);
+  const all = { allow: rules.allow, ask: rules.ask, deny: [...rules.deny, ...denied] };
+  if (![...all.ask, ...all.deny].some(isForCommands)) return {};
+  const guard: HookCallbackMatcher = {
+    matcher: [...TOOLS.keys()].join("|"),
+    hooks: [async (input) => Promise.resolve(answer(all, input))],
+  };
+  // What stands in a skill as a command is run without any hook.
+  return { hooks: { PreToolUse: [guard] }, settings: { disableSkillShellExecution: true } };
+}
+
+function isForCommands({ content, toolName }: Pick<Rule, "content" | "toolName">): boolean {
+  return content !== undefined && (toolName === "Bash" || toolName === "PowerShell");
+}
+
+type Named = Pick<Rule, "content" | "toolName">;
+
+interface All {
+  readonly allow: readonly Named[];
+  readonly ask: readonly Named[];
+  readonly deny: readonly Named[];
+}
+
+const ADVICE =
+  "Run it as one plain command: a program name and literal arguments, without code for another program to run. " +
+  "If that is not possible, do without it, or tell the user.";
+
+function answer(all: All, input: HookInput): HookJSONOutput {
+  if (input.hook_event_name !== "PreToolUse") return {};
+  const tool = TOOLS.get(input.tool_name);
+  if (tool === undefined) return {};
+  const isUnasked = input.permission_mode === "bypassPermissions";
+  if (tool === "REPL")
+    return said(isUnasked ? "deny" : "ask", "Code of the REPL cannot be checked against this server's command rules.");
+  const command = commandOf(input.tool_input);
+  if (command === undefined) return said("deny", "The command is missing.");
+  const rules = contentsFor(all, tool);
+  const verdict = judgeCommand(rules, command, tool === "Bash");
+  if (!verdict) return {};
+  if (verdict.behavior !== "unreadable")
+    return said(verdict.behavior, `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior}).`);
+  if (rules.allow.some((content) => isExactly(content, command))) return {};
+  const why = `This command cannot be checked against the command rules: ${verdict.problem}.`;
+  return isUnasked ? said("deny", `${why} ${ADVICE}`) : said("ask", why);
+}
+
+function contentsFor({ allow, ask, deny }: All, tool: string): Required<CommandRules> {
+  const of = (rules: readonly Named[]) =>
+    rules.flatMap(({ content, toolName }) => (toolName === tool && content !== undefined ? [content] : []));
+  return { allow: of(allow), ask: of(ask), deny: of(deny) };
+}
+
+function commandOf(input: unknown): string | undefined {
+  if (typeof input !== "object" || input === null || !("command" in input)) return undefined;
+  return typeof input.command === "string" ? input.command : undefined;
+}

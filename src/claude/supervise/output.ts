@@ -1,0 +1,93 @@
+import { Transform, type TransformCallback } from "node:stream";
+import { JsonSize, type JsonBounds } from "../../security/json-size.ts";
+
+/** The last whole lines of a stream: half of a line could hold half of a secret, which no mask recognises. */
+export class LastLines {
+  readonly #most: number;
+  #text = "";
+  /** What comes is the rest of a line whose beginning is gone. */
+  #isCut = false;
+
+  /** In characters. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  take(piece: string): void {
+    const text = this.#text + (this.#isCut ? afterLine(piece) : piece);
+    if (this.#isCut && piece.includes("\n")) this.#isCut = false;
+    if (text.length <= this.#most) {
+      this.#text = text;
+      return;
+    }
+    const cut = text.slice(-this.#most);
+    this.#isCut = !cut.includes("\n");
+    this.#text = afterLine(cut);
+  }
+}
+
+/** What follows the first line break. */
+function afterLine(text: string): string {
+  const end = text.indexOf("\n");
+  return end < 0 ? "" : text.slice(end + 1);
+}
+
+/**
+ * Bounds for one line of Claude Code's output. The SDK collects a line in one string, and one that is longer than a string
+ * can be ends the process in which it does so: this server, with all sessions. What is below the bounds, but holds
+ * millions of values, would hold up the others while it is parsed, checked and stored.
+ */
+
+/** Of a line, its line break aside. A prompt with all its attachments comes back in one: these have 32 MiB over HTTP. */
+const MAX_LINE_BYTES = 67_108_864;
+const LINE_BOUNDS: JsonBounds = { members: 500_000, depth: 1_000 };
+
+const LINE_BREAK = 0x0a;
+
+/** Passes lines on as they come. At the first that breaks a bound it ends, says why, and swallows the rest. */
+export class LineLimit extends Transform {
+  readonly #onBroken: (why: string) => void;
+  #bytes = 0;
+  #size = new JsonSize();
+  #isBroken = false;
+
+  constructor(onBroken: (why: string) => void) {
+    super();
+    this.#onBroken = onBroken;
+  }
+
+  override _transform(chunk: Buffer, _: BufferEncoding, done: TransformCallback): void {
+    if (this.#isBroken) return done();
+    const why = this.#problemIn(chunk);
+    if (why === undefined) return done(null, chunk);
+    this.#isBroken = true;
+    this.push(null);
+    this.#onBroken(why);
+    done();
+  }
+
+  #problemIn(chunk: Buffer): string | undefined {
+    let rest = chunk;
+    for (let end = rest.indexOf(LINE_BREAK); end >= 0; end = rest.indexOf(LINE_BREAK)) {
+      const why = this.#take(rest.subarray(0, end));
+      if (why !== undefined) return why;
+      this.#bytes = 0;
+      this.#size = new JsonSize();
+      rest = rest.subarray(end + 1);
+    }
+    return this.#take(rest);
+  }
+
+  #take(part: Buffer): string | undefined {
+    this.#bytes += part.length;
+    if (this.#bytes > MAX_LINE_BYTES) return `It wrote more than ${String(MAX_LINE_BYTES)} bytes without a line break`;
+    this.#size.take(part);
+    const bound = this.#size.exceeded(LINE_BOUNDS);
+    if (bound === "members") return `It wrote a message of more than ${String(LINE_BOUNDS.members)} values`;
+    return bound && `It wrote a message of values nested more than ${String(LINE_BOUNDS.depth)} deep`;
+  }
+}

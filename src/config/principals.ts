@@ -1,0 +1,164 @@
+import { isAbsolute } from "node:path";
+import { z } from "zod";
+import { createHash } from "node:crypto";
+import { ConfigError } from "./error.ts";
+import { ANYWHERE } from "./setting.ts";
+import { LOCAL_PRINCIPAL, Principal, Scope } from "../domain/principal.ts";
+import { FORMER_PRODUCT, PRODUCT } from "../domain/names.ts";
+
+/** What the operator settles for a user by name: how they are authenticated, what they may do, and what their sessions may use. */
+
+const absolute = z.string().refine((path) => isAbsolute(path), "must be an absolute path");
+const digest = z
+  .string()
+  .regex(/^[\da-f]{64}$/, "must be a SHA-256 in 64 hexadecimal digits, as `claude-agents-mcp token` prints");
+
+export const PrincipalTerms = z
+  .strictObject({
+    /** SHA-256 of their tokens: one or several, so that they can be changed without a pause. The tokens themselves are kept nowhere. */
+    tokenSha256: z.union([digest, z.array(digest).min(1)]).exactOptional(),
+    /** With a JWT: the most that its own scopes can give. */
+    scopes: z.array(Scope).min(1).default(["read", "run"]),
+    /** A person sits at their clients: what comes back in a form is that person's answer, not the calling model's. */
+    attended: z.boolean().default(false),
+    /** In place of the server's; "any" is every folder. Over HTTP one of the two must be given. */
+    allowDirs: z.union([z.literal(ANYWHERE), z.array(absolute).min(1)]).exactOptional(),
+    /** In place of the server's. */
+    trustDirs: z.array(absolute).exactOptional(),
+    /** The Claude configuration folder of their sessions, with its own login, settings and transcripts. */
+    claudeConfigDir: absolute.exactOptional(),
+    /** Put before the command of each of their Claude Codes: another user of the system, a container. */
+    spawnWrapper: z.array(z.string().min(1)).min(1).exactOptional(),
+    /** They may use options that reach beyond their folders (env, mcpServers, sandbox ...). With scope admin they may anyway. */
+    operatorOptions: z.boolean().default(false),
+  })
+  .readonly();
+export type PrincipalTerms = z.output<typeof PrincipalTerms>;
+
+export const Principals = z
+  .record(
+    Principal.refine((name) => name !== LOCAL_PRINCIPAL, "must not be named local, which is reserved for the operator"),
+    PrincipalTerms,
+  )
+  .default({})
+  .readonly();
+export type Principals = z.output<typeof Principals>;
+
+interface Door {
+  readonly allowDirs: readonly string[];
+  readonly auth: boolean;
+  readonly http?: string | undefined;
+  readonly oauthIssuer?: string | undefined;
+  readonly principals: Principals;
+}
+
+/**
+ * Over HTTP every principal but the operator has folders, or it is said that they have all. `isAnywhere`: the file says so for
+ * the whole server. Throws ConfigError.
+ */
+export function checkConfined(config: Door, isAnywhere: boolean): void {
+  const { allowDirs, auth, http, oauthIssuer, principals } = config;
+  // Without tokens everybody is the operator.
+  if (http === undefined || !auth || isAnywhere || allowDirs.length > 0) return;
+  const free = Object.entries(principals).find(([, terms]) => terms.allowDirs === undefined);
+  if (free) {
+    const advice = `Give ${free[0]} "allowDirs": ["/folder"] or --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}".`;
+    throw new ConfigError(`principals: sessions of ${free[0]} could start in any folder of this machine. ${advice}`);
+  }
+  if (oauthIssuer === undefined) return;
+  const advice = `Give --allow-dir; to allow any folder, "allowDirs": "${ANYWHERE}" in the file of --config.`;
+  throw new ConfigError(
+    `--oauth-issuer: sessions of all its subjects could start in any folder of this machine. ${advice}`,
+  );
+}
+
+/** Words of examples and common guesses: their digests are refused as those of tokens. */
+
+const WORDS = [
+  [
+    "",
+    "test",
+    "test123",
+    "testing",
+    "example",
+    "sample",
+    "demo",
+    "dummy",
+    "foo",
+    "bar",
+    "foobar",
+    "hello",
+    "hello world",
+  ],
+  [
+    "secret",
+    "s3cret",
+    "topsecret",
+    "my-secret",
+    "mysecret",
+    "token",
+    "my-token",
+    "mytoken",
+    "your-token",
+    "your_token",
+  ],
+  [
+    "password",
+    "passw0rd",
+    "p@ssw0rd",
+    "password1",
+    "password123",
+    "pass",
+    "passwd",
+    "changeme",
+    "change-me",
+    "change_me",
+  ],
+  ["admin", "administrator", "root", "user", "guest", "operator", "local", "default", "login", "letmein", "welcome"],
+  ["123", "1234", "12345", "123456", "1234567", "12345678", "123456789", "1234567890", "0", "1", "a", "abc", "abc123"],
+  ["qwerty", "qwerty123", "iloveyou", "monkey", "dragon", "api-key", "apikey", "api_key", "key", "bearer", "null"],
+  [
+    "undefined",
+    "true",
+    "false",
+    "none",
+    "todo",
+    "xxx",
+    "claude",
+    "claude-code",
+    PRODUCT,
+    FORMER_PRODUCT,
+    "mcp",
+    "agents",
+  ],
+  ["ccm_", "ccm_...", "<token>", "TOKEN", "$TOKEN", "ada", "bob", "ann"],
+].flat();
+
+/** Throws ConfigError where a token is easy to guess. */
+export function checkTokens(principals: Principals): void {
+  for (const [name, { tokenSha256 = [] }] of Object.entries(principals)) {
+    const word = [tokenSha256]
+      .flat()
+      .map(wordOf)
+      .find((each) => each !== undefined);
+    if (word === undefined) continue;
+    const problem = `tokenSha256 of ${name} is the digest of ${JSON.stringify(word)}, which is easy to guess`;
+    throw new ConfigError(`principals: ${problem}. Make a token with \`claude-agents-mcp token\`.`);
+  }
+}
+
+let digests: Map<string, string> | undefined;
+
+/** The word whose SHA-256, in hexadecimal digits, this is; also with the end of line that `echo` puts behind it. */
+function wordOf(sha256: string): string | undefined {
+  digests ??= new Map(
+    WORDS.flatMap((word) => [word, word.toUpperCase(), capital(word)]).flatMap((word) =>
+      ["", "\n"].map((end) => [createHash("sha256").update(`${word}${end}`).digest("hex"), word] as const),
+    ),
+  );
+  return digests.get(sha256);
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}

@@ -1,0 +1,237 @@
+import { Hono, type Context } from "hono";
+import { cors } from "hono/cors";
+import type { Caller, Scope } from "../domain/principal.ts";
+import { answer } from "../engine/actions/approving.ts";
+import { get } from "../engine/actions/reading.ts";
+import type { Logger } from "../engine/ports.ts";
+import { isAuthenticated, type Authenticated } from "./auth/authenticated.ts";
+import { readJson, type Body } from "./body.ts";
+import type { Authenticator } from "./auth/authenticator.ts";
+import { guardsFor, refuse, type Guard, type Names } from "./guards.ts";
+import { type Connections, OpenRequests, rateLimit } from "./limits.ts";
+import type { Bindings } from "./listen.ts";
+import type { Requests } from "./permission-requests.ts";
+import { MAX_TIMER_MS } from "../domain/timer.ts";
+
+/** The HTTP app: guards, authentication, limits and routes. */
+
+export interface HttpAppOptions {
+  readonly names: Names;
+  readonly limits: { readonly rateLimit: number; readonly maxStreams: number; readonly maxBodyBytes: number };
+  readonly auth: Pick<Authenticator, "authenticate" | "insufficientScope" | "protectedResourceMetadata">;
+  /** Serves the protocol. */
+  readonly mcp: (request: Request, entry: { caller: Caller; body: unknown }) => Promise<Response>;
+  /** A scope that what is asked for needs and its caller has not. */
+  readonly scopeMissing: (caller: Caller, body: unknown) => Promise<Scope | undefined>;
+  /** Whether a message calls a tool that images can be sent to. */
+  readonly takesAttachments: (body: unknown) => Promise<boolean>;
+  /** What is asked, for whom the webhook has told of it. */
+  readonly requests: Requests;
+  /** The console, where there is one: it mounts itself behind the same authentication. */
+  readonly console: ((app: Hono<Env>, authenticate: Authenticate) => void) | undefined;
+  readonly health: { live(): Response; ready(): Promise<Response> };
+  readonly metrics: HttpMetrics & { text(): Promise<string>; readonly contentType: string };
+  readonly audit: AuditRefusal | undefined;
+  readonly connections: Pick<Connections, "markAuthenticated">;
+  readonly log: Pick<Logger, "warn">;
+}
+
+/** Why a request was refused. */
+export type Reason = Guard["about"] | "unauthenticated" | "scope" | "rate" | "open_requests" | "body_size";
+
+/** What is counted of requests. */
+export interface HttpMetrics {
+  /** The returned function is called when the answer has been sent, or its client is gone. */
+  began(path: string, method: string): (status: number) => void;
+  refused(reason: Reason): void;
+}
+
+/** Records refused requests in the audit log. */
+export type AuditRefusal = (refusal: { principal: string; reason: Reason; address: string }) => void;
+
+export type Env = { Bindings: Bindings };
+
+/** Share of the rate limit that one address has for requests without a valid token. */
+const ANONYMOUS_RATE_SHARE = 0.1;
+
+export function createHttpApp(options: HttpAppOptions): Hono<Env> {
+  const { health, metrics, names } = options;
+  const app = new Hono<Env>();
+  const guards = guardsFor(names);
+  app.use(async (context, next) => {
+    follow(context, metrics);
+    for (const { about, refusal } of guards) {
+      const refused = refusal(context.req.raw);
+      if (!refused) continue;
+      metrics.refused(about);
+      return refused;
+    }
+    await next();
+    return undefined;
+  });
+  // Only pages of named origins come so far with an Origin of their own: they may read the answers.
+  app.use(cors({ origin: (origin) => origin, exposeHeaders: ["Mcp-Session-Id", "WWW-Authenticate", "Retry-After"] }));
+  app.get("/healthz", () => health.live());
+  app.get("/readyz", async () => health.ready());
+  app.on("GET", ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"], (context) => {
+    const metadata = options.auth.protectedResourceMetadata();
+    return metadata ? context.json(metadata) : context.notFound();
+  });
+  const { countAlso, authenticate } = authentication(options);
+  app.get("/metrics", async (context) => {
+    const authenticated = await authenticate(context, "admin");
+    if (!isAuthenticated(authenticated)) return authenticated;
+    return context.body(await metrics.text(), 200, { "Content-Type": metrics.contentType });
+  });
+  app.all("/mcp", async (context) => serveMcp(context, { authenticate, countAlso }, options));
+  app.on(["GET", "POST"], REQUEST, async (context) => serveRequest(context, authenticate, options));
+  options.console?.(app, authenticate);
+  app.notFound(() => refuse(404, "not_found", "There is nothing here. MCP is served at /mcp."));
+  app.onError((error, context) => {
+    options.log.warn("a request failed", { path: context.req.path, error: error.stack ?? error.message });
+    return refuse(500, "internal", "The server failed to answer. Its log says why.");
+  });
+  return app;
+}
+
+/** One of what is asked. */
+const REQUEST = "/requests/:sessionId/:requestId";
+
+function follow({ env, req }: Context<Env>, metrics: HttpMetrics): void {
+  const { outgoing } = env;
+  const ended = metrics.began(req.path, req.method);
+  outgoing.once("close", () => ended(outgoing.statusCode));
+}
+
+/** Maximum bytes of a message without attachments: the longest prompt fits, in any script. */
+const PLAIN_BYTES = 8_388_608;
+
+/** `needs` is what a caller must have, or one of these; `credentials` identifies the caller where the request itself does not. */
+export type Authenticate = (
+  context: Context<Env>,
+  needs: Scope | readonly Scope[],
+  credentials?: Request,
+) => Promise<Authenticated | Response>;
+
+/** Counts further requests of an authenticated caller. Resolves with the refusal where they are too many. */
+type CountAlso = (context: Context<Env>, caller: Caller, requests: number) => Promise<Response | undefined>;
+
+/** Authenticates a request and applies the limits of its caller. */
+function authentication({ audit, auth, connections, limits, metrics }: HttpAppOptions): {
+  authenticate: Authenticate;
+  countAlso: CountAlso;
+} {
+  const anonymousRate = rateLimit(Math.max(1, Math.ceil(limits.rateLimit * ANONYMOUS_RATE_SHARE)));
+  const principalRate = rateLimit(limits.rateLimit);
+  const open = new OpenRequests(limits.maxStreams);
+  const refusing =
+    (context: Context<Env>) =>
+    (reason: Reason, response: Response, principal = "") => {
+      metrics.refused(reason);
+      audit?.({ principal, reason, address: addressOf(context) });
+      return response;
+    };
+  const countAlso: CountAlso = async (context, { principal }, requests) => {
+    const tooMany = await principalRate(principal, requests);
+    return tooMany && refusing(context)("rate", tooMany, principal);
+  };
+  const authenticate: Authenticate = async (context, needs, credentials = context.req.raw) => {
+    const { outgoing } = context.env;
+    const refused = refusing(context);
+    const authenticated = await auth.authenticate(credentials);
+    if (!isAuthenticated(authenticated)) {
+      const tooMany = await anonymousRate(addressOf(context));
+      return tooMany ? refused("rate", tooMany) : refused("unauthenticated", authenticated);
+    }
+    const { principal, scopes } = authenticated.caller;
+    connections.markAuthenticated(context.env.incoming.socket);
+    if (![needs].flat().some((scope) => scopes.includes(scope)))
+      return refused("scope", auth.insufficientScope(needs), principal);
+    const tooMany = await principalRate(principal);
+    if (tooMany) return refused("rate", tooMany, principal);
+    const tooManyOpen = open.refusal(principal);
+    if (tooManyOpen) return refused("open_requests", tooManyOpen, principal);
+    outgoing.once("close", open.began(principal));
+    if (authenticated.expiresAt !== undefined) endAt(outgoing, authenticated.expiresAt);
+    return authenticated;
+  };
+  return { authenticate, countAlso };
+}
+
+function addressOf({ env }: Context<Env>): string {
+  return env.incoming.socket.remoteAddress ?? "";
+}
+
+/** Ends the response when the caller's token expires. `at`: ms since the epoch. */
+function endAt(outgoing: Bindings["outgoing"], at: number): void {
+  const timer = setTimeout(() => outgoing.destroy(), Math.min(at - Date.now(), MAX_TIMER_MS)).unref();
+  outgoing.once("close", () => clearTimeout(timer));
+}
+
+async function serveMcp(
+  context: Context<Env>,
+  { countAlso, authenticate }: ReturnType<typeof authentication>,
+  options: HttpAppOptions,
+): Promise<Response> {
+  const authenticated = await authenticate(context, "read");
+  if (!isAuthenticated(authenticated)) return authenticated;
+  const { caller, kind } = authenticated;
+  const read = await messageOf(context, options);
+  if (read instanceof Response) return read;
+  const { bytes, value: body } = read;
+  if (bytes > PLAIN_BYTES && !(await options.takesAttachments(body))) return tooLarge(options);
+  const tooMany = Array.isArray(body) ? await countAlso(context, caller, body.length - 1) : undefined;
+  if (tooMany) return tooMany;
+  // A client of an authorization server can get more; any other is told by the tool that it may not.
+  const missing = kind === "oauth" ? await options.scopeMissing(caller, body) : undefined;
+  if (missing !== undefined) {
+    options.metrics.refused("scope");
+    options.audit?.({ principal: caller.principal, reason: "scope", address: addressOf(context) });
+    return options.auth.insufficientScope(missing);
+  }
+  return options.mcp(context.req.raw, { caller, body });
+}
+
+async function serveRequest(
+  context: Context<Env>,
+  authenticate: Authenticate,
+  options: HttpAppOptions,
+): Promise<Response> {
+  const { requests } = options;
+  const isAnswer = context.req.method === "POST";
+  const authenticated = await authenticate(context, isAnswer ? answer.scope : [get.scope, answer.scope]);
+  if (!isAuthenticated(authenticated)) return authenticated;
+  const { requestId = "", sessionId = "" } = context.req.param();
+  if (!isAnswer) return requests.look(authenticated.caller, { sessionId, requestId });
+  const body = await bodyOf(context, options);
+  if ("refusal" in body) return body.refusal;
+  if ("notJson" in body) return refuse(400, "invalid_request", "The body is not JSON.");
+  return requests.answer(authenticated.caller, { sessionId, requestId }, body.value);
+}
+
+async function messageOf(
+  context: Context<Env>,
+  options: HttpAppOptions,
+): Promise<Response | { bytes: number; value: unknown }> {
+  if (context.req.method !== "POST") return { bytes: 0, value: undefined };
+  const read = await bodyOf(context, options);
+  if ("refusal" in read) return read.refusal;
+  return "notJson" in read || read.bytes === 0 ? notJson() : read;
+}
+
+async function bodyOf({ req }: Context<Env>, { limits, metrics }: HttpAppOptions): Promise<Body> {
+  const body = await readJson(req.raw, limits.maxBodyBytes);
+  if ("refusal" in body) metrics.refused("body_size");
+  return body;
+}
+
+function notJson(): Response {
+  const error = { code: -32_700, message: "Parse error: the body is not JSON." };
+  return Response.json({ jsonrpc: "2.0", id: null, error }, { status: 400 });
+}
+
+function tooLarge({ metrics }: HttpAppOptions): Response {
+  metrics.refused("body_size");
+  const problem = `The body has more than ${String(PLAIN_BYTES)} bytes, and calls no tool that takes attachments.`;
+  return refuse(413, "body_too_large", `${problem} Send less at once.`);
+}

@@ -1,0 +1,233 @@
+import { z } from "zod";
+import { AppError, invalidArgument } from "../domain/error.ts";
+import { requestOf } from "../domain/event.ts";
+import type { JsonObject } from "../domain/json.ts";
+import { approverOf, type AnsweredBy, type PermissionRequest, type OpenRequest } from "../domain/permission.ts";
+import type { Caller } from "../domain/principal.ts";
+import { withAnswers } from "../domain/approvals/questions.ts";
+import type { AnswerRequest, Engine } from "../engine/api.ts";
+import { answer as answering } from "../engine/actions/approving.ts";
+import { refuseOddText } from "../engine/actions/odd-text.ts";
+import { problemOf, refused, type Reply } from "./problem.ts";
+
+/**
+ * /requests/{session}/{request}: where whoever was told by the webhook looks at what is asked, and answers it. A session of
+ * somebody else, and a request that there never was, are not there.
+ */
+
+export interface Requests {
+  look(caller: Caller, which: Which): Promise<Response>;
+  /** `body` is parsed JSON of whatever form; `asPerson` where a person has signed in to give it. */
+  answer(caller: Caller, which: Which, body: unknown, asPerson?: boolean): Promise<Response>;
+}
+
+export interface Which {
+  readonly sessionId: string;
+  readonly requestId: string;
+}
+
+export interface RequestsOptions {
+  /** Who answers here. */
+  readonly by: "webhook" | "console";
+  /** Throws AppError as long as the server starts. */
+  readonly engine: () => Engine;
+  /** Takes down who has answered what, and who could not. */
+  readonly audit: ((entry: AnswerEntry) => void) | undefined;
+}
+
+export interface AnswerEntry extends Which {
+  readonly principal: string;
+  /** What was said, where it was understood. */
+  readonly decision?: string;
+  /** "ok", or the code of the refusal. */
+  readonly outcome: string;
+}
+
+const { fields } = answering;
+
+const Body = z.strictObject({
+  decision: fields.decision,
+  message: fields.denyMessage,
+  updatedInput: fields.updatedInput,
+  answers: fields.answers,
+});
+type Body = z.infer<typeof Body>;
+
+export function createRequests({ audit, by, engine }: RequestsOptions): Requests {
+  return {
+    async look(caller, which) {
+      const { response } = await unlessRefused(async () => lookAt(engine().forCaller(caller), { caller, which, by }));
+      return response;
+    },
+    async answer(caller, which, body, asPerson = false) {
+      const parsed = Body.safeParse(body);
+      const { outcome, response } = await unlessRefused(async () => {
+        const verbs = engine().forCaller(caller);
+        if (!parsed.success) throw new AppError("INVALID_ARGUMENT", wrongIn(parsed.error, body));
+        return answerWith(verbs, { caller, which, by, asPerson }, parsed.data);
+      });
+      const decision = parsed.success ? { decision: parsed.data.decision } : {};
+      audit?.({ principal: caller.principal, ...which, ...decision, outcome });
+      return response;
+    },
+  };
+}
+
+/** What is asked of whom changes from one moment to the next. */
+const NO_STORE = { headers: { "cache-control": "no-store" } };
+
+interface By {
+  readonly caller: Caller;
+  readonly which: Which;
+  readonly by: RequestsOptions["by"];
+}
+
+async function unlessRefused(reply: () => Promise<Reply>): Promise<Reply> {
+  try {
+    return await reply();
+  } catch (error) {
+    if (error instanceof AppError) return problemOf(error);
+    throw error;
+  }
+}
+
+async function lookAt(verbs: Engine, { by, caller, which }: By): Promise<Reply> {
+  const found = await find(verbs, caller, which);
+  if (!found) return notFound();
+  if (!("open" in found)) return told({ ...which, status: "answered", ...found.answered });
+  // Who may answer has seen all of it now, and can send it back changed.
+  if (caller.scopes.includes(answering.scope)) await shown(verbs, { caller, which, by });
+  return told({ ...which, status: "open", ...described(found) });
+}
+
+function told(body: object): Reply {
+  return { outcome: "ok", response: Response.json(body, NO_STORE) };
+}
+
+async function answerWith(
+  verbs: Engine,
+  { asPerson, by, caller, which }: By & { readonly asPerson: boolean },
+  body: Body,
+): Promise<Reply> {
+  try {
+    refuseOddText(body);
+    // The console has all of every input, whether its server has heard that it was shown or not.
+    if (by === "console" && body.updatedInput) await shown(verbs, { caller, which, by });
+    const found = await find(verbs, caller, which);
+    if (!found) return notFound();
+    if (!("open" in found)) return tooLate(which, found.answered);
+    const request = { ...answerRequestOf(which, found, body), by, asPerson };
+    // Answers to a question go back with the questions as they were asked, whatever was shown of them.
+    if (found.request.kind === "question") await shown(verbs, { caller, which, by });
+    await answering.run({ engine: verbs, caller, by }, { sessionId: which.sessionId, request });
+    return told({ ok: true, decision: body.decision });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === "PERMISSION_REQUEST_NOT_FOUND") return settled(verbs, caller, which);
+    const isCallers = error.code === "PERMISSION_DENIED" && !asPerson && !caller.scopes.includes("decide");
+    throw isCallers ? new AppError(error.code, `${error.message} ${AS_CALLER[by]}`) : error;
+  }
+}
+
+/** The message for a program whose answer counts as the caller's. */
+const AS_CALLER = {
+  console:
+    "An answer by token alone counts as the calling model's: sign in at the console, or use a token with the scope decide.",
+  webhook: "An answer by a token without the scope decide counts as the calling model's.",
+} as const;
+
+/** The request was answered meanwhile. */
+async function settled(verbs: Engine, caller: Caller, which: Which): Promise<Reply> {
+  const found = await find(verbs, caller, which);
+  return found && "answered" in found ? tooLate(which, found.answered) : notFound();
+}
+
+type Open = { readonly open: OpenRequest; readonly request: PermissionRequest };
+type Found = Open | { readonly answered: Answered };
+interface Answered {
+  readonly decision: "allow" | "deny";
+  readonly by: AnsweredBy;
+}
+
+/** Undefined where there is none that this caller may know of. */
+async function find(verbs: Engine, { principal }: Caller, { requestId, sessionId }: Which): Promise<Found | undefined> {
+  try {
+    const { state } = await verbs.get(principal, sessionId);
+    const open = state.requests.find((each) => each.requestId === requestId);
+    const request = open && requestOf((await verbs.read(principal, sessionId, open.eventId, 1)).at(0));
+    if (open && request) return { open, request };
+    const answered = state.answered.find((each) => each.requestId === requestId);
+    return answered && { answered: { decision: answered.behavior, by: answered.by } };
+  } catch (error) {
+    if (error instanceof AppError && error.code === "SESSION_NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+function described({ request, open }: Open): JsonObject {
+  const { input, kind: type, risk, toolName } = request;
+  return {
+    type,
+    toolName,
+    input,
+    ...(risk && { risk }),
+    approver: approverOf(open),
+    ...(open.approverDeadline !== undefined && { approverDeadline: new Date(open.approverDeadline).toISOString() }),
+    createdAt: new Date(open.createdAt).toISOString(),
+    expiresAt: new Date(open.expiresAt).toISOString(),
+  };
+}
+
+async function shown(verbs: Engine, { by, caller, which: { requestId, sessionId } }: By): Promise<void> {
+  await verbs.delivered(caller.principal, sessionId, [{ requestId, whole: true, approver: by }]);
+}
+
+function answerRequestOf({ requestId }: Which, { request, open }: Open, body: Body): Omit<AnswerRequest, "by"> {
+  const { answers, decision, message, updatedInput } = body;
+  const { input, kind } = request;
+  if (decision !== "deny" && message !== undefined)
+    throw invalidArgument("message", "is only allowed with decision deny.");
+  if (decision !== "allow" && updatedInput)
+    throw invalidArgument("updatedInput", "is only allowed with decision allow.");
+  if (updatedInput && !open.seenWhole) {
+    throw invalidArgument(
+      "updatedInput",
+      "the input was sent truncated or masked. GET this path first for the whole input.",
+    );
+  }
+  const said = { requestId, decision };
+  if (decision === "deny") {
+    if (answers) throw invalidArgument("answers", "is only allowed with decision allow.");
+    return { ...said, ...(message !== undefined && { denyMessage: message }) };
+  }
+  if (kind === "permission") {
+    if (answers) throw invalidArgument("answers", "is only for questions; this is a permission request.");
+    return { ...said, ...(updatedInput && { updatedInput }) };
+  }
+  if (decision === "allow_for_session")
+    throw invalidArgument("decision", "must be allow, with answers, or deny for a question.");
+  if (updatedInput) throw invalidArgument("updatedInput", "is only for permission requests; send answers.");
+  return { ...said, updatedInput: withAnswers(input, answers) };
+}
+
+/** The first thing that is wrong, with the name of the field. */
+function wrongIn({ issues }: z.ZodError, body: unknown): string {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return "The body must be a JSON object.";
+  const [issue] = issues;
+  if (issue?.code === "unrecognized_keys") {
+    return `Unknown field ${issue.keys.map((key) => JSON.stringify(key.slice(0, 100))).join(", ")}: send decision, message, updatedInput or answers.`;
+  }
+  const field = issue?.path.map(String).join(".").slice(0, 200) ?? "";
+  return `${field}: ${issue?.message ?? "cannot be used"}.`;
+}
+
+function notFound(): Reply {
+  const message = "None of your sessions has such a request.";
+  return refused("PERMISSION_REQUEST_NOT_FOUND", { status: 404, error: "not_found", message });
+}
+
+function tooLate({ requestId }: Which, { by, decision }: Answered): Reply {
+  const message = `Request ${requestId} was already answered: ${decision}, by ${by}.`;
+  const problem = { status: 409, error: "already_answered", message };
+  return refused("PERMISSION_REQUEST_NOT_FOUND", problem, { decision, by });
+}

@@ -1,0 +1,130 @@
+import { constants } from "node:fs";
+import { chmod, mkdir, open, readFile, realpath } from "node:fs/promises";
+import { dirname } from "node:path";
+import { z } from "zod";
+import type { Logger } from "../../../engine/ports.ts";
+import { StoreError } from "../../errors.ts";
+import { Connection } from "./connection.ts";
+import { openDatabase, type Database } from "./driver.ts";
+import { checkSchema, migrate } from "./migrations.ts";
+import { retryWhileBusy } from "./faults.ts";
+
+/** Opens the file and makes it what this version needs; creates it where there is none. */
+export async function openConnection(file: string, log: Logger, connect = openDatabase): Promise<Connection> {
+  await makePrivate(file, log);
+  const database = await connect(file);
+  try {
+    return await retryWhileBusy(() => prepare(database, file, log));
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** The logs hold what people and their machines said: only their owner may read them. */
+async function makePrivate(file: string, log: Logger): Promise<void> {
+  const folder = dirname(file);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await refuseNetwork(file, await realpath(folder));
+  // SQLite gives its -wal and -shm files the permissions of this one.
+  const handle = await open(file, constants.O_RDWR | constants.O_CREAT, 0o600);
+  const { mode } = await handle.stat();
+  await handle.close();
+  if (process.platform === "win32" || (mode & 0o077) === 0) return;
+  await chmod(file, 0o600).catch(() => log.warn("others can read the store", { file }));
+}
+
+async function refuseNetwork(file: string, folder: string): Promise<void> {
+  const mounts = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
+  if (isNetworkPath(folder, mounts)) throw new StoreError("network", file);
+}
+
+/** The order matters: without the timeout, the second of two processes that begin together fails at the next statement. */
+function prepare(database: Database, file: string, log: Logger): Connection {
+  database.exec("PRAGMA busy_timeout = 20");
+  const before = new Connection(database, false);
+  checkSchema(before, file);
+  database.exec("PRAGMA auto_vacuum = INCREMENTAL");
+  const connection = new Connection(database, chooseJournal(before, file, log));
+  database.exec("PRAGMA journal_size_limit = 67108864");
+  migrate(connection);
+  return connection;
+}
+
+const Version = z.object({ version: z.string() });
+const Journal = z.object({ journal_mode: z.string() });
+
+const sql = {
+  version: "SELECT sqlite_version() AS version",
+  journal: "PRAGMA journal_mode",
+  writeAhead: "PRAGMA journal_mode = WAL",
+  rollback: "PRAGMA journal_mode = TRUNCATE",
+} as const;
+
+/** True for a write-ahead log, which is faster and lets readers continue during a write. */
+function chooseJournal(db: Connection, file: string, log: Logger): boolean {
+  const version = db.get(sql.version, Version)?.version ?? "";
+  const fixed = sharesWriteAheadLog(version);
+  if (fixed && db.get(sql.writeAhead, Journal)?.journal_mode === "wal") {
+    db.execute("PRAGMA synchronous = NORMAL");
+    return true;
+  }
+  db.execute("PRAGMA synchronous = FULL");
+  const reason = fixed ? "its file system has no shared memory" : `SQLite ${version} can lose data: update Node`;
+  log.warn("the store works without a write-ahead log, more slowly", { file, reason });
+  if (fixed || db.get(sql.journal, Journal)?.journal_mode !== "wal") {
+    db.get(sql.rollback, Journal);
+    return false;
+  }
+  return !leaveWriteAheadLog(db);
+}
+
+/** Others that have the file open now keep the log. Then this process leaves moving it into the file to them. */
+function leaveWriteAheadLog(db: Connection): boolean {
+  try {
+    if (db.get(sql.rollback, Journal)?.journal_mode === "truncate") return true;
+  } catch {
+    // In use.
+  }
+  db.execute("PRAGMA wal_autocheckpoint = 0");
+  return false;
+}
+
+/** Before these versions, two connections that write at the same moment could damage the file (the "WAL-reset bug"). */
+const FIXED: readonly (readonly [minor: number, patch: number])[] = [
+  [44, 6],
+  [50, 7],
+  [51, 3],
+];
+
+function sharesWriteAheadLog(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  const line = FIXED.find(([fixedMinor]) => fixedMinor === minor);
+  return major > 3 || minor > 51 || (line !== undefined && patch >= line[1]);
+}
+
+/** File systems that other machines share: their locks cannot be trusted and their memory is not shared. */
+const NETWORK =
+  /^(?:afs|beegfs|ceph|cifs|fuse\.(?:ceph|gcsfuse|glusterfs|goofys|juicefs|rclone|s3fs|sshfs)|fuse\.\w*dav\w*|gfs2|glusterfs|gpfs|lustre|ncpfs|nfs4?|ocfs2|smb3|smbfs)$/;
+
+/** Whether the folder, a real path, is on such a file system; `mounts` is the text of /proc/self/mountinfo. */
+export function isNetworkPath(folder: string, mounts: string): boolean {
+  let [longest, kind] = ["", ""];
+  for (const line of mounts.split("\n")) {
+    const [mount = "", rest = ""] = line.split(" - ");
+    const point = unescaped(mount.split(" ")[4] ?? "");
+    // Of two on the same point the later one hides the earlier.
+    if (point === "" || point.length < longest.length || !isWithin(folder, point)) continue;
+    [longest, kind] = [point, rest.split(" ")[0] ?? ""];
+  }
+  return NETWORK.test(kind);
+}
+
+function isWithin(folder: string, point: string): boolean {
+  return point === "/" || folder === point || folder.startsWith(`${point}/`);
+}
+
+/** Blanks and the like are written as three octal digits. */
+function unescaped(text: string): string {
+  return text.replace(/\\(\d{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { PROCESS_VARIABLE } from "../../src/domain/names.ts";
+import {
+  TAG_VARIABLE,
+  processTagOf,
+  TAG_COUNT,
+  serverOfNumber,
+  serverOfValue,
+} from "../../src/claude/supervise/process-tag.ts";
+
+const server = { store: "/home/ann/store.db", pid: 4_194_303, startedAt: "123456" };
+
+describe("the tag of a process", () => {
+  const tag = processTagOf(server, "a-session:1", 7);
+
+  it("names store, server and process, in full in the variable", () => {
+    const named = serverOfValue(tag.value, server.store);
+    expect(named).toMatchObject({ pid: server.pid, isOfStore: true, name: "a-session:1" });
+    expect([named?.began("123456"), named?.began("123457")]).toEqual([true, false]);
+    expect(serverOfValue(tag.value, "/home/bob/store.db")?.isOfStore).toBe(false);
+  });
+
+  it("is in one variable, whoever reads it", () => {
+    expect(TAG_VARIABLE).toBe(PROCESS_VARIABLE);
+  });
+
+  it("names store and server in the number", () => {
+    const named = serverOfNumber(tag.number ?? "", server.store);
+    expect(named).toMatchObject({ pid: server.pid, isOfStore: true });
+    expect([named?.began("123456"), named?.began("123457")]).toEqual([true, false]);
+    expect(serverOfNumber(tag.number ?? "", "/home/bob/store.db")?.isOfStore).toBe(false);
+  });
+
+  it("tells all processes of a server apart, and is a limit that the kernel takes", () => {
+    const numbers = Array.from({ length: TAG_COUNT }, (_, count) =>
+      BigInt(processTagOf(server, "a:1", count).number ?? ""),
+    );
+    expect(new Set(numbers).size).toBe(TAG_COUNT);
+    expect(numbers.every((number) => number >= 2n ** 62n && number < 2n ** 63n)).toBe(true);
+    const others = [
+      { ...server, pid: 1 },
+      { ...server, store: "b" },
+      { ...server, startedAt: "1" },
+    ];
+    for (const other of others) expect(processTagOf(other, "a:1", 7)).not.toEqual(processTagOf(server, "a:1", 7));
+  });
+
+  it.each(["", "a-session:1", "000000000000/12/x", "000000000000/12-000000000000/"])("is not read from %o", (value) => {
+    expect(serverOfValue(value, server.store)).toBeUndefined();
+  });
+
+  it.each(["0", "10240", String(2n ** 62n - 1n), String(2n ** 63n), String(2n ** 64n - 1n)])(
+    "is not read from a limit of %s, which another program has set",
+    (number) => {
+      expect(serverOfNumber(number, server.store)).toBeUndefined();
+    },
+  );
+});
