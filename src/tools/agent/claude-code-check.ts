@@ -29,7 +29,7 @@ const Input = z.strictObject({
     .max(MAX_SESSIONS)
     .exactOptional(),
   waitMs: WaitMs.exactOptional().describe("ms to wait. Default: 20000"),
-  until: z.enum(["news", "event", "end"]).exactOptional().describe("news: turn end or request. Default: news"),
+  until: z.enum(["news", "event", "end"]).exactOptional().describe("end ignores requests. Default: news"),
   responseMode: z.enum(["minimal", "delta_compact", "full"]).exactOptional().describe("Default: minimal"),
   maxEvents: z
     .int()
