@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { foldedPath, foldedSpellings, hasUnseen, isNormal, normalPath } from "../../src/security/normal-path.ts";
 
-const BASES = { cwd: "/work", home: "/home/ann" };
+const BASES = { cwd: "/repo", home: "/home/ann" };
 
 describe("the form in which Claude Code uses a path", () => {
   it.each([
@@ -24,15 +24,15 @@ describe("the form in which Claude Code uses a path", () => {
     ["/etc/./x/../hostname", "/etc/hostname"],
     ["/etc/", "/etc"],
     ["/", "/"],
-    ["a/b", "/work/a/b"],
+    ["a/b", "/repo/a/b"],
     [" ../a", "/a"],
-    [".", "/work"],
+    [".", "/repo"],
     ["~", "/home/ann"],
     [" ~/.ssh/config", "/home/ann/.ssh/config"],
     ["~//etc/hostname", "/home/ann/etc/hostname"],
     ["~/../bob", "/home/bob"],
-    ["~bob/x", "/work/~bob/x"],
-    ["$HOME/x", "/work/$HOME/x"],
+    ["~bob/x", "/repo/~bob/x"],
+    ["$HOME/x", "/repo/$HOME/x"],
   ])("of %j is %j", (named, normal) => expect(normalPath(named, BASES)).toBe(normal));
 
   it.each(["", " ", "\u00A0\t", "/etc/x\0", "/etc/hostname /.", "/etc/hostname /x/..", "/etc/a\u00A0/"])(
