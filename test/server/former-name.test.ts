@@ -61,7 +61,7 @@ describe("the state folder of an older version", () => {
     expect(older.stderr()).not.toContain(MOVED);
     const first = await start();
     expect(await listedBy(first)).toEqual([id(1)]);
-    expect(first.stderr()).toContain(KEPT);
+    await expect.poll(() => first.stderr()).toContain(KEPT);
     expect(lstatSync(former).isDirectory()).toBe(true);
     await Promise.all(servers.splice(0).map(async (server) => server.close()));
     const { stderr, stdout } = await run(["list", "--json"], { HOME: home, XDG_STATE_HOME: home });

@@ -18,7 +18,7 @@ it("an audit log that is a pipe without a reader is reported in the log, and the
   const server = await world.server({ args: ["--audit-log", pipe] });
   const answer = await server.call("claude_code", { prompt, cwd: world.folder(), waitMs: 40_000 });
   expect(answer).toMatchObject({ status: "idle", result: { result: "Done." } });
-  expect(server.stderr()).toContain("the audit log cannot be written");
+  await expect.poll(() => server.stderr()).toContain("the audit log cannot be written");
 });
 
 it("a server whose start folder was deleted goes on, and asks for cwd where it is left out", async () => {

@@ -171,7 +171,7 @@ describe("the operator's settings of the query toolset", () => {
     expect(late.data).toMatchObject({ status: "timeout", timedOut: true, result: { success: false } });
     expect(JSON.stringify(late.data["messages"])).toContain("I begin.");
     const { sessionId } = late.data;
-    expect(short.stderr()).toMatch(/"level":"info".*"outcome":"timeout".*"msg":"query ended"/);
+    await expect.poll(() => short.stderr()).toMatch(/"level":"info".*"outcome":"timeout".*"msg":"query ended"/);
     const again = await short.call("claude_code_reply", { sessionId, prompt: ok, waitMs: 40_000 });
     expect(again).toMatchObject({ status: "idle", result: { result: "ok" } });
   });

@@ -166,7 +166,7 @@ describe("the webhook receives by a signed request", () => {
     await client.close();
     http.signal("SIGTERM");
     await expect(http.exited).resolves.toBe(0);
-    expect(http.stderr()).toContain('"outcome":"dropped"');
+    await expect.poll(() => http.stderr()).toContain('"outcome":"dropped"');
   });
 });
 
