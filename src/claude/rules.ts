@@ -3,7 +3,7 @@ import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 
 /** The operator's rules as Claude Code is given them, so that they hold for what it would not ask about as well. */
 
-/** Those of a policy. A session with one that cannot be read is not started (engine/operator.ts). */
+/** Those of a policy. A session with one that cannot be read is not started (engine/policy/operator.ts). */
 export function rulesOf({ rules }: Pick<SessionPolicy, "rules">): Record<RuleBehavior, Rule[]> {
   const parsed = (behavior: RuleBehavior) =>
     rules[behavior].flatMap((text) => {

@@ -5,12 +5,12 @@ const request = <D extends string, S extends z.core.$ZodLooseShape>(what: D, sha
   z.object({ do: z.literal(what), ...shape });
 
 /**
- * Close the process once nothing runs in it; the next prompt resumes. With `why` its background work does not hold it:
- * `room` is for a session that waits for a slot, `barred` a mode that the operator no longer allows; then what waits is
- * held, and the process ends with the turn.
+ * Closes the process as soon as nothing runs in it; the next prompt resumes the session. With a `reason` its background tasks do
+ * not keep it: `slot` frees it for a session that waits, `forbidden` is for a permission mode that the operator no longer allows
+ * (waiting prompts are held, and the process ends with the turn).
  */
-export const RestRequest = request("rest", { why: z.enum(["room", "barred"]).exactOptional() });
-export type RestRequest = z.infer<typeof RestRequest>;
+export const SuspendRequest = request("suspend", { reason: z.enum(["slot", "forbidden"]).exactOptional() });
+export type SuspendRequest = z.infer<typeof SuspendRequest>;
 
 /** What is asked of the running Claude Code itself, beside prompts and answers. */
 export const ControlRequest = z.discriminatedUnion("do", [
@@ -18,7 +18,7 @@ export const ControlRequest = z.discriminatedUnion("do", [
   request("configure", { model: z.string().exactOptional(), permissionMode: PermissionMode.exactOptional() }),
   request("stop-task", { taskId: z.string() }),
   request("task-output", { taskId: z.string() }),
-  RestRequest,
+  SuspendRequest,
   /** How full the context is, and what the session has cost. */
   request("usage", {}),
   /** Files back to what they were before the prompt of this id; `dryRun` only tells what would change. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Remembered } from "./approvals/remembered.ts";
-import { RestRequest } from "./control.ts";
+import { SuspendRequest } from "./control.ts";
 import { BackgroundTask, ClosedReason } from "./event.ts";
 import type { SessionOptions } from "./options.ts";
 import { AnsweredBy, OpenRequest, PermissionMode } from "./permission.ts";
@@ -130,10 +130,10 @@ export const SessionState = z.object({
   /** What answers are to hold until the session ends, the newest first. */
   remembered: z.array(Remembered).exactOptional(),
   queue: z.array(QueuedPrompt),
-  /** The process is to be closed once nothing runs, unless another prompt comes before. */
-  resting: z.boolean().exactOptional(),
-  /** Why its background work does not keep the process from that. */
-  restingFor: RestRequest.shape.why,
+  /** The process is closed as soon as nothing runs, unless another prompt comes first. */
+  suspending: z.boolean().exactOptional(),
+  /** Why background tasks do not keep the process. */
+  suspendReason: SuspendRequest.shape.reason,
   background: z.array(BackgroundTask),
   /** The last prompts by idempotency key or else by id, so that a retry is harmless. */
   recentKeys: z.array(z.object({ key: z.string(), cursor: z.number().int() })),

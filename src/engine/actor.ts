@@ -6,9 +6,9 @@ import type { Principal } from "../domain/principal.ts";
 import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
 import { isAtWork, type SessionState } from "../domain/session.ts";
 import type { ProcessLimiter } from "./process-limiter.ts";
-import type { Policy } from "./bounds/policy.ts";
+import type { Policy } from "./policy/policy.ts";
 import { EffectRunner } from "./effects.ts";
-import { cannotBeWritten, messageOf } from "./trouble.ts";
+import { cannotBeWritten, messageOf } from "./ports/store.ts";
 import { FencedError, isLoss, StoreTroubleError, type AgentRuntime } from "./ports.ts";
 import type { Clock, Lease, Logger, SessionBackend } from "./ports.ts";
 import { nextDeadline, step, type Happening, type Step } from "./step.ts";
@@ -54,7 +54,7 @@ export class SessionActor {
   readonly #inbox = new AbortController();
   #mailbox: Arrival[] = [];
   #state: SessionState;
-  /** Up to when the time awake is counted in the state. What has passed before there was this owner is nobody's. */
+  /** Time up to which the state counts time awake. Time before this owner does not count. */
   #counted: number;
   #cancelTimer: (() => void) | undefined;
   #draining: Promise<void> | undefined;
@@ -76,14 +76,14 @@ export class SessionActor {
     const post = (happening: Happening) => this.#post(happening);
     this.#runner = new EffectRunner({ ...context, ...session, sessionId: session.lease.sessionId, post });
     void this.#readInbox();
-    // Nobody but us has a process of this session: one that is recorded was left by a former owner.
+    // Only this owner has a process of the session: a recorded one was left by a former owner.
     if (isAtWork(session.state)) this.#post({ type: "recovered" });
     else this.#setTimer();
   }
 
   async command(command: Command): Promise<CommandReply> {
     const changed = changedInputOf(command);
-    // Asks the file system and Claude Code. Whoever answers meanwhile was first.
+    // Asks the file system and Claude Code. An answer that arrives meanwhile counts first.
     const judgement = changed && (await this.#runner.judge(changed.requestId, changed.input));
     if (this.#gone || this.#leaving) return NO_ANSWER;
     if (this.#trouble) return { ok: false, refusal: this.#trouble };
@@ -151,7 +151,7 @@ export class SessionActor {
     }
     this.#draining = undefined;
     if (this.#gone) return;
-    // A session in which nothing runs needs no owner: whoever gets its next command claims it.
+    // A session in which nothing runs needs no owner: the node that gets its next command claims it.
     if (isAtWork(this.#state)) this.#setTimer();
     else void this.#release();
   }
@@ -199,8 +199,8 @@ export class SessionActor {
   }
 
   /**
-   * What cannot be recorded must not go on: Claude Code is stopped, commands are refused, and the store is tried again
-   * until it takes what has happened so far. Until then whoever asks for the session is told why it cannot be trusted.
+   * Work that cannot be recorded must stop: Claude Code is stopped, commands are refused, and the write is retried until the
+   * store accepts it. Until then every reader of the session gets the reason as an error.
    */
   async #store({ effects, events, state }: Step): Promise<boolean> {
     if (events.length === 0 && effects.length === 0 && showsTheSame(this.#state, state)) return true;
@@ -223,7 +223,7 @@ export class SessionActor {
     }
   }
 
-  /** The store cannot be trusted with what goes on: nothing more does, and whoever asks is told why. */
+  /** The store lost data: the session stops, and every later call gets the reason as an error. */
   fail(error: unknown): void {
     if (this.#gone) return;
     if (!this.#trouble) this.#warn(error);

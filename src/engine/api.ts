@@ -10,8 +10,8 @@ import type { AttachmentSource, TurnLimits } from "../domain/prompt.ts";
 import type { SessionRecord, SessionQuery, WorkTree } from "./ports.ts";
 
 /**
- * The verbs every surface is built of. All throw AppError; a session of another principal is SESSION_NOT_FOUND. Those that
- * are given the options of a session, or decide what runs unasked, want the whole caller: not everything is for everybody.
+ * The operations that every surface calls. All throw AppError; a session of another principal is SESSION_NOT_FOUND. Operations
+ * that take options of a session, or approve tool uses, take the whole `Caller`, because its scopes limit them.
  */
 export interface Engine {
   /** The engine as this caller may use it: without the scope run, reading takes over nothing that a dead server has left. */
@@ -54,9 +54,9 @@ export interface Engine {
    * of that prompt; where it waits it is dropped, and held prompts stay held.
    */
   interrupt(principal: Principal, sessionId: string, by: string, promptId?: string): Promise<{ cursor: number }>;
-  /** Ends the session for good. A session already closed is left as it is. */
+  /** Ends the session permanently. A closed session stays as it is. */
   cancel(principal: Principal, sessionId: string, request: { by: string; reason?: string }): Promise<void>;
-  /** Closes an idle session for good; a running turn is interrupted first. */
+  /** Closes a session permanently; a running turn is interrupted first. */
   close(principal: Principal, sessionId: string, by: string): Promise<void>;
   /** Runs, or drops, the prompts that wait since something was stopped or lost. */
   queue(principal: Principal, sessionId: string, request: { do: "release" | "drop"; by: string }): Promise<void>;
@@ -159,9 +159,9 @@ export interface FillRequest {
 }
 
 /**
- * `news`: the turn ended, or something was asked at or after the cursor. `end`: no turn runs. With these two sessions keep
- * nobody waiting when nothing runs in any of them; where something does, a quiet one wakes only by what is at or after its
- * cursor. `event`: any new event, whoever brings it about.
+ * `news`: the turn ended, or a request was opened, at or after the cursor. `end`: no turn runs. Both return at once if nothing
+ * runs in any of the sessions; otherwise an idle session ends the wait only by an event at or after its cursor. `event`: any
+ * new event.
  */
 export type WaitUntil = "news" | "event" | "end";
 

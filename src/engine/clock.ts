@@ -1,19 +1,19 @@
 import type { Clock } from "./ports.ts";
 
-/** How often the time is looked at while somebody waits for it, ms. */
+/** Interval of looks at the time while a timer waits, ms. */
 const LOOK_MS = 5_000;
-/** Nobody has looked for so long although somebody waited: the machine slept, or this process was stopped. ms. */
+/** A longer gap between looks, while a timer waited, means that the machine slept or this process was stopped. ms */
 const SLEPT_MS = 3 * LOOK_MS;
 
 /** What a clock is made of. */
 interface Sources {
   /** ms since the epoch. */
   readonly now: () => number;
-  /** ms, which nobody sets. Linux stops it in sleep, other systems do not. */
+  /** A clock in ms that cannot be set. It stops during sleep on Linux, not on other systems. */
   readonly monotonic: () => number;
 }
 
-/** Time awake: a gap that no looking has filled counts as the time between two looks. */
+/** Time awake: a gap between looks (see `SLEPT_MS`) counts as one interval. */
 export class AwakeClock implements Clock {
   readonly now: () => number;
   readonly #monotonic: () => number;
@@ -31,7 +31,7 @@ export class AwakeClock implements Clock {
     const now = this.#monotonic();
     const passed = now - this.#last;
     this.#last = now;
-    // Where nobody waits nobody looks: then a gap says nothing.
+    // Without a waiting timer there are no looks, so a gap says nothing.
     this.#ticks += this.#waiting > 0 && passed > SLEPT_MS ? LOOK_MS : passed;
     return Math.floor(this.#ticks);
   }

@@ -31,7 +31,7 @@ interface EffectRunnerOptions {
   readonly post: (happening: Happening) => void;
 }
 
-/** Does what a step has decided. Nobody else touches the session's process. */
+/** Performs the effects of steps. No other code touches the session's process. */
 export class EffectRunner {
   readonly #options: EffectRunnerOptions;
   #process: AgentProcess | undefined;
@@ -88,7 +88,7 @@ export class EffectRunner {
     const admitted = limiter.acquireSlot(sessionId, this.#leaveQueue.signal, (before) =>
       onSignal(waitingNotice(before)),
     );
-    // Whoever starts it is told when that comes to nothing.
+    // A failed start is reported to the caller that started it.
     admitted.then(
       () => onSignal({ type: "admitted" }),
       () => undefined,

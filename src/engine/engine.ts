@@ -15,17 +15,16 @@ import {
   promptCommand,
   type Beginning,
   type PlannedSession,
-} from "./verbs/beginnings.ts";
-import { ProcessLimiter, type ProcessLimits, type Rest } from "./process-limiter.ts";
-import { answerCommand } from "./verbs/answering.ts";
-import { boundOf } from "./bounds/bound.ts";
-import { withinBound } from "./bounds/options.ts";
-import { checkGiven, checkOptions, isBarred, isNested, startsWork, type Gate } from "./gate.ts";
-import { checkRules, gateUnder } from "./operator.ts";
-import { lookingOf, nestedOf, readerOf, type Looking } from "./verbs/readers.ts";
-import { controlCommand } from "./verbs/controlling.ts";
-import { checkIdentity, checkPrompt, mayPrompt } from "./verbs/prompting.ts";
-import { deleteClosed, rename } from "./verbs/rows.ts";
+} from "./session/create.ts";
+import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
+import { answerCommand, controlCommand } from "./session/commands.ts";
+import { boundOf } from "./policy/bound.ts";
+import { withinBound } from "./policy/bounded-options.ts";
+import { checkGiven, checkOptions, isForbidden, isNested, startsWork, type Gate } from "./policy/gate.ts";
+import { checkRules, gateUnder } from "./policy/operator.ts";
+import { lookingOf, nestedOf, readerOf, type Looking } from "./session/restricted.ts";
+import { checkIdentity, checkPrompt, mayPrompt } from "./session/check-prompt.ts";
+import { deleteClosed, rename } from "./session/admin.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";
@@ -35,7 +34,7 @@ export interface EngineOptions extends Omit<OwnershipOptions, "limiter"> {
   readonly processLimits: ProcessLimits;
   readonly gate: Gate;
   readonly retention: Retention;
-  /** Tells the other users of the store from the start that this server is there, not with its first session. */
+  /** Announces this node to the other users of the store at its start, not with its first session. */
   readonly announces?: boolean;
 }
 
@@ -45,7 +44,7 @@ export function createEngine(options: EngineOptions): Engine {
   return isNested(options.gate) ? nestedOf(node, node.looking, options.gate) : node;
 }
 
-/** What a command that was carried out is answered with. */
+/** The reply to a command that was carried out. */
 type Done = Extract<CommandReply, { ok: true }>;
 
 class SessionEngine implements Engine {
@@ -53,11 +52,11 @@ class SessionEngine implements Engine {
   readonly #limiter: ProcessLimiter;
   readonly #ownership: Ownership;
   readonly #recovery: Recovery;
-  /** Ends what this node does without being asked. */
+  /** Stops the periodic work of this node. */
   readonly #stopRounds: readonly (() => Promise<void>)[];
-  /** As it is recorded. */
+  /** Sessions as they are recorded. */
   readonly looking: Looking;
-  /** Once it is recovered. */
+  /** Sessions after recovery. */
   readonly #recovered: Looking;
   readonly #reader: Engine;
   #stopping = false;
@@ -65,8 +64,8 @@ class SessionEngine implements Engine {
   constructor(options: EngineOptions) {
     this.#options = options;
     const mayRun = async (record: SessionRecord) => mayPrompt(options, this.#ownership, record);
-    const rest: Rest = async (record, why) => this.#ownership.rest(record, why);
-    this.#limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, rest });
+    const suspend: Suspend = async (record, reason) => this.#ownership.suspend(record, reason);
+    this.#limiter = new ProcessLimiter({ ...options, spares: options.runtime.spares, suspend });
     const takenOver = async (record: SessionRecord) => asTakenOver(record, mayRun);
     this.#ownership = new Ownership({ ...options, limiter: this.#limiter }, takenOver);
     this.#recovery = new Recovery({ ...options, ownership: this.#ownership });
@@ -116,7 +115,7 @@ class SessionEngine implements Engine {
     return { ...(await this.#begin(principal, session, prompt)), withheld };
   }
 
-  /** A session that its caller may have and that can be started: all that is to be asked before it is made. */
+  /** All checks before a session is created: whether its caller may have it, and whether it can start. */
   async #plan(
     caller: Caller,
     beginning: Beginning,
@@ -136,12 +135,12 @@ class SessionEngine implements Engine {
   }
 
   async #begin(principal: Principal, session: PlannedSession, prompt: PromptRequest) {
-    // What is wrong with the prompt is told before there is a session.
+    // An error in the prompt is thrown before there is a session.
     const command = await promptCommand(this.#options, principal, session, prompt);
     const { created, record } = await createSession(this.#options, principal, session, prompt.idempotencyKey);
-    // Somebody else has made a session of Claude Code his own before.
+    // Another principal has adopted this session of Claude Code before.
     if (record.principal !== principal) throw sessionNotFound(record.id);
-    // A retry gives the prompt only where the first try died before it could; whoever was second to find it gives his own.
+    // A retry sends the prompt only if the first try died before it did. A second adopter of a transcript sends its own.
     if (created || record.state.lastEventId === 0 || record.id === session.id) {
       await this.#command(command, record, created);
     }
@@ -257,7 +256,7 @@ class SessionEngine implements Engine {
   }
 
   async enforceGate(): Promise<number> {
-    return this.#ownership.restWhere((record) => isBarred(gateUnder(this.#options, record), record), "barred");
+    return this.#ownership.suspendWhere((record) => isForbidden(gateUnder(this.#options, record), record), "forbidden");
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -277,7 +276,7 @@ class SessionEngine implements Engine {
     return this.#command(command, await this.get(principal, sessionId));
   }
 
-  /** `isPlanned` says that the start was judged just now, with the session itself. */
+  /** `isPlanned`: the start was checked just now, when the session was created. */
   async #command(command: Command, record: SessionRecord, isPlanned = false): Promise<Done> {
     if (startsWork(command, record)) {
       this.#refuseWhileStopping();

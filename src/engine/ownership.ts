@@ -2,18 +2,17 @@ import { randomUUID } from "node:crypto";
 import { tighter } from "../domain/approvals/risk.ts";
 import { NO_ANSWER, type Command, type CommandReply } from "../domain/command.ts";
 import { AppError, sessionNotFound, type Refusal } from "../domain/error.ts";
-import type { RestRequest } from "../domain/control.ts";
+import type { SuspendRequest } from "../domain/control.ts";
 import type { SupervisionOptions } from "../domain/options/traits.ts";
 import { SessionActor, type ActorContext } from "./actor.ts";
-import { objectionTo } from "./bounds/objection.ts";
-import type { Gate } from "./gate.ts";
-import { gateUnder, limitsUnder, policyFor, type Limits } from "./operator.ts";
-import type { Policy } from "./bounds/policy.ts";
+import { objectionTo, gateUnder, limitsUnder, policyFor, type Limits } from "./policy/operator.ts";
+import type { Gate } from "./policy/gate.ts";
+import type { Policy } from "./policy/policy.ts";
 import { isLoss, NoAnswerError, StoreTroubleError, type Lease, type SessionRecord } from "./ports.ts";
 
-/** A node that has not renewed its lease for so long loses its sessions, ms. */
+/** Length of a lease, ms. A node that does not renew it in time loses its sessions. */
 const LEASE_MS = 30_000;
-/** Whoever sees the lease run out, because a clock was set, watches it for a third of its length. ms */
+/** A clock that was set can make a lease look expired: it is watched for a third of its length first. ms */
 const RENEW_MS = LEASE_MS / 6;
 /** A renewal that failed is tried again well before the lease runs out, ms. */
 const RENEW_AGAIN_MS = 2_000;
@@ -42,7 +41,7 @@ export class Ownership {
   #cancelHeartbeat: (() => void) | undefined;
   #draining = false;
 
-  /** `asTakenOver` says how this server goes on with a session that nobody owns. */
+  /** `asTakenOver` says how this server continues a session without an owner. */
   constructor(options: OwnershipOptions, asTakenOver: (record: SessionRecord) => Promise<SessionRecord>) {
     this.#options = options;
     this.#asTakenOver = asTakenOver;
@@ -74,12 +73,12 @@ export class Ownership {
     return this.#actors.get(sessionId)?.partial ?? "";
   }
 
-  /** To the owner: this node's actor, another node's inbox, or this node after it has claimed a session nobody owns. */
+  /** Sends a command to the owner: this node's actor, another node's inbox, or this node after it has claimed a session without one. */
   async command(command: Command, record: SessionRecord): Promise<CommandReply> {
     if (this.#draining) throw new AppError("INTERNAL", "The server is shutting down. Try again in a moment.");
     const actor = this.#actors.get(record.id) ?? (await this.claim(record));
     const answered = actor && (await actor.command(command));
-    // An actor that has just retired leaves the session to whoever asks next.
+    // An actor that has just retired leaves the session to the next caller.
     return answered && answered !== NO_ANSWER ? answered : this.#send(command, record.id);
   }
 
@@ -99,20 +98,24 @@ export class Ownership {
     await Promise.all([...this.#actors.values()].map(async (actor) => actor.shutdown()));
   }
 
-  /** Its owner closes its process if nothing runs in it. Whether it did is seen in the store. */
-  async rest(record: SessionRecord, why: RestRequest["why"] | undefined): Promise<void> {
+  /** Asks the owner of the session to close its process when nothing runs. The result is seen in the store. */
+  async suspend(record: SessionRecord, reason: SuspendRequest["reason"] | undefined): Promise<void> {
     const { id: sessionId, principal } = record;
-    const data = { by: "server", request: { do: "rest", ...(why && { why }) } } as const;
+    const data = { by: "server", request: { do: "suspend", ...(reason && { reason }) } } as const;
     await this.command({ id: randomUUID(), principal, kind: "control", data }, record).catch((error: unknown) => {
-      this.#options.log.debug("a process was not closed", { sessionId, why: why ?? "idle", error: String(error) });
+      this.#options.log.debug("a process was not closed", {
+        sessionId,
+        reason: reason ?? "idle",
+        error: String(error),
+      });
     });
   }
 
-  /** The same for all of this node's sessions that `mayNot` names; resolves with their number. */
-  async restWhere(mayNot: (record: SessionRecord) => boolean, why: RestRequest["why"]): Promise<number> {
+  /** The same for all sessions of this node for which `mayNot` holds. Resolves with their number. */
+  async suspendWhere(mayNot: (record: SessionRecord) => boolean, reason: SuspendRequest["reason"]): Promise<number> {
     const records = await Promise.all([...this.#actors.keys()].map(async (id) => this.#options.backend.rows.get(id)));
     const named = records.filter((record) => record !== undefined).filter(mayNot);
-    await Promise.all(named.map(async (record) => this.rest(record, why)));
+    await Promise.all(named.map(async (record) => this.suspend(record, reason)));
     return named.length;
   }
 
@@ -147,7 +150,7 @@ export class Ownership {
     }
   }
 
-  /** Undefined when nobody has answered by then; the command is withdrawn and may be sent again under its id. */
+  /** Undefined if no answer came in time; the command is withdrawn and may be sent again under its id. */
   async #sendOnce(command: Command, sessionId: string): Promise<CommandReply | undefined> {
     try {
       return await this.#options.backend.inbox.send(sessionId, command, SEND_MS);

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../domain/json.ts";
 
 /**
- * What the engine needs from the outside: somebody to run Claude Code (claude/), somewhere to keep sessions (store/),
+ * What the engine needs from the outside: a runtime for Claude Code (claude/), a store for sessions (store/),
  * a clock and a log. The engine owns these contracts; app/app.ts plugs the implementations in.
  */
 

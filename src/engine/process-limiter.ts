@@ -10,7 +10,7 @@ export interface ProcessLimits {
 }
 
 /** Asks the owner of a session in which no turn runs to close its process. */
-export type Rest = (record: SessionRecord, why: "room" | undefined) => Promise<void>;
+export type Suspend = (record: SessionRecord, reason: "slot" | undefined) => Promise<void>;
 
 interface ProcessLimiterContext {
   readonly backend: Pick<SessionBackend, "leases">;
@@ -18,7 +18,7 @@ interface ProcessLimiterContext {
   readonly spares: Spares;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
-  readonly rest: Rest;
+  readonly suspend: Suspend;
 }
 
 interface Waiter {
@@ -27,13 +27,13 @@ interface Waiter {
   onWait: ((before: number) => void) | undefined;
 }
 
-/** How often it is looked for a slot while somebody waits, ms. */
+/** Interval of looks for a free slot while a session waits, ms. */
 const LOOK_MS = 100;
 
 /**
- * The way to a slot for a Claude Code. A session that waits stands in the store as starting, like those that run: every
- * server sees the same queue in the same order, lets in its own as their turn comes, and asks whoever has been idle
- * longest to make room. No server has to be asked for leave.
+ * Limits the number of Claude Code processes over all servers of a store. A session that waits for a slot is recorded as
+ * starting, like those that run, so every server sees the same queue in the same order. Each starts its own sessions as their
+ * turn comes, and asks the session that has been idle longest to suspend. There is no coordinator.
  */
 export class ProcessLimiter {
   readonly #context: ProcessLimiterContext;
@@ -100,7 +100,7 @@ export class ProcessLimiter {
     const starting = running.filter(({ state }) => state.process.phase === "starting").length;
     const { maxLive, maxStarting } = this.#context.processLimits;
     const { available } = this.#context.spares;
-    // A slot that somebody waits for is not kept for somebody who may come.
+    // A slot that a session waits for is not kept for spares.
     if (queue.length > maxLive - running.length - available) void this.#context.spares.retire();
     const free = Math.max(maxLive - running.length - available, 0);
     const admitted = Math.min(free, Math.max(maxStarting - starting, 0));
@@ -112,15 +112,15 @@ export class ProcessLimiter {
   #makeRoom(wanted: number, running: readonly SessionRecord[]): void {
     const ending = running.filter(({ state }) => state.process.phase === "ending").length;
     const lacking = Math.max(wanted - ending - this.#asked.size, 0);
-    const resting = running.filter(mayRest).toSorted(longestIdleFirst);
-    const idle = resting.filter((record) => !hasBackground(record));
-    const behind = resting.filter(hasBackground);
+    const suspendable = running.filter(maySuspend).toSorted(longestIdleFirst);
+    const idle = suspendable.filter((record) => !hasBackground(record));
+    const behind = suspendable.filter(hasBackground);
     const beyondCap = behind.slice(0, Math.max(behind.length - this.#context.processLimits.maxBackground, 0));
     const free = [...idle, ...beyondCap].filter(({ id }) => !this.#asked.has(id));
     for (const record of free.slice(0, lacking)) {
       this.#asked.add(record.id);
-      const why = hasBackground(record) ? "room" : undefined;
-      void this.#context.rest(record, why).finally(() => this.#asked.delete(record.id));
+      const reason = hasBackground(record) ? "slot" : undefined;
+      void this.#context.suspend(record, reason).finally(() => this.#asked.delete(record.id));
     }
   }
 
@@ -150,7 +150,7 @@ function sinceOf({ state }: SessionRecord): number {
 }
 
 /** No turn runs in it, nothing waits in it, and the next prompt can go on with it. */
-function mayRest({ spec, state }: SessionRecord): boolean {
+function maySuspend({ spec, state }: SessionRecord): boolean {
   const { process, queue, turn } = state;
   const isIdle = !turn && queue.every(({ held }) => held);
   return process.phase === "live" && isIdle && spec.persistSession !== false;

@@ -44,8 +44,8 @@ export class Recovery {
   }
 
   /**
-   * For whoever reads: the session in which nothing is recorded as running that is not. An abandoned one is taken over at once,
-   * and what that has recorded is waited for, so that its row and its log say the same.
+   * The session as a reader may see it: an abandoned one is taken over first, and the result is waited for, so that its row and
+   * its log agree and no dead turn is shown as running.
    */
   async recovered(record: SessionRecord): Promise<SessionRecord> {
     if (!isAbandoned(record)) return record;
@@ -69,7 +69,7 @@ export class Recovery {
 
   async #takeOver(record: SessionRecord): Promise<SessionRecord> {
     const { backend, ownership } = this.#means;
-    // It was read a while ago: somebody else may have been quicker.
+    // The record was read a while ago: another node may have been quicker.
     const found = (await backend.rows.get(record.id)) ?? record;
     // What this server runs, it runs, also when its lease has run out because the machine slept.
     if (!isAbandoned(found) || ownership.owns(found.id)) return found;

@@ -9,10 +9,10 @@ export interface Retention {
   readonly everyMs: number;
 }
 
-/** Sessions in which nothing runs; the others are nobody's to delete. */
+/** Only sessions in which nothing runs are deleted. */
 const AT_REST: readonly SessionStatus[] = ["idle", "error", "cancelled", "closed"];
 
-/** Small steps: between two of them everybody else gets their turn. */
+/** Small batches: other work runs between two of them. */
 const STEP = 100;
 /** Smaller still where the oldest go for want of room: no more than must be. */
 const ROOM_STEP = 10;
@@ -39,7 +39,7 @@ export function startRetention(dependencies: Dependencies, retention: Retention)
   });
 }
 
-/** Whether what the clock says of ages can be believed: it is compared with the one that nobody sets. */
+/** Whether ages by the system clock can be trusted: it is compared with the monotonic clock. */
 export class Ages {
   readonly #clock: Pick<Clock, "now" | "tick">;
   #difference: number;

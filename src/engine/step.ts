@@ -1,12 +1,12 @@
 import type { SessionEvent } from "../domain/event.ts";
 import type { SessionState } from "../domain/session.ts";
-import type { Policy } from "./bounds/policy.ts";
+import type { Policy } from "./policy/policy.ts";
 import { onCommand } from "./step/commands.ts";
 import { onControlled } from "./step/control.ts";
 import { onTick } from "./step/deadlines.ts";
 import type { Draft, Effect, Input } from "./step/draft.ts";
 import { onRecovered } from "./step/process.ts";
-import { restWhenDone } from "./step/resting.ts";
+import { suspendWhenIdle } from "./step/suspend.ts";
 import { onSignal } from "./step/signals.ts";
 import { elapse } from "./step/time.ts";
 import { endProcess, endTurn, holdQueue } from "./step/turn.ts";
@@ -30,8 +30,8 @@ export interface Step {
  *            A turn of origin `prompt` cannot end while Claude Code still owes its prompt (`awaiting`), one of origin
  *            `self` has no prompt. The first reason to stop it (`stopping`) decides how it ended, else the last result
  *            does; a process that dies in it ends it as lost.
- *   asks     only inside a turn. Rules first; then each is with one approver at a time (requests/approval-chain.ts), and goes on when
- *            that one's time is over or it gives up. Answered once, by whoever is first: people, caller, time, interrupt, end of the turn.
+ *   requests only inside a turn. Rules first; then each is with one approver at a time (requests/approval-chain.ts), and goes on when
+ *            the time limit of that one is over or it gives up. Answered once, by the first of: people, caller, time, interrupt, end of the turn.
  *   queue    a prompt during a turn of origin `prompt` is refused (SESSION_BUSY) unless it says that it waits or joins
  *            the turn (`whenBusy`); during one of origin `self` it waits. An interrupt, a shutdown or a loss holds what
  *            waits (`held`) until the caller releases or drops it; a new prompt does not wait for what is held.
@@ -66,7 +66,7 @@ export function step(before: SessionState, input: Input, policy: Policy): Step {
       onShutdown(draft);
       break;
   }
-  restWhenDone(draft);
+  suspendWhenIdle(draft);
   return { state: draft.state, events: draft.events, effects: draft.effects };
 }
 

@@ -8,13 +8,18 @@ const NAMES: Readonly<Record<string, string>> = {
   asks: "requests",
   askUnseenMs: "requestUnseenMs",
   ladder: "approvalChain",
+  resting: "suspending",
+  restingFor: "suspendReason",
   rung: "approver",
   rungEndsAt: "approverDeadline",
   rungLeftMs: "approverLeftMs",
   rungSince: "approverSince",
 };
 
-/** Keys whose value is somebody else's: what a person has filled in. */
+/** The values of `restingFor` by their names before version 2. */
+const REASONS: Readonly<Record<string, string>> = { barred: "forbidden", room: "slot" };
+
+/** Keys whose value was filled in by a person. */
 const FOREIGN = new Set(["filled"]);
 
 /** Renames the fields of `old` at every depth. */
@@ -26,8 +31,14 @@ export function inStandardNames(old: JsonObject): JsonObject {
 
 function renamed(value: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
   return Object.fromEntries(
-    Object.entries(value).map(([key, field]) => [names[key] ?? key, FOREIGN.has(key) ? field : inside(field, names)]),
+    Object.entries(value).map(([key, field]) => [names[key] ?? key, valueOf(key, field, names)]),
   );
+}
+
+function valueOf(key: string, field: unknown, names: Readonly<Record<string, string>>): unknown {
+  if (FOREIGN.has(key)) return field;
+  if (key === "restingFor" && typeof field === "string") return REASONS[field] ?? field;
+  return inside(field, names);
 }
 
 function inside(value: unknown, names: Readonly<Record<string, string>>): unknown {

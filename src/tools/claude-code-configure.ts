@@ -21,15 +21,15 @@ export const claudeCodeConfigure = defineTool({
   async handle({ action }, call, { bypass, engine }) {
     if (action !== "get_config") await engine.checkMayConfigure();
     if (action !== "get_config") bypass.set(action === "enable_bypass", call.principal);
-    const barred = action === "disable_bypass" ? await engine.enforceGate() : 0;
+    const forbidden = action === "disable_bypass" ? await engine.enforceGate() : 0;
     const allowBypass = bypass.isAllowed();
-    const message = action === "disable_bypass" ? `${OFF} ${RUNNING}${inSessions(barred)}` : allowBypass ? ON : OFF;
+    const message = action === "disable_bypass" ? `${OFF} ${RUNNING}${inSessions(forbidden)}` : allowBypass ? ON : OFF;
     return { answer: { allowBypass, message } };
   },
 });
 
-function inSessions(barred: number): string {
-  if (barred === 0) return "";
-  const which = barred === 1 ? "One session is" : `${String(barred)} sessions are`;
+function inSessions(forbidden: number): string {
+  if (forbidden === 0) return "";
+  const which = forbidden === 1 ? "One session is" : `${String(forbidden)} sessions are`;
   return ` ${which} affected: waiting prompts are held and the process ends. Each has a notice.`;
 }

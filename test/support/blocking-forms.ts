@@ -133,7 +133,7 @@ export function blockingForms(world: World, rows: Rows): () => Desk {
       fakeUser.does = () => ({ action: "cancel" });
       const answer = await stream(server, tool, { prompt: calling([writing(file)]), cwd, ...asks(tool) });
       expect(answer.data).toMatchObject({ status: "done" });
-      expect(JSON.stringify(answer.logs)).toContain("Nobody can answer a request here.");
+      expect(JSON.stringify(answer.logs)).toContain("No approver can answer a request here.");
       isWhole(tool, answer);
       expect(existsSync(file)).toBe(false);
       expect(fakeUser.seen).toHaveLength(1);

@@ -1,4 +1,4 @@
-import type { Gate } from "../../src/engine/gate.ts";
+import type { Gate } from "../../src/engine/policy/gate.ts";
 
 /** The policy of an operator who has restricted nothing but the bypass of permissions. */
 export const OPEN_GATE: Gate = {

@@ -5,10 +5,8 @@ import { BOUNDS, type Bound } from "../../src/domain/approvals/risk.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { PERMISSION_MODES, PermissionUpdate } from "../../src/domain/permission.ts";
 import { SCOPES } from "../../src/domain/principal.ts";
-import { boundOf, checkModeWithin, leftOut, mayUseMode } from "../../src/engine/bounds/bound.ts";
-import { withinBound } from "../../src/engine/bounds/options.ts";
-import { decisionWithin } from "../../src/engine/bounds/updates.ts";
-
+import { boundOf, checkModeWithin, leftOut, mayUseMode, decisionWithin } from "../../src/engine/policy/bound.ts";
+import { withinBound } from "../../src/engine/policy/bounded-options.ts";
 describe("the operator's setting", () => {
   it.each([
     [[], "all"],

@@ -3,7 +3,7 @@ import { confinements } from "../../src/config/confinement.ts";
 import { Config } from "../../src/config/schema.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import { LOCAL_CALLER, SCOPES } from "../../src/domain/principal.ts";
-import { checkGiven } from "../../src/engine/gate.ts";
+import { checkGiven } from "../../src/engine/policy/gate.ts";
 import { OPTIONS, type TestNode, twoNodes, type World } from "../support/step/two-nodes.ts";
 import { OPEN_GATE } from "../support/open-gate.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CAN_RUN } from "../../src/domain/approvals/risk.ts";
 import { parseRule, type Rule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import { judge, type Rules } from "../../src/engine/rules/judge.ts";
+import { judge, type Rules } from "../../src/engine/policy/rules.ts";
 
 const CWD = "/home/ann/project";
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { rulesToRemember } from "../../src/domain/approvals/remembered.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import { judge } from "../../src/engine/rules/judge.ts";
+import { judge } from "../../src/engine/policy/rules.ts";
 import { judgeCommand } from "../../src/security/shell/rules.ts";
 import { amount } from "../support/amount.ts";
 import { SPELLINGS } from "../support/attacks/bash-spellings.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Risk } from "../../src/domain/approvals/risk.ts";
 import { parseApprovals } from "../../src/config/approvals/approvals-flag.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import type { Policy } from "../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { requestOf, SECOND, T0, Walk } from "../support/step/walk.ts";
 

@@ -3,7 +3,7 @@ import { parseRule } from "../../src/domain/approvals/rule.ts";
 import type { Bound } from "../../src/domain/approvals/risk.ts";
 import type { AnsweredBy, PermissionRequest } from "../../src/domain/permission.ts";
 import type { JsonObject } from "../../src/domain/json.ts";
-import type { Policy } from "../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { Judgement } from "../../src/engine/ports.ts";
 import { requestOf, commandInput, POLICY, Walk } from "../support/step/walk.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Policy } from "../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../src/engine/ports.ts";
 import { requestOf, POLICY, resultSignal, SECOND, SHELL_TASK, T0, Walk } from "../support/step/walk.ts";
 
@@ -42,7 +42,7 @@ describe("a request", () => {
   it("tells the model that it timed out, and a late answer that the timeout came first", () => {
     const walk = show(asking()).due();
     const message =
-      "Nobody answered this request within 60 s, so it was denied. Go on without it, or say what you need.";
+      "This request was denied because it was not answered within 60 s. Continue without it, or say what you need.";
     expect(walk.last.effects).toEqual([{ type: "answer", requestId: "a1", decision: { behavior: "deny", message } }]);
     expect(walk.last.events).toMatchObject([{ data: { requestId: "a1", toolName: "Bash", by: "timeout", message } }]);
     walk.command("answer", { requestId: "a1", ...allow });

@@ -33,9 +33,9 @@ const ASKED: ControlRequest[] = [
   { do: "configure", model: "opus" },
   { do: "configure", permissionMode: "bypassPermissions" },
   { do: "usage" },
-  { do: "rest" },
-  { do: "rest", why: "room" },
-  { do: "rest", why: "barred" },
+  { do: "suspend" },
+  { do: "suspend", reason: "slot" },
+  { do: "suspend", reason: "forbidden" },
   { do: "rewind", promptId: "p1", dryRun: false },
   { do: "stop-task", taskId: "b1" },
 ];

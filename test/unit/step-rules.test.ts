@@ -3,7 +3,7 @@ import type { Remember } from "../../src/domain/approvals/remembered.ts";
 import { parseRule, type RuleBehavior } from "../../src/domain/approvals/rule.ts";
 import { handedOver } from "../../src/claude/rules.ts";
 import type { PermissionRequest } from "../../src/domain/permission.ts";
-import type { Policy } from "../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../src/engine/policy/policy.ts";
 import { requestOf, POLICY, Walk } from "../support/step/walk.ts";
 
 function rule(text: string, behavior: RuleBehavior) {

@@ -26,7 +26,7 @@ export async function askClaude(
       return { taskId: request.taskId };
     case "task-output":
       return taskOutput(query, request.taskId, mask);
-    case "rest":
+    case "suspend":
       // Answered by the engine, which ends the process.
       return {};
     case "usage":

@@ -9,11 +9,11 @@ import type { SessionOptions } from "../options.ts";
 export type OptionName = keyof SessionOptions;
 
 interface Rights {
-  /** Who may give it: any caller with the scope run, or only the operator, with the reason (engine/gate.ts). */
+  /** Who may give it: any caller with the scope run, or only the operator, with the reason (engine/policy/gate.ts). */
   readonly access: "any caller" | "by value" | { readonly operatorOnly: string };
   /** Whether it is taken with --sandbox required, or why not (claude/fence/fenced-options.ts). */
   readonly sandbox: "allowed" | "by value" | { readonly refused: string };
-  /** What it lets run without a permission request (engine/bounds/options.ts). */
+  /** What it lets run without a permission request (engine/policy/bounded-options.ts). */
   readonly approves: "nothing" | "by value" | "everything";
   /** How claude_code_session shows it: in both tiers, in the sensitive one, by its name alone, or never (tools/agent/session/view.ts). */
   readonly shown: "public" | "sensitive" | "by value" | "by name" | "never";
@@ -160,7 +160,7 @@ export type OptionsWith<Trait extends keyof OptionTraits, Value> = {
 /** What Claude Code is given (claude/sdk-options.ts). */
 export type ClaudeOptions = Pick<SessionOptions, OptionsWith<"usedBy", "claude" | "both">>;
 
-/** What bounds a session from outside of Claude Code (engine/bounds/policy.ts). */
+/** What bounds a session from outside of Claude Code (engine/policy/policy.ts). */
 export type SupervisionOptions = Pick<SessionOptions, OptionsWith<"usedBy", "supervision" | "both">>;
 
 export function traitsOf(name: string): OptionTraits {

@@ -29,7 +29,7 @@ export const interruptPrompt = defineAction({
   },
 });
 
-/** Ends a session for good. `already`: how it had ended before. */
+/** Ends a session permanently. `already`: how it had ended before. */
 export const cancel = defineAction({
   name: "cancel",
   scope: "run",

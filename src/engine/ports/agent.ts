@@ -9,7 +9,7 @@ import type { Attachment, AttachmentSource } from "../../domain/prompt.ts";
 import type { Identity, Origin } from "../../domain/session.ts";
 import type { AgentResult } from "../../domain/turn.ts";
 
-/** Somebody to run Claude Code. */
+/** Runs Claude Code. */
 
 /** What a process of Claude Code tells the engine, in the engine's words. */
 export type AgentSignal =
@@ -158,10 +158,10 @@ export interface Spares {
 
 export interface AgentRuntime {
   /**
-   * All that is to be said of a start before it is made; asked once for each prompt and each new session. Refuses what can be
-   * known to fail: AppError INVALID_ARGUMENT naming the field, and PERMISSION_DENIED for a principal of whom it is not known
-   * what his sessions may use; so does all else that takes one. A prompt to a session whose process is up, or that another
-   * server owns, is planned as well: what its process may use may have changed since.
+   * Checks a start before it is made, once for each prompt and each new session. Throws AppError: INVALID_ARGUMENT naming the
+   * field for a start that would fail, PERMISSION_DENIED for a principal whose folders are unknown (as do all methods that take a
+   * principal). A prompt to a live process, or to a session of another server, is planned as well: the configuration may have
+   * changed since its start.
    */
   plan(request: StartRequest): Promise<StartPlan>;
   readonly spares: Spares;
@@ -201,6 +201,6 @@ export interface AgentRuntime {
   endLeftover(leftover: Leftover): Promise<void>;
   /** Ends what dead servers of this store have left, whatever is recorded of it; resolves with how many processes that were. */
   endAbandoned(): Promise<number>;
-  /** Resolves when no process of this runtime is left. Whoever calls it has stopped them; stopping has its bounds. */
+  /** Resolves when no process of this runtime is left. The caller has stopped them; stopping takes a bounded time. */
   drain(): Promise<void>;
 }

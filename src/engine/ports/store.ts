@@ -32,7 +32,7 @@ export interface SessionRecord {
   readonly updatedAt: number;
   /** Counts every change of the row, for compare and set. */
   readonly rev: number;
-  /** The node that owns the session and whether its lease is alive; undefined when nobody does. */
+  /** The node that owns the session and whether its lease is alive; undefined without an owner. */
   readonly owner: { readonly nodeId: string; readonly alive: boolean } | undefined;
 }
 
@@ -110,7 +110,7 @@ export function isLoss(error: unknown): boolean {
   return error instanceof Error && "isLoss" in error && error.isLoss === true;
 }
 
-/** Nobody answered a sent command in time. */
+/** No answer to a sent command came in time. */
 export class NoAnswerError extends Error {
   override readonly name = "NoAnswerError";
 }
@@ -130,7 +130,7 @@ export interface SessionRows {
   list(query: SessionQuery): Promise<SessionRecord[]>;
 }
 
-/** What happened in sessions. Its owner alone writes, anybody reads. */
+/** The events of sessions. Only the owner writes, all read. */
 export interface SessionLog {
   /** State and events in one transaction; visible to readers only when durable. Throws FencedError. */
   append(lease: Lease, change: Append): Promise<void>;
@@ -142,7 +142,7 @@ export interface SessionLog {
 
 /** Which nodes live, and which of them owns what. */
 export interface SessionLeases {
-  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to whoever claims them. */
+  /** Renews this node's lease. A node that does not do so within `ttlMs` loses its sessions to the next node that claims them. */
   heartbeat(ttlMs: number): Promise<void>;
   /** Undefined when another living node owns it, it does not exist, or this node's own lease has run out. */
   claim(id: string): Promise<Lease | undefined>;
@@ -187,4 +187,17 @@ export interface SessionBackend {
   readonly maintenance: StoreMaintenance;
   /** What this node owns stays its own until its lease runs out: releasing is the engine's, which knows what still runs. */
   readonly close: () => Promise<void>;
+}
+
+/** What callers are told while the log of a session cannot be written. */
+
+export function cannotBeWritten(error: unknown): Refusal {
+  const reason = messageOf(error).replace(/[.\s]*$/, ".");
+  const lost = isLoss(error) ? "" : "; everything reported before is stored";
+  const message = `The session's log cannot be written: ${reason} Its turn was stopped${lost}.`;
+  return { code: "INTERNAL", message };
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -8,11 +8,10 @@ import { whyNotChanged } from "./requests/changed.ts";
 import { fillRequest, giveUp, markDelivered, settleRequest } from "./requests/requests.ts";
 import { accept, emit, refuse, type Draft } from "./draft.ts";
 import { onControl } from "./control.ts";
-import { closeSession } from "./closing.ts";
-import { interruptedBy, interruptTurn } from "./interrupting.ts";
+import { closeSession, interruptedBy, interruptTurn } from "./stop.ts";
 import { extend, whyNotBy } from "./requests/approval-chain.ts";
 import { onRevoke, rememberAnswer } from "./requests/remembering.ts";
-import { stayAwake } from "./resting.ts";
+import { cancelSuspend } from "./suspend.ts";
 import { holdQueue, runNext, steer, type Ending } from "./turn.ts";
 
 const KEYS_KEPT = 20;
@@ -71,7 +70,7 @@ function onPrompt(draft: Draft, command: CommandOf<"prompt">): void {
   const beside = { ...(attachments && { attachments }), ...(via !== undefined && { via }) };
   const eventId = emit(draft, { type: "prompt.queued", data: { promptId, text, ...beside } });
   state.recentKeys = [...state.recentKeys, { key, cursor: eventId }].slice(-KEYS_KEPT);
-  if (state.restingFor !== "barred") stayAwake(state);
+  if (state.suspendReason !== "forbidden") cancelSuspend(state);
   const { limits, resumeAt } = command.data;
   noteReach(state, limits);
   const prompt = { promptId, eventId, ...(limits && { limits }), ...(resumeAt !== undefined && { resumeAt }) };
@@ -102,7 +101,7 @@ function whyNot({ policy, state }: Draft, prompt: CommandOf<"prompt">["data"]): 
       "resumeSessionAt: the session keeps no transcript to go back in (persistSession: false). Leave it out.";
     return { code: "INVALID_ARGUMENT", message };
   }
-  // A turn that Claude Code has begun by itself is nobody's fault: then the prompt waits in any case.
+  // A prompt that meets a turn of origin `self` always waits: no caller could know of that turn.
   if (state.turn?.origin === "prompt" && (prompt.whenBusy ?? "reject") === "reject") {
     const advice = "Wait for its end with claude_code_check (until: end), or send it with whenBusy queue or steer.";
     return { code: "SESSION_BUSY", message: `The session is busy with another prompt. ${advice}` };
@@ -172,7 +171,7 @@ function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): voi
   const { state } = draft;
   const { requestId } = command.data;
   const first = state.answered.find((answer) => answer.requestId === requestId);
-  // A command that was sent again, because nobody had said in time that it was done.
+  // The same command, sent again because its first reply did not arrive in time.
   if (first?.commandId === command.id) return accept(draft, command, state.lastEventId + 1);
   const problem = first
     ? `Request ${requestId} was already answered: ${first.behavior}, by ${first.by}.`
@@ -180,7 +179,7 @@ function answerAgain(draft: Draft, command: CommandOf<"answer" | "extend">): voi
   return refuse(draft, command, "PERMISSION_REQUEST_NOT_FOUND", problem);
 }
 
-/** Nobody waits for it any more. */
+/** Drops a queued prompt that was cancelled. */
 function drop(draft: Draft, promptId: string): void {
   const { state } = draft;
   if (!state.queue.some((prompt) => prompt.promptId === promptId)) return;

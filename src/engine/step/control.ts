@@ -1,7 +1,7 @@
 import type { CommandOf } from "../../domain/command.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import { accept, emit, refuse, type Draft, type Input } from "./draft.ts";
-import { rest } from "./resting.ts";
+import { suspend } from "./suspend.ts";
 import { beIdle } from "./time.ts";
 import { endProcess, startProcess } from "./turn.ts";
 
@@ -12,7 +12,7 @@ import { endProcess, startProcess } from "./turn.ts";
 export function onControl(draft: Draft, command: CommandOf<"control">): void {
   const { effects, state } = draft;
   const { by, request } = command.data;
-  if (request.do === "rest") return rest(draft, command, request);
+  if (request.do === "suspend") return suspend(draft, command, request);
   if (state.closed) return refuse(draft, command, "CANCELLED", `The session was ${state.closed.reason}.`);
   if (request.do === "configure" && !needsProcess(draft, request)) return configureNext(draft, command, request);
   const { phase } = state.process;

@@ -1,8 +1,8 @@
 import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState, StopReason, Turn } from "../../domain/session.ts";
-import type { Policy } from "../bounds/policy.ts";
+import type { Policy } from "../policy/policy.ts";
 import { denyRequest } from "./requests/requests.ts";
-import { expireSession } from "./closing.ts";
+import { expireSession } from "./stop.ts";
 import type { Draft } from "./draft.ts";
 import { escalate } from "./requests/approval-chain.ts";
 import { requestClockOf, clockOf } from "./time.ts";
@@ -55,7 +55,7 @@ function turnDeadlines({ requests, process }: SessionState, turn: Turn, policy: 
     const reason = process.waiting ? "time_limit" : "init_timeout";
     return [{ leftMs: upIn(process, policy), kind: "turn", turn, reason }];
   }
-  // The clock of a turn stands still while somebody is asked.
+  // The clock of a turn stands still while a request is open.
   if (requests.length > 0) return [];
   const { ranMs, silentMs } = clockOf(turn);
   const turnMs = turn.prompt?.limits?.turnMs ?? policy.turnMs;
@@ -107,14 +107,14 @@ function expire(draft: Draft, request: OpenRequest): void {
   if (request.denial !== undefined) return denyRequest(draft, request, "user", request.denial);
   if (leftMs > 0 && escalate(draft, request, "time")) return;
   const waited = Math.round(ageMs / 1000);
-  const message = `Nobody answered this request within ${String(waited)} s, so it was denied. Go on without it, or say what you need.`;
+  const message = `This request was denied because it was not answered within ${String(waited)} s. Continue without it, or say what you need.`;
   denyRequest(draft, request, "timeout", message);
 }
 
 function stopTurn(draft: Draft, turn: Turn, reason: StopReason): void {
   // Of several limits that are passed at once the first has ended it.
   if (turn.stopping || draft.state.turn !== turn) return;
-  // Nobody has seen its prompt yet: there is nothing to stop.
+  // Claude Code has not seen the prompt yet: there is nothing to stop.
   if (turn.pending) return endTurn(draft, turn, stoppedEnding(reason, "server"));
   turn.stopping = { reason, by: "server", at: draft.at, forMs: 0, killed: false };
   // A process that did not come up hears no interrupt.

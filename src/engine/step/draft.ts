@@ -5,7 +5,7 @@ import type { SessionEvent } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
 import type { Decision } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
-import type { Policy } from "../bounds/policy.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { AgentSignal, Judgement } from "../ports.ts";
 
 /** All that can happen to a session. */

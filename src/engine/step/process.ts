@@ -1,6 +1,6 @@
 import { promptsOf, type SessionState, type Turn } from "../../domain/session.ts";
 import type { AgentSignal } from "../ports.ts";
-import { expireSession } from "./closing.ts";
+import { expireSession } from "./stop.ts";
 import { emit, type Draft } from "./draft.ts";
 import { beIdle, clockOf } from "./time.ts";
 import { endingOf, endTurn, finishTurn, push, runPending, type Ending } from "./turn.ts";
@@ -116,7 +116,7 @@ function howItEnded({ code, signal }: Death): string {
   return code === null ? "ended" : `exited with code ${String(code)}`;
 }
 
-/** Nobody asked it to end: either it never came up, or it was lost in the middle of its work. */
+/** An exit that was not requested: the process did not start, or was lost during its work. */
 function diedEnding(phase: SessionState["process"]["phase"], { lastToolUseId }: Turn, death: Death): Ending {
   const how = howItEnded(death);
   const why = death.error === undefined ? "" : ` ${death.error.replace(/[.\s]*$/, ".")}`;
@@ -140,6 +140,6 @@ export function onRecovered(draft: Draft): void {
   if (draft.state.turn) draft.state.process = { ...process, phase: "live" };
   const { savedCostUsd } = draft.state;
   onExited(draft, { type: "exited", code: null, signal: null, error: "The server that ran it has died." });
-  // Nobody saw whether it could save what it had spent since.
+  // It is unknown whether the process saved its last costs.
   draft.state.savedCostUsd = savedCostUsd;
 }

@@ -2,10 +2,10 @@ import type { BackgroundTask } from "../../domain/event.ts";
 import type { AgentSignal } from "../ports.ts";
 import { openRequest, settleRequest } from "./requests/requests.ts";
 import { emit, type Draft } from "./draft.ts";
-import { checkBudget, onSpent } from "./spending.ts";
 import { beIdle, clockOf } from "./time.ts";
 import { isOfProcess, onProcess } from "./process.ts";
 import { addResult, beginTurn, finishTurn } from "./turn.ts";
+import type { Turn } from "../../domain/session.ts";
 
 /** Of background work, in the state: tasks, and characters of each word about them. */
 const TASKS_KEPT = 20;
@@ -130,4 +130,23 @@ function onReported(draft: Draft, { model, permissionMode, transcriptId }: Signa
   if (Object.keys(changed).length === 0) return;
   Object.assign(reported, changed);
   emit(draft, { type: "session.configured", data: changed });
+}
+
+/** What Claude Code has spent so far, told between results. The first word of a session that began as another's counts as that one's. */
+function onSpent(draft: Draft, { atStart, costUsdTotal }: Extract<AgentSignal, { type: "spent" }>): void {
+  const { state } = draft;
+  if (atStart) {
+    const isInherited = state.origin !== undefined && state.totals.turns === 0 && state.totals.costUsd === 0;
+    if (isInherited) state.reportedCostUsd = state.savedCostUsd = costUsdTotal;
+  } else if (state.turn) {
+    checkBudget(draft, state.turn, costUsdTotal);
+  }
+}
+
+/** Each prompt has the budget anew, whatever process it runs in. Claude Code's own count is of its process. */
+function checkBudget({ at, effects, policy, state }: Draft, turn: Turn, costUsdTotal: number): void {
+  const spent = turn.costUsd + Math.max(0, costUsdTotal - state.reportedCostUsd);
+  if (policy.budgetUsd === undefined || spent < policy.budgetUsd || turn.stopping || turn.pending) return;
+  turn.stopping = { reason: "budget", by: "server", at, forMs: 0, killed: false };
+  effects.push({ type: "interrupt" });
 }

@@ -72,7 +72,7 @@ export function steer(draft: Draft, prompt: QueuedPrompt): void {
 }
 
 const GO_ON =
-  "The program that runs you died in the middle of your turn. Continue the task where you left off; retry what failed only because nobody could answer.";
+  "The program that runs you died in the middle of your turn. Continue the task where you left off; retry what failed only because a request could not be answered.";
 
 /**
  * When its server died, Claude Code may have brought the turn to an end by itself, without the answer that it waited for.
@@ -220,8 +220,8 @@ export function endTurn(draft: Draft, turn: Turn, ending: Ending, asksBy: Answer
 
 /** A turn that is lost twice is not tried a third time: what it does may be what kills Claude Code. */
 function mayRerun({ policy, state }: Draft, turn: Turn, { outcome }: Ending): boolean {
-  const isBarred = state.restingFor === "barred";
-  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isBarred;
+  const isForbidden = state.suspendReason === "forbidden";
+  return outcome === "lost" && policy.onLost === "resume" && !turn.rerun && !state.closed && !isForbidden;
 }
 
 /** What waited when something was stopped or lost runs only when the caller releases it. */

@@ -2,7 +2,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import type { OpenRequest } from "../../domain/permission.ts";
 import type { SessionState } from "../../domain/session.ts";
 import type { WaitUntil } from "../../engine/api.ts";
-import { nothingRuns } from "../../engine/verbs/waiting.ts";
+import { nothingRuns } from "../../engine/session/wait.ts";
 import type { SessionView } from "../session-view.ts";
 import type { NeedsInput } from "./needs-input.ts";
 import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rounds.ts";

@@ -6,7 +6,7 @@ import type { JsonObject } from "../../domain/json.ts";
 import { SessionOptions } from "../../domain/options.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
 import { start } from "../../engine/actions/begin.ts";
-import { boundOf, mayUseMode } from "../../engine/bounds/bound.ts";
+import { boundOf, mayUseMode } from "../../engine/policy/bound.ts";
 import { failureOf, recordBegin } from "../blocking/outcome.ts";
 import { followTurn } from "../blocking/follow.ts";
 import { nameTools } from "../catalogue.ts";
@@ -87,7 +87,7 @@ export function claudeCodeQuery(settings: QuerySettings, gate: () => ModeGate): 
       const head = { ...known, executionTime: Math.round(performance.now() - begun) };
       const answer = await answerQuery({ head, bundle, left, cursor, maxBytes }, view, call, deps);
       // The session stays; a process is not kept for a prompt that may never come.
-      await rest(known.sessionId, call, deps);
+      await suspend(known.sessionId, call, deps);
       return { answer, ...(answer["status"] !== "done" && { outcome: String(answer["status"]) }) };
     },
   });
@@ -128,8 +128,8 @@ function byWhom(args: Input, options: SessionOptions) {
   return { options: others, fromOperator: { allowedTools: allowed } };
 }
 
-async function rest(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
-  await engine.control(call, sessionId, { do: "rest" }, CALLER).catch((error: unknown) => {
+async function suspend(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
+  await engine.control(call, sessionId, { do: "suspend" }, CALLER).catch((error: unknown) => {
     // Somebody has deleted it meanwhile, or its store cannot be written: the answer stands all the same.
     if (!(error instanceof AppError)) throw error;
   });

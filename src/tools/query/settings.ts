@@ -1,6 +1,6 @@
 import type { Bound } from "../../domain/approvals/risk.ts";
 import type { PermissionMode } from "../../domain/permission.ts";
-import { mayUseMode } from "../../engine/bounds/bound.ts";
+import { mayUseMode } from "../../engine/policy/bound.ts";
 
 /** What the operator has set for claude_code_query, and for nothing else (seed 003's variables). */
 export interface QuerySettings {

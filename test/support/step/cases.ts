@@ -42,8 +42,8 @@ const shell = () =>
 const selfTurn = () => done().later(1).hear(busy);
 const ending = () => done().due();
 
-const barred = { by: "server", request: { do: "rest", why: "barred" } } as const;
-const toRest = { by: "caller", request: { do: "rest" } } as const;
+const forbidden = { by: "server", request: { do: "suspend", reason: "forbidden" } } as const;
+const toSuspend = { by: "caller", request: { do: "suspend" } } as const;
 
 const WALKS = {
   fresh: () => new Walk(),
@@ -76,14 +76,14 @@ const WALKS = {
       .hear(resultSignal({ costUsdTotal: 0.6 })),
   "idle, live": done,
   "idle, shell at work": shell,
-  "idle, shell at work, to rest": () => shell().command("control", toRest),
-  "running, prompt waits, barred": () => running().promptWith("p2", { whenBusy: "queue" }).command("control", barred),
-  "running, shell at work, barred": () =>
+  "idle, shell at work, to rest": () => shell().command("control", toSuspend),
+  "running, prompt waits, forbidden": () => running().promptWith("p2", { whenBusy: "queue" }).command("control", forbidden),
+  "running, shell at work, forbidden": () =>
     running()
       .hear({ type: "background", tasks: [SHELL_TASK] })
-      .command("control", barred),
-  "running, run on when lost, barred": () => new Walk({ onLost: "resume" }, running()).command("control", barred),
-  "result seen, to rest": () => settled().command("control", toRest),
+      .command("control", forbidden),
+  "running, run on when lost, forbidden": () => new Walk({ onLost: "resume" }, running()).command("control", forbidden),
+  "result seen, to rest": () => settled().command("control", toSuspend),
   "idle, ending": ending,
   "idle, no process": () => ending().hear(ended),
   "prompt waits for the exit": () => ending().prompt("p2"),
@@ -171,9 +171,9 @@ const COMMANDS = {
   "choose bypass": said("control", { by: "caller", request: { do: "configure", permissionMode: "bypassPermissions" } }),
   "stop a task": said("control", { by: "caller", request: { do: "stop-task", taskId: "b1" } }),
   "read a task": said("control", { by: "caller", request: { do: "task-output", taskId: "b1" } }),
-  rest: said("control", { by: "caller", request: { do: "rest" } }),
-  "rest, for room": said("control", { by: "server", request: { do: "rest", why: "room" } }),
-  "rest, barred": said("control", barred),
+  suspend: said("control", { by: "caller", request: { do: "suspend" } }),
+  "suspend, for a slot": said("control", { by: "server", request: { do: "suspend", reason: "slot" } }),
+  "suspend, forbidden": said("control", forbidden),
   usage: said("control", { by: "caller", request: { do: "usage" } }),
   rewind: said("control", { by: "caller", request: { do: "rewind", promptId: "p1", dryRun: false } }),
   interrupt: said("interrupt", { by: "caller" }),

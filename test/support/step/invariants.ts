@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { type EventType, SessionEvent } from "../../../src/domain/event.ts";
 import { SessionState, SessionStatus, statusOf } from "../../../src/domain/session.ts";
-import type { Policy } from "../../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../../src/engine/policy/policy.ts";
 import { type Effect, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { elapse } from "../../../src/engine/step/time.ts";
 

@@ -4,7 +4,7 @@ import type { SessionEvent, StoredEvent } from "../../../src/domain/event.ts";
 import type { PermissionRequest } from "../../../src/domain/permission.ts";
 import { initialState, type SessionState, type SessionStatus, statusOf } from "../../../src/domain/session.ts";
 import type { AgentResult } from "../../../src/domain/turn.ts";
-import type { Policy } from "../../../src/engine/bounds/policy.ts";
+import type { Policy } from "../../../src/engine/policy/policy.ts";
 import type { AgentSignal } from "../../../src/engine/ports.ts";
 import { type Effect, type Happening, type Input, nextDeadline, type Step, step } from "../../../src/engine/step.ts";
 import { deepFreeze, faultsOf } from "./invariants.ts";

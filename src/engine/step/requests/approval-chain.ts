@@ -14,8 +14,8 @@ import { emit, type Draft } from "../draft.ts";
 import { requestClockOf, shownTime } from "../time.ts";
 
 /**
- * The approval chain: who is asked, one after another. A request is with one approver at a time, and goes on when that one's time is
- * over, when nobody is there, or when whoever was asked would not say. After the last one it is denied.
+ * The approval chain: the approvers in their order. A request is with one approver at a time, and goes to the next when the time
+ * limit is over, or when the approver cannot be reached or gives no answer. After the last one it is denied.
  */
 
 type Asked = Pick<OpenRequest, "kind" | "risk">;
@@ -36,7 +36,7 @@ function canTake(draft: Draft, request: Asked, approver: ApproverName): boolean 
   );
 }
 
-/** Where nobody is asked at the console, whoever gives a prompt there still is: for as long as callers are, and at least this. */
+/** With `console:0`, a session that was last prompted at the console still asks there: as long as callers have, at least this. ms */
 const AT_CONSOLE_MS = 600_000;
 
 /** How long the approver has, ms; 0 where it is not asked. */
@@ -55,7 +55,7 @@ function mayCallerApprove({ policy }: Draft, { kind, risk = "all" }: Asked, deci
   return isWithin(kind === "question" ? "reads" : risk, bound);
 }
 
-/** Where nobody is known to sit at the client, what comes back in a form is the caller's answer. */
+/** At an unattended client a submitted form counts as the caller's answer. */
 function mayFormAnswer(draft: Draft, request: Asked): boolean {
   const { policy, state } = draft;
   return policy.approvalChain.includes(CALLER) && mayCallerApprove(draft, request, state.decides);
@@ -98,12 +98,12 @@ function showTimes({ at }: Draft, request: OpenRequest): void {
   request.expiresAt = shownTime(request.expiresAt, at + clock.leftMs);
 }
 
-/** Nobody needs to be waited for longer, ms. */
+/** Maximum time left to answer, ms. */
 const MAX_LEFT_MS = 86_400_000;
 
 /** Only the reason is missing, for which there is a time of its own. */
 const ALREADY_DENIED =
-  "The user has already denied this request, and is only asked for the reason: nobody can allow it.";
+  "The user has already denied this request, and only the reason is still open. It cannot be allowed any more.";
 
 /** As much again as the console has, for those who decide; why not, where they do not decide here, or nothing is left to. */
 export function extend(draft: Draft, request: OpenRequest): Refusal | undefined {
@@ -164,8 +164,8 @@ export function escalate(draft: Draft, request: OpenRequest, why: Passed): boole
 type Answering = Pick<CommandOf<"answer">["data"], "asCaller" | "by" | "decides" | "decision">;
 
 /**
- * Why this answer does not count. People on the approval chain may answer at any time, and deny may everybody on it; a caller
- * allows what he may, and only once those before him had it.
+ * Why this answer does not count. People on the approval chain may answer at any time, and every approver on it may deny. A caller
+ * may allow within its bound, after the approvers before it had the request.
  */
 export function whyNotBy(
   draft: Draft,
@@ -192,13 +192,13 @@ function isBehind(approvalChain: readonly ApproverName[], active: ApproverName):
   return approvalChain.includes(CALLER) && approvalChain.indexOf(active) >= approvalChain.indexOf(CALLER);
 }
 
-/** Why nobody is left to ask. */
+/** Why no approver is left. */
 export function nobodyFor(draft: Draft, request: OpenRequest): string {
   const { approvalChain } = draft.policy;
   const advice = "Do it in a way that is allowed, or say what you could not do.";
   if (approvalChain.includes(CALLER) && !mayCallerApprove(draft, request, draft.state.decides))
     return `${tooMuch(draft, request)} ${advice}`;
-  return `Nobody can answer a request here. ${advice}`;
+  return `No approver can answer a request here. ${advice}`;
 }
 
 function tooMuch({ policy }: Draft, { kind, risk = "all", toolName }: Pick<OpenRequest, "kind" | "risk" | "toolName">) {

@@ -5,12 +5,12 @@ import type { CommandOf } from "../../../domain/command.ts";
 import type { Refusal } from "../../../domain/error.ts";
 import type { PermissionRequest, OpenRequest } from "../../../domain/permission.ts";
 import type { Judgement } from "../../ports.ts";
-import { basesOf, judge, speaksOfMention } from "../../rules/judge.ts";
+import { basesOf, judge, speaksOfMention } from "../../policy/rules.ts";
 import type { Draft } from "../draft.ts";
 
 /**
- * Why an answer may not let another input run than was asked. It is another request, and Claude Code does not look at it
- * again: rules, bounds and folders are asked as of any other, whoever answers.
+ * Why an answer may not replace the input. A changed input is another request, which Claude Code does not check again, so rules,
+ * bounds and folders are checked here as for any other, whichever approver answers.
  */
 export function whyNotChanged(
   draft: Draft,

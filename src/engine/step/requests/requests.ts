@@ -49,18 +49,18 @@ function settleByRule(draft: Draft, request: OpenRequest, { decision, rule }: Ru
   draft.effects.push({ type: "answer", requestId: request.requestId, decision });
 }
 
-/** Nobody will answer it: Claude Code is told why. */
+/** No approver will answer: the request is denied with the reason. */
 export function denyRequest(draft: Draft, request: OpenRequest, by: AnsweredBy, message: string): void {
   settleRequest(draft, request, { behavior: "deny", by, message });
   draft.effects.push({ type: "answer", requestId: request.requestId, decision: { behavior: "deny", message } });
 }
 
-/** Whom the request is with does not answer it. One that was shown to him is his, whoever else cannot show it. */
+/** The approver gives the request up. A request that was shown to it stays with it, even if another approver cannot be reached. */
 export function giveUp(draft: Draft, { from, requestId, why }: CommandOf<"pass">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || approverOf(request) !== from || (why === "unreachable" && request.deliveredAt !== undefined)) return;
   if (why !== "unattended") return moveOn(draft, request, why);
-  // The client has nobody who reads forms: until the next prompt none is shown.
+  // The client shows no forms: none is sent until the next prompt.
   draft.state.noDialog = true;
   for (const open of draft.state.requests.filter((each) => approverOf(each) === from)) moveOn(draft, open, why);
 }
@@ -73,7 +73,7 @@ function moveOn(draft: Draft, request: OpenRequest, why: Passed): void {
 /** So long a person who has denied a request is waited for, to say why. */
 const REASON_MS = 120_000;
 
-/** The first of two forms is filled in. A denial stands from here: it does not go on to whoever could allow it. */
+/** The first of two forms is filled in. A denial is final from here: the request goes to no further approver. */
 export function fillRequest(draft: Draft, { denial, filled, from, requestId }: CommandOf<"fill">["data"]): void {
   const request = draft.state.requests.find((open) => open.requestId === requestId);
   if (!request || approverOf(request) !== from || request.denial !== undefined) return;

@@ -2,7 +2,7 @@ import { CALLER } from "../../../domain/approvals/approver-name.ts";
 import { isWithin } from "../../../domain/approvals/risk.ts";
 import { parseRule, type Rule } from "../../../domain/approvals/rule.ts";
 import type { PermissionRequest, Decision } from "../../../domain/permission.ts";
-import { allows, basesOf, isTheCommand, judge } from "../../rules/judge.ts";
+import { allows, basesOf, isTheCommand, judge } from "../../policy/rules.ts";
 import type { Draft } from "../draft.ts";
 
 export interface Ruling {
@@ -10,7 +10,7 @@ export interface Ruling {
   readonly rule: string;
 }
 
-/** What a rule says of a request that nobody then need be asked; undefined where somebody is to be. */
+/** The answer of a rule to a request; undefined if an approver has to answer. */
 export function ruleFor(draft: Draft, request: PermissionRequest): Ruling | undefined {
   const { cwd, rules } = draft.policy;
   const verdict = judge(request, rules, cwd);

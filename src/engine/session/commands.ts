@@ -1,17 +1,21 @@
-import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { randomUUID } from "node:crypto";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
 import type { CommandOf } from "../../domain/command.ts";
 import { requestOf } from "../../domain/event.ts";
-import type { PermissionRequest } from "../../domain/permission.ts";
+import {
+  type PermissionRequest,
+  keptToSession,
+  type Decision,
+  type PermissionUpdate,
+} from "../../domain/permission.ts";
 import type { Caller } from "../../domain/principal.ts";
 import type { AnswerRequest } from "../api.ts";
-import { boundOf } from "../bounds/bound.ts";
-import { decisionWithin } from "../bounds/updates.ts";
-import { checkAnswers, checkDecision } from "../gate.ts";
-import { gateUnder, type Operator } from "../operator.ts";
+import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
+import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
+import { gateUnder, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
-import { decisionOf, withinPlaces } from "./decision.ts";
+import type { ControlRequest } from "../../domain/control.ts";
 
 interface Means extends Operator {
   readonly backend: SessionBackend;
@@ -75,4 +79,53 @@ async function readRequest(
   const open = record.state.requests.find((each) => each.requestId === requestId);
   const request = open && requestOf((await backend.log.read(record.id, open.eventId, 1)).at(0));
   return request && { request, eventId: open.eventId };
+}
+
+/** What a caller's answer means to Claude Code. */
+function decisionOf(request: AnswerRequest): Decision {
+  if (request.decision === "deny") {
+    const message = request.denyMessage ?? "The request was denied.";
+    return { behavior: "deny", message, ...(request.interrupt && { interrupt: true }) };
+  }
+  const updates = keptToSession(request.updatedPermissions ?? []);
+  return {
+    behavior: "allow",
+    ...(request.updatedInput && { updatedInput: request.updatedInput }),
+    ...(updates.length > 0 && { updatedPermissions: updates }),
+  };
+}
+
+/** Folders that it would open to Claude Code are checked like those of the start, and opened as they really are. */
+export async function withinPlaces(
+  runtime: Pick<AgentRuntime, "checkFolders">,
+  { policy, principal, spec: options }: SessionRecord,
+  decision: Decision,
+): Promise<Decision> {
+  if (decision.behavior === "deny" || !decision.updatedPermissions) return decision;
+  const updatedPermissions: PermissionUpdate[] = [];
+  for (const update of decision.updatedPermissions) {
+    updatedPermissions.push(update.type === "addDirectories" ? await checked(update) : update);
+  }
+  return { ...decision, updatedPermissions };
+
+  async function checked(update: Extract<PermissionUpdate, { type: "addDirectories" }>): Promise<PermissionUpdate> {
+    return { ...update, directories: await runtime.checkFolders({ options, policy, principal }, update.directories) };
+  }
+}
+
+/** What is asked of Claude Code itself, as the command that asks it. Throws PERMISSION_DENIED for a mode that is too much. */
+export function controlCommand(
+  operator: Operator,
+  caller: Caller,
+  { policy, principal, spec }: SessionRecord,
+  data: { readonly by: string; readonly request: ControlRequest },
+): CommandOf<"control"> {
+  const { request } = data;
+  if (request.do === "configure") {
+    const gate = gateUnder(operator, { policy, principal });
+    checkMode(gate, request.permissionMode);
+    checkModeWithin(request.permissionMode, boundOf(gate.callerApproves, caller, spec.callerApproves));
+  }
+  const decides = caller.scopes.includes("decide") ? { decides: true } : {};
+  return { id: randomUUID(), principal, kind: "control", data: { ...data, ...decides } };
 }

@@ -2,15 +2,15 @@ import { AppError, sessionNotFound } from "../../domain/error.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 import type { Caller } from "../../domain/principal.ts";
 import type { Engine } from "../api.ts";
-import { refuseNested, startsClaude, type Gate } from "../gate.ts";
+import { refuseNested, startsClaude, type Gate } from "../policy/gate.ts";
 import type { Ownership } from "../ownership.ts";
 import type { Clock, Logger, SessionBackend, SessionRecord } from "../ports.ts";
 import { isAbandoned } from "../recovery.ts";
-import { waitLooking } from "./waiting.ts";
+import { waitLooking } from "./wait.ts";
 
-/** The engine for those on whose account nothing may be started: they look, and leave what they see as it is. */
+/** Engines for callers who may start nothing: they read sessions and leave them as they are. */
 
-/** The verbs that read. */
+/** The operations that read. */
 export type Looking = Pick<Engine, "get" | "list" | "wait">;
 
 interface Means {
@@ -20,8 +20,8 @@ interface Means {
 }
 
 /**
- * `ownership` knows why a session cannot be read: it throws where the log cannot be written, or where the store is lost.
- * `shown` is what a session is shown as: as it was recorded, or once it is recovered.
+ * `ownership` throws the reason why a session cannot be read: its log cannot be written, or the store is lost. `shown` maps a
+ * record to what is shown: the record itself, or the session after recovery.
  */
 export function lookingOf(
   means: Means,
@@ -31,7 +31,7 @@ export function lookingOf(
   const { backend } = means;
   const get: Looking["get"] = async (principal, sessionId) => {
     const record = await backend.rows.get(sessionId);
-    // Where there is no such session any more this says why, if it was one of ours.
+    // If the session is gone and was one of ours, this throws why.
     if (!record) ownership.refuseLost(sessionId);
     if (record?.principal !== principal) throw sessionNotFound(sessionId);
     ownership.refuseTrouble(sessionId);
@@ -51,8 +51,8 @@ export function lookingOf(
 }
 
 /**
- * For callers without the scope run. A session whose server has died is told as it was recorded: to take it over ends processes,
- * writes to its log, and may start Claude Code anew (onLost). That is for the sweep of a server, and for callers who may run it.
+ * For callers without the scope run. A session whose server has died is shown as it was recorded, because a takeover ends
+ * processes, writes to the log and may start Claude Code again (`onLost`). The periodic recovery and callers with the scope run do that.
  */
 export function readerOf(engine: Engine, looking: Looking): Engine {
   const isLeft = async (principal: string, id: string) => isAbandoned(await looking.get(principal, id));
@@ -64,7 +64,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
     throw new AppError("SESSION_BUSY", `${problem}. ${advice}`, { sessionId: id });
   };
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseReader());
-  // No verb of the engine is taken over unnamed: one that is added has to be opened here.
+  // Every operation is named: a new one is closed to readers until it is opened here.
   return {
     ...looking,
     forCaller: (caller) => engine.forCaller(caller),
@@ -97,7 +97,7 @@ export function readerOf(engine: Engine, looking: Looking): Engine {
   };
 }
 
-/** What of Claude Code's is only looked at. */
+/** Control requests that only read. */
 const READING: ReadonlySet<ControlRequest["do"]> = new Set(["task-output", "usage"]);
 
 const STARTED = "No Claude Code process runs in the session, and starting one for this needs the scope run";
@@ -111,7 +111,7 @@ interface Left {
   readonly refuseLeft: (principal: string, id: string) => Promise<void>;
 }
 
-/** Who may answer without the scope run answers where somebody runs the session. */
+/** A caller without the scope run may answer if a server runs the session. */
 function answeringOf(
   engine: Engine,
   { isLeft, refuseLeft }: Left,
@@ -143,7 +143,7 @@ function answeringOf(
   };
 }
 
-/** For a server inside a session: the session's own shell must not approve what the session asks, nor start another one. */
+/** For a server inside a session: the session's own shell must not approve its requests, nor start another session. */
 export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "depth">): Engine {
   const no = async (): Promise<never> => Promise.resolve().then(() => refuseNested(gate));
   const nested: Engine = {
@@ -173,7 +173,7 @@ export function nestedOf(engine: Engine, looking: Looking, gate: Pick<Gate, "dep
   return nested;
 }
 
-/** As functions of their own. */
+/** The operations as functions that do not need `this`. */
 function verbsOf(engine: Engine): Engine {
   return {
     forCaller: (caller: Pick<Caller, "scopes">) => engine.forCaller(caller),

@@ -1,6 +1,7 @@
-import type { SessionState } from "../../domain/session.ts";
+import type { SessionState, Turn } from "../../domain/session.ts";
 import { emit, type Draft } from "./draft.ts";
-import { endProcess, endTurn, type Ending } from "./turn.ts";
+import { endProcess, endTurn, type Ending, holdQueue } from "./turn.ts";
+import { settleAllRequests } from "./requests/requests.ts";
 
 type Closed = Omit<NonNullable<SessionState["closed"]>, "at">;
 
@@ -23,4 +24,21 @@ export function expireSession(draft: Draft, ofTurn?: Ending): void {
   const message = "The session's process has ended, and the session was not to be kept (persistSession: false).";
   const ending: Ending = { outcome: "lost", errorSubtype: "lost", message };
   closeSession(draft, ofTurn ?? ending, { reason: "expired", by: "server", message });
+}
+
+/** Stops the turn unless something does already; what waits behind it is held. */
+export function interruptTurn(draft: Draft, turn: Turn, by: string): void {
+  if (turn.stopping) return;
+  const { at, effects, state } = draft;
+  holdQueue(draft);
+  settleAllRequests(draft, "cancel");
+  // A session that waits for a slot has no process to interrupt yet.
+  const waits = state.process.phase === "starting" && state.process.waiting === true;
+  turn.stopping = { reason: "interrupt", by, at, forMs: 0, killed: waits };
+  if (turn.pending) endTurn(draft, turn, interruptedBy(by));
+  else effects.push({ type: waits ? "kill" : "interrupt" });
+}
+
+export function interruptedBy(by: string): Ending {
+  return { outcome: "interrupted", errorSubtype: "interrupted", message: `The turn was interrupted by ${by}.` };
 }

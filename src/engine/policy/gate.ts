@@ -1,24 +1,24 @@
-import type { Bound } from "../domain/approvals/risk.ts";
-import type { Command } from "../domain/command.ts";
-import type { ControlRequest } from "../domain/control.ts";
-import { AppError } from "../domain/error.ts";
-import type { Decision } from "../domain/permission.ts";
-import type { SessionOptions } from "../domain/options.ts";
-import { inlineServerFields } from "../domain/options/agents.ts";
-import { type OptionsWith, TRAITS, traitsOf } from "../domain/options/traits.ts";
-import type { Caller, Principal } from "../domain/principal.ts";
-import type { Places, SessionPolicy } from "../domain/approvals/session-policy.ts";
-import { optionsOf } from "../domain/session.ts";
-import { checkLocalCommand } from "../security/local-commands.ts";
-import type { AnswerRequest } from "./api.ts";
-import type { SessionRecord } from "./ports.ts";
+import type { Bound } from "../../domain/approvals/risk.ts";
+import type { Command } from "../../domain/command.ts";
+import type { ControlRequest } from "../../domain/control.ts";
+import { AppError } from "../../domain/error.ts";
+import type { Decision } from "../../domain/permission.ts";
+import type { SessionOptions } from "../../domain/options.ts";
+import { inlineServerFields } from "../../domain/options/agents.ts";
+import { type OptionsWith, TRAITS, traitsOf } from "../../domain/options/traits.ts";
+import type { Caller, Principal } from "../../domain/principal.ts";
+import type { Places, SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import { optionsOf } from "../../domain/session.ts";
+import { checkLocalCommand } from "../../security/local-commands.ts";
+import type { AnswerRequest } from "../api.ts";
+import type { SessionRecord } from "../ports.ts";
 
-/** What the operator allows. Read at every use: the bypass gate can be switched at run time. */
+/** The operator's permissions for sessions, read at every use: bypass can be switched at run time. */
 export interface Gate {
   allowsBypass(): boolean;
-  /** The tool by which a caller may open it, where there is one. */
+  /** The tool by which a caller may allow it, if there is one. */
   readonly switchedBy?: string | undefined;
-  /** Of the gate of one session: it began where bypassPermissions was not allowed. */
+  /** In the gate of one session: it was started where bypassPermissions was not allowed. */
   readonly isBegunWithout?: boolean;
   /** The most that any caller may approve. */
   readonly callerApproves: Bound;
@@ -26,12 +26,12 @@ export interface Gate {
   readonly sandbox: SessionPolicy["sandbox"];
   /** Hosts that commands may reach then. */
   readonly sandboxDomains: readonly string[];
-  /** Whoever calls here has a tool to answer requests with. */
+  /** Callers have a tool to answer requests with. */
   readonly callersAnswer: boolean;
-  /** How deep this server is nested in sessions of servers like it, and how deep it may be. */
+  /** The nesting depth of this server in sessions of such servers, and its maximum. */
   readonly depth: number;
   readonly maxDepth: number;
-  /** Whether the principal may use what is for the operator, whatever his scopes. */
+  /** Whether the principal may use the operator's options without the scope admin. */
   grantsOperatorOptions(principal: Principal): boolean;
   /** Where the principal's sessions may work; undefined for one that this server does not know. */
   placesOf(principal: Principal): Places | undefined;
@@ -47,8 +47,8 @@ const CHECKED_BY_VALUE: {
 };
 
 /**
- * Refuses options that only the operator, a caller with scope admin, and whom the operator names may use. Asked where they
- * are given: a session goes on with what it was started with, whoever of its principal's tokens the next prompt comes by.
+ * Refuses options that only the operator, callers with the scope admin, and principals that the operator names may use. Checked
+ * where options are given: a session continues with those of its start, whichever token of its principal sends the next prompt.
  */
 export function checkGiven(gate: Gate, { principal, scopes }: Caller, options: Partial<SessionOptions>): void {
   if (scopes.includes("admin") || gate.grantsOperatorOptions(principal)) return;
@@ -64,7 +64,7 @@ function refuseOption(name: string, why: string): never {
   throw new AppError("PERMISSION_DENIED", `${name}: only the operator may set it, because ${why}. ${advice}`);
 }
 
-/** Every road to bypassPermissions passes here. */
+/** Every route to bypassPermissions passes this check. */
 export function checkMode(gate: Gate, mode: string | undefined): void {
   if (mode !== "bypassPermissions" || gate.allowsBypass()) return;
   if (gate.isBegunWithout) {
@@ -77,7 +77,7 @@ export function checkMode(gate: Gate, mode: string | undefined): void {
   throw new AppError("PERMISSION_DENIED", `permissionMode bypassPermissions is not allowed on this server. ${advice}`);
 }
 
-/** Whoever may not approve can deny, and nothing else. */
+/** A caller without the scope approve may only deny. */
 export function checkAnswers({ scopes }: Caller, { decision }: Pick<AnswerRequest, "decision">): void {
   if (decision === "deny" || scopes.includes("approve")) return;
   const had = scopes.length === 0 ? "no scope" : scopes.join(", ");
@@ -89,7 +89,7 @@ export function checkDecision(gate: Gate, decision: Decision): void {
   for (const update of updates) if (update.type === "setMode") checkMode(gate, update.mode);
 }
 
-/** Whether this server runs inside a session of a server like it, as deep as it may be. */
+/** Whether this server runs inside a session, at the maximum depth. */
 export function isNested({ depth, maxDepth }: Pick<Gate, "depth" | "maxDepth">): boolean {
   return depth > 0 && depth >= maxDepth;
 }
@@ -103,7 +103,7 @@ export function refuseNested({ depth }: Pick<Gate, "depth">): never {
   throw new AppError("PERMISSION_DENIED", `This server ${where}. ${advice}`);
 }
 
-/** Refuses a session that the operator does not want: before it is made, and at each prompt. */
+/** Refuses a session that the operator does not allow: before it is created, and at each prompt. */
 export function checkOptions(gate: Gate, options: SessionOptions): void {
   if (gate.depth >= gate.maxDepth) refuseNested(gate);
   checkMode(gate, options.permissionMode);
@@ -113,13 +113,13 @@ export function checkOptions(gate: Gate, options: SessionOptions): void {
   }
 }
 
-/** Whether the session may be given another prompt: by the options of its next process, and as its present one runs. */
+/** Whether the session may get another prompt, by the options of its next process and the mode of its present one. */
 export function checkSession(gate: Gate, { spec, state }: SessionRecord): void {
   checkOptions(gate, optionsOf(spec, state));
   if (isUp(state)) checkMode(gate, state.reported.permissionMode);
 }
 
-export function isBarred(gate: Gate, record: SessionRecord): boolean {
+export function isForbidden(gate: Gate, record: SessionRecord): boolean {
   try {
     checkSession(gate, record);
     return false;
@@ -128,17 +128,17 @@ export function isBarred(gate: Gate, record: SessionRecord): boolean {
   }
 }
 
-/** What is asked of Claude Code that starts it where it does not run. */
+/** Control requests that start Claude Code if it does not run. */
 const STARTING: ReadonlySet<ControlRequest["do"]> = new Set(["usage", "rewind"]);
 
-/** Whether Claude Code may be started for it: the server that takes such a command answers for what then runs. */
+/** Whether the command may start Claude Code: the server that takes it checks the session first. */
 export function startsWork({ data, kind }: Command, record: SessionRecord): boolean {
   if (kind === "queue") return data.do === "release";
   if (kind === "control") return startsClaude(data.request, record);
   return kind === "prompt";
 }
 
-/** Whether Claude Code has to be started to be asked this. */
+/** Whether Claude Code has to be started for this request. */
 export function startsClaude(request: ControlRequest, { state }: Pick<SessionRecord, "state">): boolean {
   return !isUp(state) && STARTING.has(request.do);
 }

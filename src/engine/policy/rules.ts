@@ -2,7 +2,7 @@ import { CAN_RUN } from "../../domain/approvals/risk.ts";
 import { namedBy, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
 import type { PermissionRequest } from "../../domain/permission.ts";
 import { allowsCommand, fitsGlob, isExactly, judgeCommand, speaksOfCommand } from "../../security/shell/rules.ts";
-import { matchesPath, type Bases } from "./path.ts";
+import { matchesPath, type Bases } from "./rule-path.ts";
 
 /**
  * What the rules say of a request: deny beats ask, ask beats allow. An allow rule holds only where all of the request is
@@ -34,7 +34,7 @@ export function judge(ask: PermissionRequest, rules: Rules, cwd: string): Verdic
   return unclear && { behavior: "ask", rule: unclear.text, isUnclear: true };
 }
 
-/** A rule that may be meant, where it cannot be told what a command runs: somebody is asked, unless just this command is allowed. */
+/** A deny or ask rule that may match a command that cannot be parsed: an approver is asked, unless a rule allows exactly this command. */
 function isUnclear(rules: Rules, { input, toolName }: PermissionRequest): Rule | undefined {
   const shell = shellOf(toolName);
   const { command } = input;
@@ -58,7 +58,7 @@ export function basesOf({ cwd: real }: PermissionRequest, { home }: Pick<Rules, 
   return { cwd: real === undefined ? [cwd] : [cwd, real], home };
 }
 
-/** Nobody is spared a question, and no rule lets a file be changed that runs commands by itself. */
+/** No rule allows a question, nor a change of a file that runs commands by itself (`CAN_RUN`). */
 export function allows(rule: Rule, ask: PermissionRequest, bases: Bases): boolean {
   if (ask.kind === "question" || ask.risk?.why.includes(CAN_RUN)) return false;
   if (!namesTool(rule.toolName, ask.toolName)) return false;

@@ -1,6 +1,6 @@
 import type { Bound } from "../../domain/approvals/risk.ts";
 import type { ApproverName } from "../../domain/approvals/approver-name.ts";
-import type { Rules } from "../rules/judge.ts";
+import type { Rules } from "./rules.ts";
 
 /** The bounds that one session lives under: the operator's, narrowed by the session's own options. All in ms. */
 export interface Policy {
@@ -14,17 +14,17 @@ export interface Policy {
   readonly cwd: string;
   /** What becomes of a turn that is lost: told, or gone on with by Claude Code's own means. */
   readonly onLost: "report" | "resume";
-  /** Who is asked, in this order; [] is nobody, and what asks is denied. */
+  /** The approvers in their order. Empty: every request is denied. */
   readonly approvalChain: readonly ApproverName[];
   /** How long a request is with each of them but the caller, counted from when it was first shown to them, or else from when they got it. */
   readonly approverTimeoutMs: Readonly<Record<ApproverName, number>>;
-  /** How long it is with the caller, counted from when he got it, if the caller chose that; else undefined. */
+  /** Time limit of the caller as approver, from when it gets the request, if the caller chose one. */
   readonly requestTimeoutMs: number | undefined;
-  /** The same by default, counted from the first delivery to him. */
+  /** Its default, counted from the first delivery to the caller. */
   readonly requestDeliveredMs: number;
-  /** How long a request is with the caller, however late he has seen it. */
+  /** Its maximum, however late the caller has seen the request. */
   readonly requestMaxMs: number;
-  /** How long a request that nobody has seen stays open. */
+  /** How long a request stays open that was shown to no approver. */
   readonly requestUnseenMs: number;
   /** From spawn to Claude Code's answer to initialize. */
   readonly initMs: number;

@@ -3,7 +3,7 @@ import type { SessionOptions } from "../../domain/options.ts";
 import { type OptionsWith, traitsOf } from "../../domain/options/traits.ts";
 import { leftOut, mayUseMode } from "./bound.ts";
 
-/** The options of a session without those by which its caller would approve more than he may. */
+/** The options of a session without those by which its caller would approve more than its bound. */
 
 export interface Withheld<T> {
   readonly options: T;

@@ -2,10 +2,10 @@ import { AppError } from "../../domain/error.ts";
 import { SessionStatus } from "../../domain/session.ts";
 import { ConflictError, type Clock, type SessionBackend, type SessionRecord } from "../ports.ts";
 
-/** What is done to the row of a session and not by its owner. */
+/** Changes of a session's row that do not need its owner. */
 
 const TRIES = 5;
-/** How long the process of a closed session may take to end, ms, and how often to look. */
+/** How long the process of a closed session may take to end, and the interval of checks, ms. */
 const END_MS = 10_000;
 const LOOK_MS = 50;
 
@@ -22,7 +22,7 @@ export async function rename(backend: SessionBackend, get: () => Promise<Session
   }
 }
 
-/** Whoever owns it gives it up once its process has gone; then nobody has it, and it can go. */
+/** Waits until the owner releases the session, after its process has ended; then deletes it. */
 export async function deleteClosed(
   { backend, clock }: { backend: SessionBackend; clock: Clock },
   sessionId: string,

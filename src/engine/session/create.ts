@@ -7,8 +7,8 @@ import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { initialState, optionsOf, type Identity, type SessionState } from "../../domain/session.ts";
 import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
-import type { Gate } from "../gate.ts";
-import { policyFor, type Operator } from "../operator.ts";
+import type { Gate } from "../policy/gate.ts";
+import { policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, Clock, OpenIn, SessionBackend, SessionRecord } from "../ports.ts";
 
 /** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
@@ -69,7 +69,7 @@ export async function adopted(
   request: AdoptRequest,
 ): Promise<Beginning> {
   const { fork, options, prompt, sessionId } = request;
-  // What belongs to somebody else here is not to be had by its transcript either, nor the caller's own under looser rules.
+  // A session of another principal cannot be reached through its transcript either, nor the caller's own under looser rules.
   const known = await backend.rows.holderOf(sessionId);
   if (known && known.principal !== principal) throw sessionNotFound(sessionId);
   if (known && known.id !== sessionId && !fork) {
@@ -86,7 +86,7 @@ export async function adopted(
   return { ...goesOnWith, spec, policy: known?.policy, inherited: { origin: { transcriptId: sessionId, ...at } } };
 }
 
-/** Whoever else has the session open would not see what we did, nor we what he does. */
+/** Two processes with the same session open do not see each other's turns. */
 export function refuseOpen(sessionId: string, { how, pid }: OpenIn): never {
   const advice = "Close it there, or fork it with forkSession: true.";
   const problem = `Session ${sessionId} is open in another Claude Code (process ${String(pid)}, ${how}). ${advice}`;

@@ -1,11 +1,11 @@
 import { AppError } from "../../domain/error.ts";
 import { optionsOf, type Identity } from "../../domain/session.ts";
-import { checkSession } from "../gate.ts";
-import { checkRules, gateUnder, policyFor, type Operator } from "../operator.ts";
+import { checkSession } from "../policy/gate.ts";
+import { checkRules, gateUnder, policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
-import { refuseOpen } from "./beginnings.ts";
+import { refuseOpen } from "./create.ts";
 
-/** Whether a session may go on here: the server that takes a prompt answers for it, whoever started the session. */
+/** Whether a session may continue here: the server that takes a prompt checks it, whichever server started the session. */
 
 interface House extends Operator {
   readonly backend: Pick<SessionBackend, "nodeId" | "rows">;

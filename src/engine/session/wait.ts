@@ -11,10 +11,10 @@ const NEWS = new Set<StoredEvent["type"]>([
   "session.closed",
 ]);
 
-/** How often a waiting call looks whether the owner still lives, ms. */
+/** Interval at which a waiting call checks that the owner lives, ms. */
 const LOOK_MS = 1_000;
 
-/** `look` is what notices that an owner has died, or that the store is no longer what it was: then it rejects. */
+/** `look` rejects when an owner has died, or the store has lost data. */
 export async function waitLooking(
   means: { backend: SessionBackend; clock: Clock; log: Pick<Logger, "debug"> },
   look: () => Promise<void>,
@@ -31,7 +31,7 @@ export async function waitLooking(
   }
 }
 
-/** Waits on the log and nothing else, so that it makes no difference who owns the session. */
+/** Waits on the log alone, so the owner of the session makes no difference. */
 async function waitForOne(backend: SessionBackend, request: WaitRequest): Promise<string | undefined> {
   const quiet = request.until === "event" ? undefined : await nobodyToWaitFor(backend, request);
   if (quiet !== undefined) return quiet;
@@ -44,7 +44,7 @@ async function waitForOne(backend: SessionBackend, request: WaitRequest): Promis
   request.signal.addEventListener("abort", stop, { once: true });
   const waits = request.sessions.map(async ({ sessionId, cursor }) => {
     const woke = await waitForSession(backend, { sessionId, cursor, until: request.until, signal });
-    // Whoever sleeps on must not decide the race.
+    // A session without news must not win the race.
     return woke ? sessionId : never();
   });
   const ended = new Promise<undefined>((resolve) => {
@@ -61,8 +61,8 @@ async function waitForOne(backend: SessionBackend, request: WaitRequest): Promis
 }
 
 /**
- * Where nothing runs in any of the sessions: the first that has something at or after its cursor, or else the first. One in
- * which nothing runs is no reason to return while there are others to wait for.
+ * If nothing runs in any of the sessions: the first with an event at or after its cursor, or else the first. An idle session does
+ * not end a wait for others.
  */
 async function nobodyToWaitFor(backend: SessionBackend, { sessions }: WaitRequest): Promise<string | undefined> {
   const states = await Promise.all(sessions.map(async ({ sessionId }) => (await backend.rows.get(sessionId))?.state));
@@ -84,7 +84,7 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   for await (const event of backend.log.tail(sessionId, cursor, signal)) {
     if (until === "event") return true;
     if (until === "news" && NEWS.has(event.type) && !(await isRuled(backend, sessionId, event))) return true;
-    // An end that lies behind is not the end: another turn may have begun since.
+    // A past end may not be the last: another turn may have begun since.
     if (event.type === "turn.ended" || event.type === "session.closed") {
       const now = await backend.rows.get(sessionId);
       if (!now || nothingRuns(now.state)) return true;
@@ -93,7 +93,7 @@ async function waitForSession(backend: SessionBackend, { sessionId, cursor, unti
   return false;
 }
 
-/** A request that a rule has answered concerns nobody: its answer stands right behind it. */
+/** A request that a rule has answered is no news: its answer follows directly. */
 async function isRuled(backend: SessionBackend, sessionId: string, event: StoredEvent): Promise<boolean> {
   if (event.type !== "permission.asked" && event.type !== "question.asked") return false;
   const [next] = await backend.log.read(sessionId, event.id + 1, 1);
@@ -101,7 +101,7 @@ async function isRuled(backend: SessionBackend, sessionId: string, event: Stored
   return next.data.by === "rule" && next.data.requestId === event.data.requestId;
 }
 
-/** And nothing is about to. */
+/** No turn runs, and no prompt waits to run. */
 export function nothingRuns({ closed, queue, turn }: SessionState): boolean {
   return closed !== undefined || (turn === null && queue.every(({ held }) => held));
 }
@@ -111,8 +111,8 @@ async function never(): Promise<never> {
 }
 
 /**
- * Whoever reads a session notices that its owner has died, or that the store is no longer what it was; whoever waits for one
- * has to look now and then. Returns what ends it.
+ * Reading a session notices that its owner has died, or that the store has lost data, so a waiting call reads at intervals.
+ * Returns a function that ends it.
  */
 function lookEvery(
   ms: number,

@@ -1,11 +1,14 @@
-import { parseRule, type Rule, type RuleBehavior } from "../domain/approvals/rule.ts";
-import { AppError } from "../domain/error.ts";
-import type { Principal } from "../domain/principal.ts";
-import type { SessionPolicy } from "../domain/approvals/session-policy.ts";
-import { tighterPolicy } from "../security/tighter-policy.ts";
-import type { Gate } from "./gate.ts";
-import type { Policy } from "./bounds/policy.ts";
-import type { SessionRecord } from "./ports.ts";
+import { parseRule, type Rule, type RuleBehavior } from "../../domain/approvals/rule.ts";
+import { AppError, type Refusal } from "../../domain/error.ts";
+import type { Principal } from "../../domain/principal.ts";
+import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
+import { tighterPolicy } from "../../security/tighter-policy.ts";
+import { type Gate, checkDecision, checkMode } from "./gate.ts";
+import type { Policy } from "./policy.ts";
+import type { SessionRecord } from "../ports.ts";
+import { CALLER } from "../../domain/approvals/approver-name.ts";
+import type { Command } from "../../domain/command.ts";
+import { checkModeWithin, decisionWithin } from "./bound.ts";
 
 /** What the operator of this server allows, as it is stored with a session, and what of it holds for a session of another's. */
 
@@ -95,4 +98,34 @@ function readable(texts: readonly string[], behavior: RuleBehavior): Rule[] {
     const parsed = parseRule(text, behavior);
     return parsed.ok ? [parsed.rule] : [];
   });
+}
+
+/**
+ * What the owner of a session has against a command. A command was checked where it was given; that can be at a server whose
+ * operator allows more than the owner's. Undefined where there is nothing.
+ */
+export function objectionTo(
+  command: Command,
+  { gate, policy }: { readonly gate: Gate; readonly policy: Policy },
+): Refusal | undefined {
+  try {
+    check(command, gate, policy);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { code: error.code, message: error.message };
+  }
+}
+
+function check({ data, kind }: Command, gate: Gate, policy: Policy): void {
+  if (kind === "control" && data.request.do === "configure") {
+    checkMode(gate, data.request.permissionMode);
+    checkModeWithin(data.request.permissionMode, data.decides ? policy.sessionApproves : policy.callerApproves);
+  }
+  if (kind !== "answer") return;
+  const { asCaller, by, decides, decision } = data;
+  checkDecision(gate, decision);
+  if (by !== CALLER && !asCaller) return;
+  const [left] = decisionWithin(decision, decides ? policy.sessionApproves : policy.callerApproves).withheld;
+  if (left !== undefined) throw new AppError("PERMISSION_DENIED", left);
 }

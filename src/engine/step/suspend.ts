@@ -1,0 +1,64 @@
+import type { CommandOf } from "../../domain/command.ts";
+import type { SuspendRequest } from "../../domain/control.ts";
+import type { SessionState } from "../../domain/session.ts";
+import { accept, emit, type Draft } from "./draft.ts";
+import { interruptTurn } from "./stop.ts";
+import { endProcess, holdQueue } from "./turn.ts";
+
+/** Closes the process of the session as soon as nothing runs; the next prompt resumes it. */
+export function suspend(draft: Draft, command: CommandOf<"control">, { reason }: SuspendRequest): void {
+  const { policy, state } = draft;
+  const cursor = state.lastEventId + 1;
+  if (state.closed) return accept(draft, command, cursor, {});
+  // An ephemeral session consists of its process: only a forbidden mode ends it.
+  if (reason === "forbidden") holdForbidden(draft);
+  if (state.process.phase !== "none" && (!policy.ephemeral || reason === "forbidden")) {
+    state.suspending = true;
+    if (reason !== undefined) state.suspendReason = reason;
+  }
+  accept(draft, command, cursor, {});
+}
+
+/** A turn that has begun runs to its end; a prompt that waits is held. */
+function holdForbidden(draft: Draft): void {
+  const { process, queue, turn } = draft.state;
+  if (process.phase === "none" && queue.every(({ held }) => held)) return;
+  const hasBegun = process.phase !== "ending" && !(process.phase === "starting" && process.waiting === true);
+  if (turn && !hasBegun) interruptTurn(draft, turn, "operator");
+  holdQueue(draft);
+  const what = "Its process ends after the current turn; waiting prompts are held.";
+  const advice = "Change its mode (set_permission_mode) and release them, or send a new prompt.";
+  const message = `The operator no longer allows the permission mode of this session. ${what} ${advice}`;
+  emit(draft, { type: "notice", data: { kind: "warning", message } });
+}
+
+/** Runs after each step. Background tasks keep the process, except where `suspendReason` is set. */
+export function suspendWhenIdle(draft: Draft): void {
+  const { process, queue, suspending, suspendReason, turn } = draft.state;
+  if (!suspending) return;
+  if (process.phase !== "starting" && process.phase !== "live") return cancelSuspend(draft.state);
+  const isUp = process.phase === "live" || suspendReason === "forbidden";
+  if (!isUp || turn || queue.some(({ held }) => !held) || isKeptByBackground(draft)) return;
+  if (suspendReason === "slot") noteEndedBackground(draft);
+  cancelSuspend(draft.state);
+  endProcess(draft);
+}
+
+function isKeptByBackground({ state }: Draft): boolean {
+  return state.background.length > 0 && state.suspendReason === undefined;
+}
+
+function noteEndedBackground(draft: Draft): void {
+  const tasks = draft.state.background;
+  if (tasks.length === 0) return;
+  const names = tasks.map(({ description }) => description).join(", ");
+  const why = "Other sessions waited for a slot (--max-live), and no other could be freed.";
+  const message = `Background work was ended with its process: ${names}. ${why} Start it again if it is still needed.`;
+  emit(draft, { type: "notice", data: { kind: "warning", message, details: { tasks } } });
+}
+
+/** A new prompt uses the process again. */
+export function cancelSuspend(state: SessionState): void {
+  delete state.suspending;
+  delete state.suspendReason;
+}
