@@ -18,7 +18,7 @@ import { VIEWS } from "./state/views.ts";
 export function App() {
   const who = me.value;
   const isKnown = who !== undefined;
-  // By who it is: whoever signs in anew gets a stream of his own.
+  // Per user: a new sign-in gets a stream of its own.
   useEffect(() => (who ? listen() : undefined), [who]);
   useWindowTitle();
   return (

@@ -221,7 +221,7 @@ async function offerOf(config: Config, bypass: BypassSwitch): Promise<Offer> {
   return { tools: toolsOf(config.toolsets, { query, gate }), library: LIBRARY, prompts };
 }
 
-/** Whoever distributes the work is told first; what runs may come to its end, and whoever waits for it hears of it. */
+/** First `/readyz` fails, for load balancers; then running turns may end, and waiting calls get their results. */
 async function leave(serving: HttpServing, engine: Engine | undefined, { drainMs }: Config): Promise<void> {
   serving.refuseNew();
   await engine?.stop(drainMs);

@@ -70,7 +70,7 @@ export async function serveOverHttp(parts: HttpParts): Promise<HttpServing> {
   const endpoint = createHttpEndpoint({ factory, limits: { idleMs, most }, following: parts.following, log });
   const leaving = new AbortController();
   let origin = "";
-  // Whoever is at this machine comes straight here, whatever leads to the servers that share the settings.
+  // A user of this machine connects directly, whatever proxy the servers that share the settings have.
   const publicUrl = () => (parts.local ? undefined : config.publicUrl) ?? origin.replace(EVERY_ADDRESS, "//localhost");
   const auth = await authenticatorOf(parts, host, publicUrl);
   const metrics = createMetrics({ version, gaugeSources: () => sessions.now, log });
@@ -157,7 +157,7 @@ async function authenticatorOf({ config, environment, local, log }: HttpParts, h
   return createAuthenticator({ ...taken, host, publicUrl, stateFolder, workFolders, runToken: local?.token, log });
 }
 
-/** Nobody but who is at this machine. */
+/** Only the user of this machine. */
 const NO_OTHERS = { principals: {}, oauthIssuer: undefined, oauthAudience: undefined, oauthJwks: undefined };
 
 /** Who was refused at the door is taken down beside what was done inside. */
@@ -185,7 +185,7 @@ function cannotListen(flag: string, error: unknown): never {
 function urlsOf({ hosts }: Names, origin: string, publicUrl: string): string[] {
   const { port } = new URL(origin);
   const own = [...hosts].map((host) => `http://${host}:${port}/*`);
-  // A name of its own leads here through a proxy, too, whose scheme and port nobody has told us.
+  // A host name may also lead here through a proxy, whose scheme and port are unknown.
   const names = [...hosts].filter((host) => !LOOPBACK.has(host));
   const proxied = names.flatMap((host) => [`http://${host}/*`, `https://${host}/*`, `https://${host}:*/*`]);
   return [`${publicUrl.replace(/\/+$/, "")}/*`, ...own, ...proxied];

@@ -14,7 +14,7 @@ export class Readiness<T, How = never> {
     this.#start = start;
   }
 
-  /** Starts it where nobody has, as this one says how; after a start that failed, the next one tries again. */
+  /** Starts it unless it was started before; after a failed start the next call tries again. */
   async ready(how?: How): Promise<T> {
     if (!this.#started && this.#isOver) throw new AppError("INTERNAL", "The server is shutting down.");
     this.#started ??= this.#begin(how);

@@ -8,8 +8,8 @@ import type { Append, Logger, SessionBackend } from "../engine/ports.ts";
 import type { Audit } from "../tools/audit.ts";
 
 /**
- * Somebody who answers what Claude Code asks. All that is known of them stands in one entry of the table (approvers.ts):
- * --approvals, the help text, the docs, the page's words, settings and protected files are read off it.
+ * Answers requests of Claude Code. All facts about an approver stand in one entry of the table (approvers.ts): `--approvals`,
+ * the help text, the docs, the page's words, settings and protected files are derived from it.
  */
 export interface Approver {
   /** As operators write it, and as it is stored with each request and answer. */
@@ -98,13 +98,13 @@ export interface StartedApprover {
 export interface ApproverPort {
   /** It is their turn: the request is put to them. A session never waits for it. */
   offer(offered: Offered): Promise<Reception>;
-  /** It is no longer theirs to answer: somebody has answered it, or it is with the next. Never throws. */
+  /** The approver may no longer answer it: it was answered, or is with the next approver. Never throws. */
   withdraw(requestId: string): void;
 }
 
 /**
- * What became of an offer: they have it, `whole` where nothing of the input was cut or masked; nobody can be reached, so that
- * the next is asked at once; or it was withdrawn before.
+ * The result of an offer: delivered, `whole` if nothing of the input was cut or masked; unreachable, so that the next approver is
+ * asked at once; or withdrawn before.
  */
 export type Reception =
   { readonly is: "delivered"; readonly whole: boolean } | { readonly is: "unreachable" } | { readonly is: "withdrawn" };

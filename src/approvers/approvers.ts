@@ -2,7 +2,7 @@ import { CALLER, CONSOLE, USER } from "../domain/approvals/approver-name.ts";
 import type { Approver } from "./approver.ts";
 import { webhook } from "./webhook/webhook.ts";
 
-/** Everybody who can be named in --approvals. A new approver is a folder beside this file, and a line here. */
+/** All names of --approvals. A new approver is a folder beside this file, and a line here. */
 export const APPROVERS: readonly Approver[] = [
   {
     name: USER,

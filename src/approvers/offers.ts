@@ -26,7 +26,7 @@ interface Turn {
   readonly at: number;
 }
 
-/** Whoever is on the approval chain was given by the operator what a program needs that decides. */
+/** The operator gave each approver of the chain the scopes that a deciding program needs. */
 const SCOPES: readonly Scope[] = ["approve", "decide"];
 
 export class Offers {
@@ -52,7 +52,7 @@ export class Offers {
     }
   }
 
-  /** Nothing where it is with nobody here; answered as soon as it was asked, by a rule for instance, it waits for nobody. */
+  /** Nothing if no approver here has it, or if it was answered at once (by a rule, for example). */
   #begin(which: Omit<Turn, "name" | "port">, request?: PermissionRequest): void {
     const { sessionId, requestId } = which;
     const open = this.#find(sessionId, requestId);
@@ -134,7 +134,7 @@ function endOf(open: OpenRequest | undefined): number {
   return open?.approverDeadline ?? open?.expiresAt ?? 0;
 }
 
-/** What those who are asked are told of a session. */
+/** What approvers learn about a session. */
 export function sessionOf({ principal, spec, title = spec.title }: SessionRecord): OfferedSession {
   return { principal, ...(title !== undefined && { title }), cwd: spec.cwd };
 }

@@ -98,7 +98,7 @@ export function childEnvironment(own: NodeJS.ProcessEnv, { added, configDir, dep
   };
 }
 
-/** Without it nobody would know when a turn has ended. */
+/** Without it the end of a turn is not reported. */
 const STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS";
 
 /** Variables by which the server keeps hold of what it runs: no caller changes them. docs/configuration.md lists them. */

@@ -144,7 +144,7 @@ export class MessageReader {
   }
 }
 
-/** "requires_action" says that somebody is asked, which the ask itself says better. */
+/** "requires_action" is ignored: the request itself arrives separately. */
 function readState({ state, uuid }: SDKSessionStateChangedMessage): AgentSignal[] {
   if (state === "idle") return [{ type: "idle" }];
   return state === "running" ? [{ type: "busy", id: uuid }] : [{ type: "alive" }];

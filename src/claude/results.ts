@@ -54,7 +54,7 @@ function categoryOf(
   if (message.subtype === "error_during_execution" && message.startup_failure_reason) return "configuration";
   const known = assistantError === undefined ? undefined : BY_ASSISTANT_ERROR[assistantError];
   if (status !== undefined) return known ?? byStatus(status);
-  // An API error without a status, and no fault of the caller's: nobody answered.
+  // An API error without a status: no server answered.
   const unanswered = message.terminal_reason === "api_error" && (known === undefined || known === "overloaded");
   return unanswered ? "connection" : (known ?? "unknown");
 }

@@ -6,8 +6,8 @@ import { ANYWHERE } from "./setting.ts";
 type Terms = Pick<Config, "allowDirs" | "http" | "oauthIssuer" | "principals" | "trustDirs">;
 
 /**
- * What each principal's sessions may use: the operator's own all that the server may, a named user what stands under their
- * name, any other principal what the server may where an authorization server vouches for him, and nothing where none does.
+ * The folders that each principal's sessions may use: for the operator all that the server may use, for a named user those of
+ * their entry, for any other principal those of the server if an authorization server vouches for them, else none.
  */
 export function confinements({ allowDirs, http, oauthIssuer, principals, trustDirs }: Terms): Confine {
   const server = { allowDirs, trustDirs, spawnWrapper: [] };

@@ -13,7 +13,7 @@ export function cacheFolder(env: Readonly<Record<string, string | undefined>>, p
   return join(cache?.startsWith("/") === true ? cache : join(homedir(), ".cache"), product);
 }
 
-/** Asked for whenever nobody names one: it can be deleted meanwhile. Throws AppError. */
+/** Checked at each use, because it can be deleted meanwhile. Throws AppError. */
 export function startFolder(): string {
   try {
     return process.cwd();

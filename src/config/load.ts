@@ -225,7 +225,7 @@ function consistent(config: Config, isAnywhere: boolean): Config {
   return listingSomething(config);
 }
 
-/** A server without a tool is a mistake that nobody would see. */
+/** A server without a tool is a mistake that would go unnoticed. */
 function listingSomething(config: Config): Config {
   if (config.queryEnable || config.toolsets.some((toolset) => toolset !== "query")) return config;
   throw new ConfigError(

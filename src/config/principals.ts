@@ -58,7 +58,7 @@ interface Door {
  */
 export function checkConfined(config: Door, isAnywhere: boolean): void {
   const { allowDirs, auth, http, oauthIssuer, principals } = config;
-  // Without tokens everybody is the operator.
+  // Without tokens all callers are the operator.
   if (http === undefined || !auth || isAnywhere || allowDirs.length > 0) return;
   const free = Object.entries(principals).find(([, terms]) => terms.allowDirs === undefined);
   if (free) {

@@ -2,7 +2,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { SessionLog, SessionRecord } from "../engine/ports.ts";
 import type { AskingAgent } from "./wire.ts";
 
-/** What a subagent that asks was sent to do: in the words of whoever sent it, as the log has it before the request. */
+/** The task of a subagent that asks: its prompt, as the log has it before the request. */
 
 /** Events of a log that are read at a time, from the request backwards, and at most. */
 const [PAGE, MAX_READ] = [500, 5_000];

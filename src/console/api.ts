@@ -22,8 +22,8 @@ import { Titles } from "./titles.ts";
 import type { EventPage, Me, Usage, RequestList, SessionDetail, SessionList } from "./wire.ts";
 
 /**
- * The read and command API of the page, over the verbs of the engine. Whoever calls has been let in; a session of somebody
- * else is not there. Refusals are AppErrors. The shapes: wire.ts.
+ * The read and command API of the page, over the operations of the engine. Callers are authenticated; a session of another
+ * principal does not exist here. Refusals are AppErrors. The shapes: wire.ts.
  */
 
 interface ConsoleOptions {

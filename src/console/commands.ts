@@ -13,7 +13,7 @@ import { rewind } from "../engine/actions/process.ts";
 
 /** What is done from the page: actions, the bodies they come in, and what the page is answered. */
 
-/** Whoever writes here sees no forms and has no tools, but sits at the console. */
+/** Prompts from here have no forms and no tools to answer with, but a person at the console. */
 const AT_CONSOLE = { via: CONSOLE, limits: { noDialog: true, noCaller: true, atConsole: true } } as const;
 
 const { cwd, maxBudgetUsd, maxTurns, model, permissionMode } = SessionOptions.shape;

@@ -2,8 +2,8 @@ import type { StoredEvent } from "../domain/event.ts";
 import type { ShownEvent } from "./wire.ts";
 
 /**
- * Events as the page gets them: a log may hold texts of megabytes, of which nobody reads more than the beginning, and what
- * agents send to tools as deep as JSON goes, at which the next hand that it passes through could break.
+ * Events as the page gets them. Texts of megabytes are cut to their beginning, and deeply nested inputs of tools are flattened,
+ * because they could break the browser's JSON functions.
  */
 
 /** Characters of one text, and levels of what stands in one event. */

@@ -28,7 +28,7 @@ export type Send = <K extends keyof LiveEvents>(kind: K, data: LiveEvents[K], id
 const [LOOK_MS, PARTIAL_MS] = [500, 150];
 /** A change is stamped a little before it can be seen: what is so much older is looked at again, ms. */
 const OVERLAP_MS = 5_000;
-/** Sessions that have changed are read by so many at a time. */
+/** Number of changed sessions that are read concurrently. */
 const PAGE = 200;
 
 /** Resolves when `signal` aborts; rejects when something cannot be read or sent. */
@@ -44,7 +44,7 @@ export async function tellLive(
   const told = new Telling(sources, caller, send);
   const parts = [told.sessions(both)];
   if (session !== undefined) {
-    // Once it is gone, whoever has a session of this id next is somebody else.
+    // Another session may get this id once it is deleted.
     const gone = new AbortController();
     const following = AbortSignal.any([both, gone.signal]);
     const one = told.one(session, following, () => gone.abort());
@@ -162,7 +162,7 @@ class Telling {
   }
 }
 
-/** Somebody has answered it meanwhile, or its server is stuck; where it is the store that fails, the next look fails too. */
+/** It was answered meanwhile, or its server is stuck; if the store fails, the next read fails too. */
 function ignore(): void {}
 
 async function repeat(everyMs: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {

@@ -9,7 +9,7 @@ import type { Decided, PendingRequest } from "./wire.ts";
 
 /** What waits for people, and what was decided. */
 
-/** Of sessions in which something waits, so many are looked at. */
+/** Maximum number of sessions with open requests that are read. */
 const MAX_SESSIONS = 200;
 
 /** All that is open in the principal's sessions, the oldest first. */
@@ -62,7 +62,7 @@ function described({ request, open, record, title }: Asked): PendingRequest {
   };
 }
 
-/** Decisions are looked for in so many sessions, those that changed last, and so many of them are told. */
+/** Decisions are read from this many sessions, the last changed ones, and this many are returned. */
 const [LOOKED_AT, TOLD] = [30, 50];
 const ANSWERS: readonly EventType[] = ["permission.answered", "question.answered"];
 /** Events of a log that are read at a time, from its end. */

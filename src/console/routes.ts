@@ -139,7 +139,7 @@ async function live(context: Context<Env>, options: ConsoleRouteOptions): Promis
   return streamSSE(context, async (stream) => {
     const gone = new AbortController();
     stream.onAbort(() => gone.abort());
-    // Of a HEAD nobody reads the answer, and so nobody ends it.
+    // The body of an answer to HEAD is never read, so it would never end.
     context.env.outgoing.once("close", () => stream.abort());
     const signal = AbortSignal.any([gone.signal, options.leaving]);
     const send: Send = async (event, data, id) =>

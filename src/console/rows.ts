@@ -6,7 +6,7 @@ import type { SessionDetail, SessionRow } from "./wire.ts";
 
 /** A session as the page shows it: in a list, and alone. */
 
-/** A wait for a slot that is over before anybody reads of it, ms. */
+/** A wait for a slot that is too short to show, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 type Described = Pick<Sources, "engine" | "titles">;

@@ -84,7 +84,7 @@ export async function admit(
 ): Promise<Visitor | Response> {
   const authenticate = async (isSignedIn: boolean, credentials: Request): Promise<Visitor | Response> => {
     const authenticated = await options.authenticate(context, needs, credentials);
-    // Where no token is asked for, nobody can have signed in with one.
+    // Without tokens there are no sign-ins.
     return isAuthenticated(authenticated)
       ? { ...authenticated, isSignedIn: isSignedIn && authenticated.kind !== "open" }
       : authenticated;

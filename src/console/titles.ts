@@ -2,7 +2,7 @@ import { AppError } from "../domain/error.ts";
 import type { Engine } from "../engine/api.ts";
 import type { SessionRecord } from "../engine/ports.ts";
 
-/** What a session is called: as somebody has named it, or as its first prompt begins, which never changes. */
+/** The title of a session: its name, or the beginning of its first prompt, which never changes. */
 
 const MAX_TITLE = 120;
 /** First prompts that are remembered. */
@@ -21,7 +21,7 @@ export class Titles {
   /** "" for a session without a name that has had no prompt yet. */
   async of({ createdAt, id, principal, state, title }: SessionRecord): Promise<string> {
     if (title !== undefined) return title;
-    // One that was deleted can come back from the disk under its id, as somebody else's.
+    // A deleted session can be adopted again from the disk under its id, by another principal.
     const name = JSON.stringify([id, createdAt, principal]);
     const known = this.#prompts.get(name);
     if (known !== undefined) return known;

@@ -13,16 +13,16 @@ import type { TurnOutcome } from "../domain/turn.ts";
  * since the epoch, costs USD. What is masked in the log is masked here.
  */
 
-/** GET /me: who looks, and what he may do. */
+/** GET /me: the user, and what they may do. */
 export interface Me {
   readonly principal: string;
   readonly scopes: readonly Scope[];
   readonly version: string;
-  /** False where the server asks nobody who he is (--no-auth). */
+  /** False if the server does not authenticate users (--no-auth). */
   readonly signsIn: boolean;
   /** Who answers what Claude Code asks, in order; without `console` this page can only look. */
   readonly approvals: readonly ApproverName[];
-  /** Everybody who could, by name: what to call them. */
+  /** All approvers by name, with their display names. */
   readonly approvers: Readonly<Record<ApproverName, ApproverWords>>;
   /** Where a new session works unless told otherwise; missing where that is gone. */
   readonly cwd?: string;
@@ -98,7 +98,7 @@ export interface EventPage {
 /** An event whose longest texts are cut; GET /sessions/{id}/events/{eventId} has all of it. */
 export type ShownEvent = StoredEvent & { readonly cut?: true };
 
-/** What Claude Code asks and nobody has answered. */
+/** Open requests of Claude Code. */
 export interface PendingRequest {
   readonly sessionId: string;
   readonly title: string;

@@ -2,7 +2,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { z } from "zod";
 
-/** What of the server's answers the demo reads. Everything else in them is shown by nobody and left alone. */
+/** The fields of the server's answers that the demo reads. */
 const Answer = z.looseObject({
   sessionId: z.string().optional(),
   status: z.string().optional(),

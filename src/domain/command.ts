@@ -58,7 +58,7 @@ export const Command = z.discriminatedUnion("kind", [
       decides: z.boolean().exactOptional(),
       /** By a program, where people answer: it counts for no more than an answer of the calling model. */
       asCaller: z.boolean().exactOptional(),
-      /** The most that whoever answers may approve with another input than was asked. Default: as the owner has it. */
+      /** The maximum risk of a changed input that the answering caller may approve. Default: the owner's bound. */
       bound: Bound.exactOptional(),
       /** Remember an allow until the session ends. */
       forSession: z.boolean(),
@@ -72,7 +72,7 @@ export const Command = z.discriminatedUnion("kind", [
   command("delivered", z.object({ requests: z.array(Delivered) })),
   /** Whom the request is with does not answer it: it goes on to the next. Nothing happens where it is with another. */
   command("pass", z.object({ requestId: z.string(), from: ApproverName, why: Passed.exclude(["time"]) })),
-  /** Whoever decides needs longer: the request stays open for more time, with whom it is. */
+  /** The approver needs more time: the request stays open longer, with the same approver. */
   command("extend", z.object({ requestId: z.string() })),
   /** The first of two forms was filled in; with `denial` the request is denied, whatever comes of the second. */
   command(

@@ -105,7 +105,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("permission.answered", Answered),
   event("question.asked", PermissionRequest),
   event("question.answered", Answered),
-  /** Whoever had the request did not answer it: the next one has it now. */
+  /** The approver did not answer the request: the next one has it now. */
   event("request.passed", z.object({ requestId: z.string(), from: ApproverName, to: ApproverName, why: Passed })),
   event("background.changed", z.object({ tasks: z.array(BackgroundTask) })),
   event("notice", z.object({ kind: NoticeKind, message: z.string(), details: JsonObject.exactOptional() })),

@@ -5,8 +5,8 @@ export const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
 
 /**
- * A value kept as JSON text, as a database keeps it: nobody can reach into it from outside, and what JSON cannot say
- * (undefined, a Date, NaN) is lost here as it would be there. NUL and lone surrogates survive: JSON escapes them.
+ * A value kept as JSON text, as in a database: it is shared with no caller, and what JSON cannot express (undefined, a Date, NaN)
+ * is lost. NUL and lone surrogates survive: JSON escapes them.
  */
 export class JsonText<T> {
   readonly #text: string;

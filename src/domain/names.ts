@@ -4,8 +4,8 @@
 export const PRODUCT = "claude-agents-mcp";
 
 /**
- * The name before 2026-11. Nothing is made under it, and somebody else's package has it; folders may still carry it, and entries in
- * the configuration of Claude Code.
+ * The name before 2026-11, which another package has. Nothing new carries it, but folders and entries in the configuration of
+ * Claude Code may.
  */
 export const FORMER_PRODUCT = "claude-code-mcp";
 
@@ -20,7 +20,7 @@ export const DEPTH_VARIABLE = "CLAUDE_CODE_MCP_DEPTH";
  */
 export const PROCESS_VARIABLE = "CLAUDE_CODE_MCP_PROCESS";
 
-/** What a session's process is called in the store; known before the process is, so that whoever takes the session over finds what it left. */
+/** The id of a session's process in the store; recorded before the start, so that a node that takes the session over finds leftovers. */
 export function processTagOf(sessionId: string, processId: string): string {
   return `${sessionId}:${processId}`;
 }

@@ -157,7 +157,7 @@ export const AdvancedOptions = z.strictObject({
 });
 export type AdvancedOptions = z.infer<typeof AdvancedOptions>;
 
-/** The path of a folder, or the name of a model, whoever gives it, and for what. */
+/** The path of a folder, or the name of a model, for every parameter that takes one. */
 export const Folder = z.string().min(1).max(4_096);
 export const ModelName = z.string().min(1).max(200);
 

@@ -29,7 +29,7 @@ export const PermissionRequest = z.object({
   paths: z.array(z.string()).exactOptional(),
   /** The session's folder as it really is, where a link names it. */
   cwd: z.string().exactOptional(),
-  /** Why nobody may allow it; nobody is asked. */
+  /** Why it may not be allowed; no approver is asked. */
   refused: z.string().exactOptional(),
 });
 export type PermissionRequest = z.infer<typeof PermissionRequest>;
@@ -96,21 +96,21 @@ export const OpenRequest = z.object({
   createdAt: z.number(),
   /** Without: as an older server wrote it. */
   clock: RequestClock.exactOptional(),
-  /** When nobody on the approval chain has answered by then it is denied. Moves when it is shown to whom it is with, or goes on. */
+  /** The request is denied at this time. It moves when the request is shown to its approver, or goes to the next. */
   expiresAt: z.number(),
-  /** Whom it is with, since when, and until when. Without: the caller, as a server wrote it that knew nobody else. */
+  /** The approver that has it, since when, and until when. Missing in rows of servers without approval chains: the caller. */
   approver: ApproverName.exactOptional(),
   approverSince: z.number().exactOptional(),
   approverDeadline: z.number().exactOptional(),
   /** When it was first shown to whom it is with. */
   deliveredAt: z.number().exactOptional(),
-  /** Somebody it was with before has seen it. */
+  /** An earlier approver has seen it. */
   seenBefore: z.boolean().exactOptional(),
   /** Its time was extended: it is shortened by nothing as long as it is with the same approver. */
   extended: z.boolean().exactOptional(),
   /** What its person has filled in of a form that another one follows. */
   filled: JsonObject.exactOptional(),
-  /** Its person has denied it, and is asked why: what Claude Code is told when no reason comes. Nobody may allow it now. */
+  /** The user has denied it and is asked for the reason: what Claude Code is told without one. It can no longer be allowed. */
   denial: z.string().exactOptional(),
   /** What it would let happen. */
   risk: z.enum(RISK_LEVELS).exactOptional(),

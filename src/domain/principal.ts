@@ -26,10 +26,10 @@ export const Caller = z
   .readonly();
 export type Caller = z.infer<typeof Caller>;
 
-/** `decide` is for programs that were given it by name: a calling model stays within --caller-approves, whoever started it. */
+/** `decide` is for programs that the operator names: a calling model stays within --caller-approves. */
 const OF_THE_OPERATOR: readonly Scope[] = SCOPES.filter((scope) => scope !== "decide");
 
-/** The operator's token over HTTP: whoever has it can do all that the server does. */
+/** The operator's token over HTTP: it allows everything that the server can do. */
 export const OPERATOR: Caller = { principal: LOCAL_PRINCIPAL, scopes: OF_THE_OPERATOR };
 
 /** The client that started this server, with its user. */
@@ -39,9 +39,9 @@ export const LOCAL_CALLER: Caller = { ...OPERATOR, attended: true };
 export interface Confinement extends Places {
   /** The Claude configuration folder; without it the server's own. */
   readonly configDir?: string;
-  /** He may use options that reach beyond his folders, whatever his scopes. */
+  /** They may use options that reach beyond their folders without the scope admin. */
   readonly operatorOptions: boolean;
 }
 
-/** Undefined for a principal that this server does not know: nothing of his is run here. */
+/** Undefined for a principal that this server does not know: their sessions do not run here. */
 export type Confine = (principal: Principal) => Confinement | undefined;

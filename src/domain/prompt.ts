@@ -18,11 +18,11 @@ export const TurnLimits = z.object({
   noDialog: z.boolean().exactOptional(),
   /** Its caller has no tool to answer with. Holds as long. */
   noCaller: z.boolean().exactOptional(),
-  /** Nobody is known to sit at its client: a form that comes back is the caller's answer. Holds as long. */
+  /** The client is unattended: a submitted form is the caller's answer. Holds as long. */
   unattended: z.boolean().exactOptional(),
   /** Its caller may decide what is more than the operator's bound for callers. Holds as long. */
   decides: z.boolean().exactOptional(),
-  /** It was given at the console: somebody sits there. Holds as long. */
+  /** It was given at the console by a person. Holds as long. */
   atConsole: z.boolean().exactOptional(),
 });
 export type TurnLimits = z.infer<typeof TurnLimits>;

@@ -24,7 +24,7 @@ const Stopping = z.object({
 export const TurnClock = z.object({
   /** Since its start. */
   lastedMs: z.number(),
-  /** The same without the time in which somebody was asked or the process waited for a slot: limits are measured by it. */
+  /** The same without the time in which a request was open or the process waited for a slot: limits are measured by it. */
   ranMs: z.number(),
   /** Of that, since the last sign of life. */
   silentMs: z.number(),
@@ -79,7 +79,7 @@ export const Turn = z.object({
 });
 export type Turn = z.infer<typeof Turn>;
 
-/** `startedAt` is the start time of the pid in the system's own unit: together they name a process for good. */
+/** `startedAt` is the start time of the pid in the system's own unit: together they identify a process. */
 const Running = z.object({
   phase: z.enum(["starting", "live", "ending"]),
   id: z.string(),
@@ -160,7 +160,7 @@ export const SessionState = z.object({
   noDialog: z.boolean().exactOptional(),
   /** The caller of the last prompt has no tool to answer with. */
   noCaller: z.boolean().exactOptional(),
-  /** Nobody is known to sit at the client of the last prompt. */
+  /** The client of the last prompt is unattended. */
   unattended: z.boolean().exactOptional(),
   /** The caller of the last prompt may decide what is more than the operator's bound for callers. */
   decides: z.boolean().exactOptional(),

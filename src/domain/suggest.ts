@@ -1,4 +1,4 @@
-/** What somebody who wrote `word` most likely meant, or undefined when nothing is near. */
+/** The most similar of the known words, or undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(2, Math.floor(word.length / 3));
   // Words come from callers and may be a megabyte: of one so much longer than a name it is known that it is not near.

@@ -31,7 +31,7 @@ export function guardsFor(names: Names): readonly Guard[] {
   ];
 }
 
-/** Asked by the address of a pod or a container, which nobody knows beforehand; they tell a stranger nothing to act on. */
+/** Probes use the address of a pod or a container, which is unknown beforehand; the answers reveal nothing. */
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz"]);
 
 /** An unknown host name that resolves to this server was pointed here by another party (DNS rebinding). */

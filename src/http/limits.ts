@@ -75,7 +75,7 @@ export function cutSlowReaders(server: Server, ms: number, onCut: () => void): (
 
 /**
  * How many connections there are at a time. Each takes a file descriptor before its client is known, and without
- * descriptors no session can start its Claude Code. So connections on which nobody has been authenticated yet give way: to
+ * descriptors no session can start its Claude Code. So connections without authentication are closed: for
  * newer ones, the oldest first, because clients with a token send it at once; and after a time limit.
  */
 

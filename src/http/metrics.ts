@@ -5,8 +5,8 @@ import { EventCounters } from "./metrics/event-counters.ts";
 import { clearGauges, readGauges, type GaugeSources } from "./metrics/gauges.ts";
 
 /**
- * What an operator's Prometheus reads. What happens in sessions is counted from what is written to the log, what is true just
- * now is read off the store, and the door tells what requests come in. Nothing else is asked, and nobody waits for it.
+ * Metrics for the operator's Prometheus. Events in sessions are counted when they are written to the log, gauges are read from
+ * the store at each scrape, and the HTTP middleware counts requests. No session waits for metrics.
  */
 
 export interface Metrics {

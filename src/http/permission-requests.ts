@@ -11,8 +11,8 @@ import { refuseOddText } from "../engine/actions/odd-text.ts";
 import { problemOf, refused, type Reply } from "./problem.ts";
 
 /**
- * /requests/{session}/{request}: where whoever was told by the webhook looks at what is asked, and answers it. A session of
- * somebody else, and a request that there never was, are not there.
+ * /requests/{session}/{request}: shows and answers a request that the webhook was notified of. A session of another principal,
+ * and an unknown request, do not exist here.
  */
 
 export interface Requests {

@@ -3,7 +3,7 @@ import type { JsonObject } from "../domain/json.ts";
 import type { SessionEvent } from "../domain/event.ts";
 import type { Masker } from "./mask.ts";
 
-/** Opened without waiting: a pipe that nobody reads is an error, and would hold up the server with all sessions. */
+/** Opened without blocking: a pipe without a reader is an error, and would block the server with all sessions. */
 const APPEND = constants.O_APPEND | constants.O_CREAT | constants.O_WRONLY | constants.O_NONBLOCK;
 
 interface AuditLogOptions {

@@ -118,7 +118,7 @@ export function openCall(
       noteUnattended: () => unattended.add(shows),
       tasks: !isLegacy(context) && at(at(client, "extensions"), TASKS_EXTENSION) !== undefined,
       ...(takesLogs && { log }),
-      // Only where it was asked for: a client that never spoke of logs has nobody who reads them.
+      // Only for clients that set a log level: others do not read log messages.
       ...(asked !== undefined && isWanted("info", asked) && { news: (line) => void log("info", line, NEWS_LOGGER) }),
       ...(progressToken !== undefined && { progress }),
     },

@@ -8,17 +8,17 @@ export interface Entry {
   readonly body: unknown;
 }
 
-/** A caller on his way through the SDK, which knows him as the client of a token. The token itself stays at the door. */
+/** A caller inside the SDK, which knows it as the client of a token. The token itself is not passed on. */
 export function authInfoOf({ attended = false, principal, scopes }: Caller): AuthInfo {
   return { token: "", clientId: principal, scopes: [...scopes], extra: { attended } };
 }
 
-/** Who makes a request: what the door has said with it, or whoever started this server for himself. */
+/** The maker of a request: the authenticated caller, or the user who started this server on stdio. */
 export function callerOf({ http }: ServerContext): Caller {
   return http ? callerIn(http.authInfo) : LOCAL_CALLER;
 }
 
-/** Throws where the door has let somebody in without a name: nothing may be done for him. */
+/** Throws for a request over HTTP without a caller: authentication has failed to attach one. */
 export function callerIn(authInfo: AuthInfo | undefined): Caller {
   const attended = authInfo?.extra?.["attended"] === true;
   return Caller.parse({ principal: authInfo?.clientId, scopes: authInfo?.scopes, ...(attended && { attended }) });

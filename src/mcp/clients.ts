@@ -15,7 +15,7 @@ import { Replay } from "./replay.ts";
  */
 
 export interface ClientLimits {
-  /** A session with no request open for so long is forgotten, ms. */
+  /** A session without an open request for this time is forgotten, ms. */
   readonly idleMs: number;
   /** Sessions that one principal may have; beyond it the one that has been idle longest is forgotten. */
   readonly most: number;
@@ -39,7 +39,7 @@ interface Client {
   usedAt: number;
   /** The connection of a call was closed before its answer. */
   hasLeft: boolean;
-  /** Runs while nobody hears of such a call. */
+  /** Runs while no client is connected to such a call. */
   giveUp: NodeJS.Timeout | undefined;
 }
 
@@ -61,7 +61,7 @@ export class Clients {
   async handle(request: Request, entry: Entry): Promise<Response> {
     const id = request.headers.get("mcp-session-id");
     const client = id === null ? await this.#begin(entry) : this.#clients.get(id);
-    // Another's session is none: whoever holds its id must not learn that there is one.
+    // A session of another principal does not exist here: its id must not reveal that there is one.
     if (!client || client.principal !== entry.caller.principal) return sessionNotFound();
     const options: HandleRequestOptions = { authInfo: authInfoOf(entry.caller), parsedBody: entry.body };
     const response = await client.transport.handleRequest(request, options);
@@ -132,13 +132,13 @@ export class Clients {
     if (body === null || !isStream(response)) return response;
     client.open += 1;
     clearTimeout(client.giveUp);
-    // Whoever asks for the rest of a call has not given it up.
+    // A client that asks for the rest of a call has not given it up.
     if (request.headers.has("last-event-id")) client.hasLeft = false;
     const ended = (early: boolean): void => {
       client.open -= 1;
       client.usedAt = performance.now();
       client.hasLeft ||= early && request.method === "POST";
-      // Where nobody reads any more, nobody waits for what its calls come to.
+      // Without a reader, no client waits for the results of its calls.
       if (client.hasLeft && client.open === 0) this.#giveUpLater(client);
     };
     return new Response(watched(body, ended), response);

@@ -6,8 +6,8 @@ import { MAX_TIMER_MS } from "../domain/timer.ts";
 
 /**
  * Forms on their way to a client. From 2026-07-28 on a call ends with them, and the client sends it again with what was
- * filled in. Before, they are requests to the client while the call runs. Not by the SDK's own bridge between the two:
- * there a dialog that fails takes the whole call with it, and one that nobody needs any more stays open.
+ * filled in. Before, they are requests to the client while the call runs. The SDK's own bridge between the two is not
+ * used: there a dialog that fails ends the whole call, and one that is no longer needed stays open.
  */
 
 export async function sendAway(
@@ -49,7 +49,7 @@ async function askFor(form: Form, { mcpReq }: ServerContext, signal: AbortSignal
     const answer = await mcpReq.send(request, { signal, timeout: MAX_TIMER_MS });
     return formAnswer({ form: answer }, "form") ?? { action: "cancel" };
   } catch {
-    // A client that cannot show this form has not shown it: somebody else is asked.
+    // A client that cannot show this form has not shown it: the next approver is asked.
     return { action: signal.aborted ? "none" : "cancel" };
   }
 }

@@ -16,7 +16,7 @@ import type { Following } from "./watch/subscriptions.ts";
 
 /**
  * One endpoint for both eras: from 2026-07-28 on each request stands alone; clients of 2025 have a protocol session.
- * Whoever comes here has passed the door: who he is, and that his body is JSON of a bearable size, is settled.
+ * Requests have passed src/http: the caller is authenticated, and the body is JSON within the size limit.
  */
 
 /** Made for a client of 2025, or for a request of a later one. Side-effect free: what it serves lives elsewhere. */
@@ -42,7 +42,7 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
   const onerror = (error: Error) => log.debug("a request of a client", { error: error.message });
   const modern = createMcpHandler(factory, { legacy: "reject", onerror });
   const streams = new Set<Pick<McpHttpHandler, "close">>();
-  // The SDK has one bus for all who listen: each gets one of his own, on which there is only what he may hear.
+  // The SDK has one bus for all listeners: each principal gets one of their own, with only the changes that they may see.
   const listen = async (request: Request, body: JSONRPCRequest, caller: Caller, follow: Following) => {
     const bus = new ListenBus(follow, modern.bus, () => streams.delete(handler));
     const handler = createMcpHandler(factory, { legacy: "reject", bus, onerror });
@@ -59,7 +59,7 @@ export function createHttpEndpoint({ factory, following, limits, log }: HttpEndp
       const { body, caller } = entry;
       if (following && asksToListen(body)) return listen(request, body, caller, await following());
       const response = await modern.fetch(request, { authInfo: authInfoOf(entry.caller), parsedBody: entry.body });
-      // Said to nobody where the client has left; where this server leaves, somebody hears it.
+      // No client hears it if the client has left; if this server stops, the client does.
       return response.status === CLIENT_LEFT && !request.signal.aborted ? leaving() : response;
     },
     notify: modern.notify,

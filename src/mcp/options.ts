@@ -28,11 +28,11 @@ export interface ServerOptions {
   readonly offer: () => Promise<Offer>;
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
-  /** What the operator has set; where he has not, the client decides (arguments/wait-limits.ts). */
+  /** The operator's setting; without one the client's limits decide (arguments/wait-limits.ts). */
   readonly limits: { readonly maxWaitMs?: number | undefined };
   /** What calls that end with a form leave with their clients. */
   readonly states: States;
-  /** Which of them show forms to nobody. */
+  /** The clients whose forms no person sees. */
   readonly unattended: Unattended;
   /** Some tool tells what goes on in log notifications. */
   readonly logs: boolean;

@@ -24,7 +24,7 @@ export function createStates(): States {
 /** The most clients that are remembered; the oldest is forgotten then, and asked once more. */
 const MAX_CLIENTS = 1_000;
 
-/** Then somebody may be there: the same program is run with and without a person. ms. */
+/** After this time a person may be there: the same program runs with and without one. ms */
 const FORGOTTEN_AFTER_MS = 600_000;
 
 /** Who shows forms, as far as it is known. */
@@ -37,7 +37,7 @@ export interface FormClient {
   readonly version: string | undefined;
 }
 
-/** Clients of this process whose forms nobody reads: a program of theirs declines each at once. */
+/** Clients of this process whose forms no person reads: the program declines each at once. */
 export class Unattended {
   readonly #log: Pick<Logger, "info">;
   readonly #now: () => number;

@@ -58,7 +58,7 @@ export function serveOverStdio(options: StdioOptions): { close(): Promise<void> 
   };
   const handle = serveStdio(make, { transport, onerror: onError });
   const update = (uri: string) => {
-    // A client of the earlier era is told of what it has subscribed to, and does not know this request.
+    // A client of the earlier era gets the updates that it has subscribed to, and does not know this request.
     if (isListening) serving?.server.sendResourceUpdated({ uri }).catch(onError);
   };
   const listens = new Listens(options.following, update);
@@ -94,8 +94,8 @@ function listenFirst(transport: StdioServerTransport, listens: Listens, onError:
 }
 
 /**
- * Tells of its own end: a connection may end before it has a server instance, and an instance may end before the
- * connection does, when a client only probes an era with it.
+ * Reports its own end: a connection may end before it has a server instance, and an instance may end before the connection,
+ * when a client only probes an era with it.
  */
 class ClientTransport extends StdioServerTransport {
   readonly #stdout: Writable;

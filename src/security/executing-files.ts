@@ -1,9 +1,9 @@
 import { foldedSpellings } from "./normal-path.ts";
 
 /**
- * The files by which a program is made to run commands although nobody runs the project: it reads them when it starts, when
- * a folder is opened, when a repository is looked at. To write one is no mere edit. What runs only when somebody builds,
- * tests or starts the project (package.json, Makefile, conftest.py) is an edit: docs/approvals.md names it.
+ * Files that make a program run commands without the project being run: programs read them when they start, open a folder or read
+ * a repository. Writing one is more than an edit. Files that run only when the project is built, tested or started (package.json,
+ * Makefile, conftest.py) are edits: docs/approvals.md names them.
  */
 
 /**

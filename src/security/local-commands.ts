@@ -1,8 +1,8 @@
 import { AppError } from "../domain/error.ts";
 
 /**
- * Commands that Claude Code itself carries out when a prompt begins with them, with nobody asked and no rule looked at. These
- * reach beyond the session: a caller who may only prompt must not have them. Tried with the binary; it takes no white space before
+ * Commands that Claude Code itself carries out when a prompt begins with them, without approval and without rules. They reach
+ * beyond the session: a caller who may only prompt must not use them. Tried with the binary; it takes no white space before
  * the slash, and no other letter case, which is refused all the same.
  */
 const REFUSED: ReadonlyMap<string, string> = new Map([

@@ -39,7 +39,7 @@ function expanded(text: string, cwd: string, home: string): string {
   return isAbsolute(text) ? normalize(text) : resolve(cwd, text);
 }
 
-/** Characters that nobody sees, or takes for a plain space: control, format and bidirectional marks, fillers, other blanks. */
+/** Invisible characters, and those that look like a space: control, format and bidirectional marks, fillers, other blanks. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}\u2800]/gu;
 const BLANK = /\p{Zs}/gu;
 

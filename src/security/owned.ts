@@ -97,7 +97,7 @@ function claudeCode({ claude, environment, settings }: Installation): Owned[] {
     ...[claude.folder, join(home, ".claude"), ...ofOthers].map((path) => tree(path, CLAUDE_FOLDER)),
     // MCP servers of the user, and which folders are trusted.
     ...[claude.record, join(home, ".claude.json")].map((path) => prefix(path, CLAUDE_RECORD)),
-    // Settings that hold for everybody.
+    // Settings that hold for all users.
     tree(MANAGED[process.platform] ?? "/etc/claude-code", CLAUDE_FOLDER),
     tree(join(tmpdir(), "cc-socks"), "the sockets of Claude Code"),
   ].flat();

@@ -94,7 +94,7 @@ export function protectionOf(
 function covers(row: ProtectedPath, place: string, path: string, access: "enter" | "read" | "write"): boolean {
   if (row.extent === "prefix") return dirname(path) === dirname(place) && basename(path).startsWith(basename(place));
   if (!isInside(path, place)) return false;
-  // Nobody starts in there, and to look for something in all of it is to look at what is closed.
+  // No session starts in there, and a search of all of it would read protected files.
   if (!row.isOwn || access === "enter") return true;
   return !isKept(path.slice(place.length + 1).split(/[\\/]/), access === "write");
 }

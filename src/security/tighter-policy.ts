@@ -53,7 +53,7 @@ function withHome(text: string, { home }: Pick<SessionPolicy, "home">): string {
   return `${toolName}(/${folder.replaceAll(/[*?[]/g, "[$&]")}${way})`;
 }
 
-/** Who is on both. The caller comes behind everybody who comes before it on either. */
+/** Approvers on both. The caller comes after every approver that precedes it on either. */
 function commonChain(one: readonly ApproverName[], other: readonly ApproverName[]): ApproverName[] {
   const both = one.filter((approver) => other.includes(approver));
   if (!both.includes(CALLER)) return both;

@@ -9,9 +9,9 @@ import { isBusy, openDatabase, type Database } from "./sqlite/connect/driver.ts"
 import { HOST, type Self } from "./sqlite/leases.ts";
 
 /**
- * The state folder had another name once. Whoever comes first moves it, with all that is in it, and leaves a link for servers of
- * older versions and for paths that people have written down. While a server has the store open nothing is moved: all use it where
- * it is, and the next start tries again. So there is one store at any time.
+ * The state folder had another name. The first server moves it with its content, and leaves a link for servers of older versions
+ * and for recorded paths. While a server has the store open nothing is moved: all use it in its place, and the next start tries
+ * again. So there is one store at any time.
  */
 
 export interface Folders {
@@ -39,7 +39,7 @@ export async function settledFolder(folders: Folders, means: Means): Promise<str
       await sleep(LOOK_MS);
       continue;
     }
-    const reason = outcome === "busy" ? "somebody has locked the store" : outcome.kept;
+    const reason = outcome === "busy" ? "another process has locked the store" : outcome.kept;
     means.log.warn("the state folder keeps its former name, and is used there", { folder: former, reason });
     return former;
   }
@@ -86,7 +86,7 @@ async function move(folders: Folders, means: Means): Promise<Outcome> {
   }
 }
 
-/** While nobody else can open it. Undefined on Windows: there no file that is open can be moved, nor its folder. */
+/** While no other process can open it. Undefined on Windows, where an open file and its folder cannot be moved. */
 async function moveHeld(folders: Folders, database: Database, means: Means): Promise<Outcome | undefined> {
   const user = await userOf(database, means);
   if (user !== undefined) return { kept: `the server with pid ${String(user)} uses it` };
@@ -99,7 +99,7 @@ async function whyNot(file: string): Promise<Outcome> {
   return (await isRead(file)) ? { kept: "a server that runs has the store open" } : "busy";
 }
 
-/** Whether nobody else has it open; then nobody can open it until this connection is closed. */
+/** Whether no other process has it open; then none can open it until this connection is closed. */
 function isAlone(database: Database): boolean {
   database.exec("PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE");
   try {

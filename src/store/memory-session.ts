@@ -28,7 +28,7 @@ export class MemorySession {
   /** Those that `/clear` has given it. */
   readonly transcripts = new Set<string>();
   readonly #log: { readonly at: number; readonly text: string }[] = [];
-  // Texts, as a database keeps them: nobody can reach into them from outside, and what JSON cannot say is lost here as there.
+  // Stored as texts, as in a database: callers share no objects with the store, and what JSON cannot express is lost in both.
   #spec: string;
   readonly #policy: string | undefined;
   #state: string;
@@ -196,7 +196,7 @@ interface OpenCommand {
   readonly senders: Set<(outcome: Outcome) => void>;
 }
 
-/** The commands of one session, in the order they came. One that nobody waits for any more is no longer delivered. */
+/** The commands of one session, in their order of arrival. A command without a waiting sender is not delivered. */
 class MemoryInbox {
   readonly #notifier: Notifier;
   readonly #open = new Map<string, OpenCommand>();
@@ -229,7 +229,7 @@ class MemoryInbox {
     this.#settle(id, kept);
   }
 
-  /** The session is gone: nobody will ever answer. */
+  /** The session is gone: no answer will come. */
   close(): void {
     for (const id of this.#open.keys()) this.#settle(id, new NoAnswerError("the session was deleted"));
   }
@@ -257,7 +257,7 @@ class MemoryInbox {
         if (open.senders.size === 0 && this.#open.get(id) === open) this.#open.delete(id);
         resolve(outcome);
       };
-      const late = (): void => leave(new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`));
+      const late = (): void => leave(new NoAnswerError(`the command was not answered within ${String(timeoutMs)} ms`));
       const timer = setTimeout(late, timeoutMs);
       const stopListening = closing.subscribe(() => leave(new Error("the store was closed")));
       open.senders.add(leave);

@@ -142,7 +142,7 @@ class MemoryBackend implements SessionBackend {
         return found.map((session) => this.#record(session));
       }),
 
-    // Nobody else uses it.
+    // No other process uses it.
     urls: () => Promise.resolve([]),
   };
 

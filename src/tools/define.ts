@@ -70,15 +70,15 @@ export interface ToolDeps {
   readonly approvalChain: readonly ApproverName[];
   /** The tools that callers have. */
   readonly listed: readonly ToolName[];
-  /** claude_code_check is among them: whoever calls can answer what is asked. */
+  /** Whether claude_code_check is listed: then callers can answer requests. */
   readonly callersAnswer: boolean;
   /** Makes what is begun a task for clients that know such; undefined where tasks are off. */
   readonly startTask: StartTask | undefined;
   /** A copy without what looks like a secret, for what a caller only reads. */
   readonly mask: (fields: JsonObject) => JsonObject;
-  /** Takes down who did what; undefined where nobody wants to know. */
+  /** Writes the audit log; undefined without one. */
   readonly audit: Audit | undefined;
-  /** Learns from what is read; undefined where nobody is to be told. */
+  /** Observes what is read; undefined without observers. */
   readonly reported: ReportedTools | undefined;
   readonly log: Pick<Logger, "error" | "info">;
   /** ms since the epoch. */
@@ -93,7 +93,7 @@ export interface ToolCall extends Caller {
     /** How it shows forms, if it does: while the call runs, whose time at the client goes on, or between two requests. */
     readonly elicitation: false | "during" | "between";
     readonly tasks: boolean;
-    /** Nobody reads its forms: it is shown none from now on. */
+    /** No person reads its forms: no more are sent. */
     readonly noteUnattended?: () => void;
     /** Given where the client takes log notifications; resolves when this one is on its way. */
     readonly log?: (level: LogLevel, data: unknown, logger?: string) => Promise<void>;
@@ -210,7 +210,7 @@ async function replyTo(tool: Tool, raw: unknown, call: ToolCall, deps: ToolDeps)
     const outcome = await tool.invoke(raw, call, { ...deps, engine: deps.engine.forCaller(call) });
     return "needsInput" in outcome ? outcome : replyWith(outcome);
   } catch (error) {
-    // Nobody hears the answer of a call that was cancelled, and what ended it is no fault.
+    // The answer to a cancelled call is not read, and a cancellation is no error.
     const report = call.signal.aborted
       ? () => undefined
       : (id: string, fault: unknown) => deps.log.error("a tool failed", { fault: id, tool: tool.name, error: fault });

@@ -88,8 +88,8 @@ function fault(error: unknown, report: ReportFault): AppError {
 }
 
 /**
- * Advice is written for whoever has every tool. A sentence behind the first that names a tool which this server does not
- * list gives way to one that names what is there, or to none. The first says what is wrong, and stays.
+ * Advice is written for servers that list every tool. A sentence after the first that names a tool which this server does not
+ * list is replaced by one that names a listed tool, or removed. The first sentence says what is wrong, and stays.
  */
 export function adviceWithin(code: ErrorCode, message: string, listed: readonly ToolName[]): string {
   const missing = ALL.filter((name) => !listed.includes(name));

@@ -45,7 +45,7 @@ const TELLING: readonly ToolName[] = [
 
 export const tells = (name: ToolName): boolean => TELLING.includes(name);
 
-/** Whoever calls has a tool to answer requests with. */
+/** Callers have a tool to answer requests with. */
 export const canAnswer = (listed: readonly ToolName[]): boolean => listed.includes("claude_code_check");
 
 /** The tool by which callers open the gate to bypassPermissions, where they have it. */

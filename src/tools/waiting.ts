@@ -5,7 +5,7 @@ import type { ToolCall, ToolLimits } from "./define.ts";
 import { headline, presentEvent } from "../view/event.ts";
 import type { SessionView, Wait } from "./session-view.ts";
 
-/** Calls wait on the server, so that nobody has to poll: a model cannot sleep, and every look costs it tokens. */
+/** Calls wait on the server, so that callers need not poll: a model cannot sleep, and every poll costs tokens. */
 
 /** A client may count silence against its own time limit: while a call blocks, it hears something this often. */
 const BEAT_MS = 5_000;
@@ -42,7 +42,7 @@ export async function waitFor(
   if (wait.timeoutMs <= 0 || call.signal.aborted) return undefined;
   const { news, progress } = call.client;
   const waited = waitAll(targets, wait);
-  // Whoever hears nothing meanwhile costs one wait and no look.
+  // A client without progress costs one wait and no reads.
   if (!news && !progress) return waited;
   const over = new AbortController();
   // What cannot be told is no reason to wait no longer.
@@ -64,7 +64,7 @@ async function waitAll(
   return woke;
 }
 
-/** Says what is new while somebody waits, until the signal aborts; and where nothing is, that it goes on. */
+/** Reports progress during a wait until the signal aborts; without news, a sign of life. */
 async function tellNews(
   targets: readonly [Target, ...Target[]],
   { news, progress }: ToolCall["client"],
@@ -83,7 +83,7 @@ async function tellNews(
       last = targets.length > 1 ? `${target.view.id.slice(0, 8)}: ${told.line}` : told.line;
       news?.(last);
     }
-    // Nothing at all for a while: whoever counts silence hears that it goes on.
+    // Nothing has come for a while: clients that time out on silence get a sign of life.
     if (!told || told.line !== undefined) progress?.(last);
     await pause(PACE_MS, signal);
     woke = await waitAll(movedOn(targets, next), { until: "event", timeoutMs: BEAT_MS, signal });

@@ -27,10 +27,10 @@ export interface FactSink {
   turn(fact: TurnFact): void;
   answer(fact: AnswerFact): void;
   result(fact: { readonly at: number; readonly usage: ResultUsage }): void;
-  /** Something was open for so long, however much it was. */
+  /** Requests were open for this time, however many. */
   waited(fact: { readonly at: number; readonly ms: number }): void;
   apiRetry(at: number): void;
-  /** A Claude Code ended that nobody had asked to. */
+  /** A Claude Code process ended unexpectedly. */
   crash(at: number): void;
 }
 

@@ -9,7 +9,7 @@ const MAX_QUARTERS = 50_000;
 
 interface Known {
   readonly rev: number;
-  /** One that was deleted can come back from the disk under its id, as somebody else's. */
+  /** A deleted session can be adopted again from the disk under its id, by another principal. */
   readonly createdAt: number;
   readonly sums: ReadonlyMap<number, Sum>;
 }
@@ -65,7 +65,7 @@ function weightOf(sums: ReadonlyMap<number, Sum>): number {
   return sums.size + 1;
 }
 
-/** Nobody else at the event loop waits longer, ms, but for one read. */
+/** Maximum time for which other work at the event loop waits, ms, but for one read. */
 const SLICE_MS = 5;
 
 /** To be awaited in a long work wherever it can rest: others have their turn then, if it has worked for a while. */

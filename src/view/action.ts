@@ -59,7 +59,7 @@ function presentAction({ open, request }: Asked, { mode, now }: Telling): JsonOb
   };
 }
 
-/** A request that is with somebody else is not yet the caller's to allow. */
+/** A request that another approver has is not yet the caller's to allow. */
 function waitsFor(open: OpenRequest, { mode, now }: Telling): JsonObject {
   const approver = approverOf(open);
   if (approver === CALLER) return {};

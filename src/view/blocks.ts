@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { JsonObject } from "../domain/json.ts";
 
-/** What a message of Claude Code is made of, as far as a caller is told of it. */
+/** The parts of a Claude Code message that callers see. */
 
 export const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
 export const ThinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string() });

@@ -2,7 +2,7 @@ import type { JsonObject } from "../domain/json.ts";
 import { firstCharacters, fit, jsonBytes } from "./size.ts";
 import { subjectKey } from "./summary.ts";
 
-/** A tool call for somebody who follows the work and does not do it: what it is about and what came of it. */
+/** A tool call in brief, for a caller that follows the work: its subject and its outcome. */
 
 /** Bytes of an input as JSON; and of a value that is kept beside what the call is about. */
 const MAX_INPUT = 300;
@@ -19,7 +19,7 @@ export interface Brief<T> {
 export function briefInput(tool: string, input: JsonObject): Brief<JsonObject> {
   const subject = subjectKey(tool);
   if (subject === undefined || input[subject] === undefined) return fit(input, MAX_INPUT);
-  // Whoever asks for the command needs no description of it; what is false is as if it were not there.
+  // The command makes its description superfluous; false values are omitted.
   const said = Object.entries(input).filter(
     ([key, value]) => key === subject || (key !== "description" && value !== false),
   );

@@ -6,8 +6,8 @@ import { fit, fitList, jsonBytes } from "./size.ts";
 import { applyTold, tell, partsOf, type Form } from "./telling.ts";
 
 /**
- * What claude_code_check tells of one session within its budget. The open requests come first, whole where that is
- * possible at all, and the result, cut where it must be; the events follow in order as far as there is room. What is not shown is read with `nextCursor`, so the
+ * What claude_code_check shows of one session within its byte budget. Open requests come first, whole if possible, then the
+ * result, cut if necessary; events follow in order as far as they fit. What is not shown is read with `nextCursor`, so the
  * first event always goes out, and a caller always gets on.
  */
 
@@ -18,7 +18,7 @@ export interface CheckMaterial {
   readonly tail: JsonObject;
   /** Cut to a small part of the answer each, by name. */
   readonly lists: Readonly<Partial<Record<"background" | "availableTools", readonly JsonObject[]>>>;
-  /** In order, each by itself; those that nobody needs are left out already. */
+  /** In order, each by itself; without those that callers do not need. */
   readonly events: readonly ShownEvent[];
   /** The first id that has not been read, and whether there is an event with it. */
   readonly end: number;

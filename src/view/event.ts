@@ -90,7 +90,7 @@ function presentAnswer(answered: Answered, mode: ResponseMode): Presented {
   return { type: "permission_result", data };
 }
 
-/** What Claude Code is at, in one line, for somebody who waits. */
+/** What Claude Code does, in one line, for a waiting caller. */
 export function headline({ type, data }: ShownEvent): string {
   const { text, tool, input, output, summary, notice, message, toolName, decision } = data;
   const line = (words: unknown[]) => oneLine(words.filter((word) => typeof word === "string").join(" "), 120);

@@ -64,7 +64,7 @@ export function inUsd(sum: number): number {
   return Number(sum.toFixed(9));
 }
 
-/** Seeds 001 and 002 call a turn that broke down an error; one that somebody ended has a result all the same. */
+/** Seeds 001 and 002 report a failed turn as an error; a turn that was ended by a caller still has a result. */
 export function typeOfEnd({ outcome }: TurnEnded): "result" | "error" {
   return outcome === "failed" || outcome === "lost" ? "error" : "result";
 }
@@ -92,7 +92,7 @@ const SAID_ELSEWHERE = ["sessionId", "durationApiMs", "totalCostUsd", "sessionTo
 
 function withoutCounts({ stopReason, ...result }: JsonObject): JsonObject {
   const kept = Object.entries(result).filter(([key]) => !SAID_ELSEWHERE.includes(key));
-  // That a turn ended by itself goes without saying.
+  // A turn that ended by itself needs no note.
   return { ...Object.fromEntries(kept), stopReason: stopReason === "end_turn" ? undefined : stopReason };
 }
 

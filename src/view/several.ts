@@ -26,7 +26,7 @@ const LEAST_BYTES = 2_048;
 
 export function assembleSeveral(parts: readonly Part[], woke: string | undefined, maxBytes: number): Several {
   const waker = parts.find(({ material, state, target }) => {
-    // In a session in which nothing runs nobody is kept waiting, which is no news of it.
+    // An idle session ends the wait, which is no news.
     return material.head["sessionId"] === woke && state.lastEventId >= target.cursor;
   });
   const head = waker === undefined ? {} : { woke };

@@ -119,7 +119,7 @@ function withOutcome(data: JsonObject, outcome: JsonObject, outcomeId: number): 
 /** The id is for what is still to come: an outcome, or the events of a subagent. */
 export function endCall({ toolUseId, ...call }: JsonObject, outcome: JsonObject, outcomeId: number): JsonObject {
   const { ok, output, outputCut } = outcome;
-  // What a file holds that was read is not what somebody needs who follows the work.
+  // The content of a file that was read is not needed to follow the work.
   const isHidden = call["tool"] === "Read" && ok === true;
   return {
     ...call,

@@ -203,7 +203,7 @@ describe("a query of the chat toolset", () => {
     expect(await data("claude_direct_query", { cwd, prompt })).toMatchObject({
       finalText: "End.",
       toolInvocations: [
-        { name: "Write", success: false, error: expect.stringContaining("Nobody can answer") as string },
+        { name: "Write", success: false, error: expect.stringContaining("No approver can answer") as string },
       ],
     });
     expect(existsSync(file)).toBe(false);

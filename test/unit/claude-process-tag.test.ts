@@ -20,7 +20,7 @@ describe("the tag of a process", () => {
     expect(serverOfValue(tag.value, "/home/bob/store.db")?.isOfStore).toBe(false);
   });
 
-  it("is in one variable, whoever reads it", () => {
+  it("is in one variable, for every reader", () => {
     expect(TAG_VARIABLE).toBe(PROCESS_VARIABLE);
   });
 

@@ -134,7 +134,7 @@ describe("the texts about approvers", () => {
     [{ behavior: "allow", by: "console" }, true, "Allowed by you"],
     [{ behavior: "allow", by: "console" }, false, "Allowed in the console"],
     [{ behavior: "deny", by: "rule", rule: "Bash(rm:*)" }, false, "Denied by the rule Bash(rm:*)"],
-    [{ behavior: "deny", by: "timeout" }, false, "Denied because nobody answered in time"],
+    [{ behavior: "deny", by: "timeout" }, false, "Denied because it was not answered in time"],
     [{ behavior: "allow", by: "caller" }, true, "Allowed by the calling model"],
     [{ behavior: "allow", by: "console", toolName: "AskUserQuestion" }, true, "Answered by you"],
     [{ behavior: "deny", by: "user", toolName: "ExitPlanMode" }, false, "Sent back by the person at the client"],

@@ -217,7 +217,7 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     const before = connected.wire.lines.length;
     session.run();
     const quiet = answered(connected, "claude_code_check", { ...poll, cursor: 1_000, until: "end" });
-    session.says("Nobody has asked.");
+    session.says("No client has asked.");
     session.ends("Done.");
     await quiet;
     expect(connected.wire.lines.length).toBe(before + 1);

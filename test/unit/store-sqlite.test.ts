@@ -144,7 +144,7 @@ describe("store: sqlite file", () => {
     expect(await open()).toBe(false);
     store.advance(TTL + 1);
     expect(await open()).toBe(true);
-    await expect(owner.inbox.send(id, asked, SHORT)).rejects.toThrow("nobody answered");
+    await expect(owner.inbox.send(id, asked, SHORT)).rejects.toThrow("was not answered");
   });
 
   it("waits for another writer without blocking other work, however long it takes", async () => {

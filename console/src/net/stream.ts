@@ -7,7 +7,7 @@ export type LiveEvent = {
   [K in keyof LiveEvents]: { readonly kind: K; readonly data: LiveEvents[K] };
 }[keyof LiveEvents];
 
-/** Whoever says nothing for so long is gone, ms: a comment comes more often. */
+/** A server that is silent for this time is gone, ms: its comments come more often. */
 const SILENCE_MS = 40_000;
 
 /** What comes on the stream until it breaks off; throws ApiProblem where it is refused. */
@@ -32,7 +32,7 @@ export async function* liveEvents(query: Query, signal: AbortSignal): AsyncGener
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      // What this server sends is of these kinds; one of a newer server is nobody's here.
+      // Events of these kinds are handled; other kinds, of a newer server, are ignored.
       yield { kind: value.event, data: JSON.parse(value.data) } as LiveEvent;
     }
   } finally {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../../src/domain/json.ts";
 
-/** Fields of what somebody else has written: undefined where they are missing or something else. */
+/** Fields of unchecked JSON: undefined if missing or of another type. */
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -44,7 +44,7 @@ const MAX_LENGTH = 60_000;
 /** Of one paragraph: the lexer's time grows with the square of it. */
 const MAX_PARAGRAPH = 8_000;
 
-/** More marks of quotes and lists at the beginning of a line than anybody means. */
+/** Maximum number of quote and list marks at the beginning of a line. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){30}/m;
 
 export function readMarkdown(written: string): readonly Block[] {

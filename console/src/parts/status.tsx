@@ -2,7 +2,7 @@ import "../style/status.css";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import { STATUS_WORDS } from "./status-words.ts";
 
-/** What a session is doing in a word, with a colour, and a shape for whoever does not see colours. */
+/** The status of a session as a word with a colour, and a shape for users who do not see colours. */
 export function Status({ status }: { readonly status: SessionStatus }) {
   return (
     <span class={`status status-${status}`}>

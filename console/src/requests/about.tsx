@@ -79,7 +79,7 @@ function Waits({ request: { expiresAt, approver, approverDeadline } }: { readonl
   );
 }
 
-/** Whoever has more to read than there is time for. */
+/** For users who need more time to read. */
 function MoreTime({ request: { requestId, sessionId } }: { readonly request: PendingRequest }) {
   const extend = async () => {
     const body: ActionBodies["more-time"] = { requestId };
@@ -92,7 +92,7 @@ function MoreTime({ request: { requestId, sessionId } }: { readonly request: Pen
   );
 }
 
-/** Ticks; nobody is to be told each second. */
+/** Ticks each second; screen readers must not announce it. */
 function Until({ at }: { readonly at: number }) {
   return (
     <time class="rq-left" aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>

@@ -59,7 +59,7 @@ export function leave(key: string): void {
   target.focus();
 }
 
-/** Somebody else has answered: whoever types here must not go on typing in another card, where letters press buttons. */
+/** The request was answered elsewhere: typing must not continue in another card, where letters press buttons. */
 export function stay(key: string): void {
   const card = cards.get(key);
   if (card && hasFocus(card)) card.focus();

@@ -20,7 +20,7 @@ interface Props {
   readonly request: PendingRequest;
   /** Fits below what stands over the card. */
   readonly heading?: "h2" | "h3" | "h4";
-  /** It is over and done with: only whoever has the focus there, or goes by ear, still finds it. */
+  /** The request is over: the card stays for a user whose focus is on it, and for screen readers. */
   readonly isHidden?: boolean;
 }
 
@@ -78,7 +78,7 @@ function AgentLine({ request: { agent, sessionId } }: { readonly request: Pendin
   );
 }
 
-/** What there is of it as long as nobody has answered. */
+/** The card of an open request. */
 function Open({ draft, request }: { readonly request: PendingRequest; readonly draft: Draft }) {
   const only = me.value && whyOnlyLook(me.value);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
@@ -107,7 +107,7 @@ function useKeys(card: RefObject<HTMLElement | null>): void {
   }, [card]);
 }
 
-/** Whoever types means letters. */
+/** Keys are letters while the user types. */
 const TYPED_IN = "input, textarea, select, [contenteditable]";
 
 function pressByKey(event: KeyboardEvent, card: HTMLElement | null): void {

@@ -5,7 +5,7 @@ import { editableOf } from "./words/answer.ts";
 import { NO_CHOICE, questionsIn, type Choice } from "./words/questions.ts";
 import { keyOf } from "./words/shown.ts";
 
-/** What somebody has begun to answer. Kept beside the cards, so that neither a new list nor another view loses it. */
+/** Answers that were begun. Kept outside of the cards, so that neither a new list nor another view loses them. */
 export interface Draft {
   readonly key: string;
   /** What is being filled in. */

@@ -69,7 +69,7 @@ function Value({ name, value }: { readonly name: string; readonly value: unknown
   );
 }
 
-/** What would change in a file: every line of it, for whoever allows it answers for all of them. */
+/** The change of a file, with every line: an approval covers all of them. */
 function Change({ after, before }: Changed) {
   // Kept, since there may be thousands, and all of them come by again whenever anything in the list changes.
   const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);

@@ -7,7 +7,7 @@ import { keyOf, CLOSED_SHOWN_MS, type Shown, shownNow } from "./words/shown.ts";
 import { get } from "../net/api.ts";
 import { connection } from "../state/live.ts";
 
-/** What is open, and for a moment what was: so that one can read what became of it, whoever decided. */
+/** Open requests, and for a moment decided ones, so that the user can read the decision. */
 export function useShownRequests(
   open: readonly PendingRequest[],
   decided: readonly Decided[] | undefined,
@@ -27,7 +27,7 @@ export function useShownRequests(
 
 const GONE = "No longer open.";
 
-/** Of what was decided elsewhere; our own answer tells of itself. */
+/** For decisions made elsewhere; the user knows their own. */
 function showOutcome(request: PendingRequest, decided: readonly Decided[] = []): void {
   const { isSending, key, outcome } = draftOf(request);
   if (isSending.value || (outcome.value !== "" && outcome.value !== GONE)) return;

@@ -6,7 +6,7 @@ import { me } from "../state/me.ts";
 import { filtersOf, queryOf, type Filters } from "./filters.ts";
 import { merge, newestFirst, rejoin } from "./merge.ts";
 
-/** The list of sessions: it stays while other views are shown, so that whoever comes back finds it. */
+/** The list of sessions. It stays in memory while other views are shown. */
 
 const PAGE = 50;
 
@@ -75,7 +75,7 @@ export async function loadMore(): Promise<void> {
   });
 }
 
-/** Keeps all rows where they are while somebody points at one. */
+/** Keeps all rows in place while the pointer is on one. */
 export function hold(on: boolean): void {
   isHeld = on;
   const now = listing.value;

@@ -4,8 +4,8 @@ import { fits, type Filters } from "./filters.ts";
 type Rows = readonly SessionRow[];
 
 /**
- * The list with what has changed: the newest first, without what fits no more. With `hold` what is there stays where it is, for
- * somebody is about to press it. What is new fits only where no text is sought: the server says whether it does.
+ * Merges changed rows into the list: the newest first, without rows that no longer match. With `hold` rows keep their places,
+ * because the user is about to click one. New rows are added only without a search text, which only the server can match.
  */
 export function merge(rows: Rows, changed: Rows, { filters, hold }: { filters: Filters; hold: boolean }): Rows {
   const all = new Map(rows.map((row) => [row.id, row]));

@@ -24,7 +24,7 @@ export function beginReturn(): Return {
     history.replaceState(state, "");
   };
   const onScrollEnd = () => remember(leftOf(history.state)?.row);
-  // Whoever does something himself is where he wants to be.
+  // A user who scrolls is not moved.
   const onAct = () => {
     left = undefined;
   };

@@ -30,7 +30,7 @@ export function renewKey(): void {
   write({ key: newRetryKey() });
 }
 
-/** What is shown as chosen is what is asked for, though nobody has chosen it. */
+/** The option that is shown as chosen is sent, even if it is the default. */
 export function modeOf({ permissionMode }: Draft): string {
   const modes = me.value?.permissionModes ?? [];
   if (permissionMode !== "") return permissionMode;

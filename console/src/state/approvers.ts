@@ -5,7 +5,7 @@ import type { Me } from "../../../src/console/wire.ts";
 
 /** Who answers requests, in the words that the server has for them. */
 
-/** By name; as the server has told whoever looks at the page. */
+/** By name, as reported by the server. */
 export const approvers = signal<Me["approvers"]>({});
 
 /** Behind "waits for". */
@@ -25,7 +25,7 @@ function wordsOf(name: string): ApproverWords | undefined {
 
 const UNASKED: Readonly<Record<Unasked, string>> = {
   rule: "by a rule",
-  timeout: "because nobody answered in time",
+  timeout: "because it was not answered in time",
   cancel: "because the turn was stopped",
   withdrawn: "because Claude Code no longer waits for it",
   shutdown: "because the server was stopped",

@@ -7,8 +7,8 @@ export function focusHeading(): void {
 }
 
 /**
- * Where what has the focus is taken away, the heading gets it, until the returned function is called: whoever goes by keys
- * or by ear would be sent back to the beginning of the page.
+ * Moves the focus to the heading when the focused element is removed, until the returned function is called. Otherwise users of
+ * keyboards and screen readers would be sent back to the beginning of the page.
  */
 export function keepFocus(): () => void {
   let last: Element | null = null;
@@ -21,7 +21,7 @@ export function keepFocus(): () => void {
     focusHeading();
   });
   removals.observe(document.body, { childList: true, subtree: true });
-  // Whoever presses beside everything has let the focus go himself.
+  // A click beside all controls releases the focus.
   const events = ["focusin", "click"];
   for (const event of events) addEventListener(event, note, { capture: true });
   return () => {

@@ -88,7 +88,7 @@ async function keepListening(ended: AbortSignal): Promise<void> {
       // With the key of before, while another window signs in, it is only for now.
       if (error instanceof ApiProblem && error.status === 401 && isSignedOut.value) return;
     }
-    // Cut by ourselves to follow another session: at once, and nobody needs to know.
+    // Closed by the page to follow another session: reconnects at once, without a message.
     if (own.signal.aborted) continue;
     connection.value = "lost";
     await backoff.pause();

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** What the server has said of a session when it was started, until somebody has read it. */
+/** Notices of the server about a started session, until the user has read them. */
 export const notices = signal<Readonly<Record<string, readonly string[]>>>({});
 
 export function keepNotices(sessionId: string, texts: readonly string[]): void {

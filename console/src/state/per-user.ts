@@ -2,8 +2,8 @@ import { effect, signal, type Signal } from "@preact/signals";
 import { me } from "./me.ts";
 
 /**
- * What somebody has begun here. It is his: whoever signs in after him neither sees nor loses it, and where his sign-in only
- * ends it is there when he is back.
+ * State of one user, such as drafts. Another user who signs in neither sees nor changes it, and it is restored when the user
+ * signs in again.
  */
 export function perUser<T>(empty: () => T): Signal<T> {
   const kept = new Map<string, T>();

@@ -44,7 +44,7 @@ export class EventWindow {
   );
   readonly #isGone = signal(false);
   readonly #news = signal<Item | undefined>(undefined);
-  /** Set by whoever shows it: the end is in view. */
+  /** Set by the view: the end is visible. */
   readerIsAtEnd = true;
 
   #events: readonly ShownEvent[] = [];

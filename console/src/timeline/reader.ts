@@ -20,7 +20,7 @@ export class Reader {
   readonly #isAway = signal(false);
   readonly #seen = signal(0);
   #top = 0;
-  /** What he reads, and what has the focus in view: for when the window has another size. */
+  /** The entry in view, and the focused one: kept in place when the window is resized. */
   #place: Place | undefined;
   #focused: Element | undefined;
   readonly #size = new ResizeObserver(() => this.#onGrowth());
@@ -48,7 +48,7 @@ export class Reader {
     return this.#isAway;
   }
 
-  /** The last event that there was when he was at the end. */
+  /** The last event when the view was at the end. */
   get seen(): ReadonlySignal<number> {
     return this.#seen;
   }
@@ -91,7 +91,7 @@ export class Reader {
     this.#note(true);
   }
 
-  /** Nothing moves under him any more. */
+  /** Stops moving the view. */
   #leave(): void {
     this.#eventWindow.readerIsAtEnd = false;
     this.#note(false);
@@ -106,7 +106,7 @@ export class Reader {
   readonly #onScroll = () => {
     const extent = this.#eventWindow.extent.value;
     const top = scrollY;
-    // What is put below him does not lead him away: only he himself does.
+    // New entries below do not move the view: only the user does.
     const stays = this.isAtEnd && top >= this.#top - 1;
     this.#top = top;
     this.#eventWindow.readerIsAtEnd = (stays || isAtEnd()) && extent?.last === extent?.newest;

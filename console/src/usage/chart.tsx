@@ -3,7 +3,7 @@ import type { Figure } from "./figure.ts";
 import { onRecoloured } from "./palette.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";
 
-/** A figure as a picture, and in words and numbers for whoever sees no picture. */
+/** A chart, with a table for users who do not see it. */
 export function ChartCard({ figure }: { readonly figure: Figure }) {
   const id = useId();
   return (

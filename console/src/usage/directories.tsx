@@ -17,7 +17,7 @@ type Order = keyof typeof ORDERS;
 
 const isOrder = (name: string): name is Order => name in ORDERS;
 
-/** Shown before somebody asks for all. */
+/** Number of rows before "Show all". */
 const FIRST = 15;
 
 export function Directories({ directories }: { readonly directories: readonly Directory[] }) {

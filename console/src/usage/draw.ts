@@ -49,7 +49,7 @@ function optionsOf(figure: Figure, palette: Palette): ChartOptions<"bar"> {
   return {
     responsive: true,
     maintainAspectRatio: false,
-    // They are drawn anew while somebody looks at them.
+    // Charts are redrawn while they are visible.
     animation: false,
     indexAxis: figure.lying === true ? "y" : "x",
     interaction: { mode: "index", axis: figure.lying === true ? "y" : "x", intersect: false },

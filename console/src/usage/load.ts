@@ -55,7 +55,7 @@ export function keepUp(): () => void {
   const soon = () => {
     timer ??= setTimeout(reload, Math.max(0, askedAt + PAUSE_MS - Date.now()));
   };
-  /** Nobody looks: it is made up for when somebody does. */
+  /** The page is hidden: the update is loaded when it is visible again. */
   const onVisible = () => {
     if (isDue) soon();
   };

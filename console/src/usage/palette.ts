@@ -51,7 +51,7 @@ export function onRecoloured(listener: () => void): () => void {
 
 const TILE = 8;
 
-/** A colour with a pattern of its own, so that nobody needs to tell colours apart; usage.css has the same for its keys. */
+/** Each colour has a pattern, so that colours need not be told apart; usage.css has the same for its keys. */
 function filled(canvas: HTMLCanvasElement, fill: Fill, [colour, ground]: [string, string]): string | CanvasPattern {
   const lines = LINES[fill];
   const tile = document.createElement("canvas");

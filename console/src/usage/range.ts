@@ -1,6 +1,6 @@
 import type { Amounts, Usage } from "../../../src/console/wire.ts";
 
-/** Days as whoever looks counts them. */
+/** Days in the time zone of the user. */
 
 export const RANGES = [7, 30, 90] as const;
 export type Range = (typeof RANGES)[number];
@@ -9,7 +9,7 @@ export type Day = Usage["days"][number];
 
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Where the first of so many days began, today being the last. */
+/** The beginning of the first of `days` days, today being the last. */
 export function beginningOf(range: Range, now: Date): number {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() - range + 1).getTime();
 }
@@ -28,7 +28,7 @@ export function everyDay({ days, since }: Usage, now: Date): Day[] {
   return all;
 }
 
-/** The server tells of no longer time. */
+/** Maximum range of the server. */
 const MAX_DAYS = 366;
 
 const NOTHING: Amounts = {
@@ -52,7 +52,7 @@ export function dayWords(day: string, weekday = false): string {
   return words.toLocaleDateString("en-US", { month: "short", day: "numeric", ...(weekday && { weekday: "short" }) });
 }
 
-/** Of the time of turns, what nobody was waited for. */
+/** The time of turns without waits for approvals. */
 export function workedMs({ durationMs, waitedMs }: Amounts): number {
   return Math.max(0, durationMs - waitedMs);
 }

@@ -129,7 +129,7 @@ function eventOfAddress(): number | undefined {
   return id > 0 ? id : undefined;
 }
 
-/** Prompts that nobody has let run yet: after an interrupt, a stop or a loss nothing that waited runs unasked. */
+/** Held prompts: after an interrupt, a stop or a loss queued prompts wait until the user releases them. */
 function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
   const attempt = useAttempt();
   const { held, id, queued } = session;

@@ -36,10 +36,10 @@ export function SessionsView() {
   );
 }
 
-/** Whoever types is not interrupted by an answer for each letter, ms. */
+/** Debounce of the search while the user types, ms. */
 const TYPING_MS = 250;
 
-/** What the address asks for; what is typed stands in it at once, so that it is there for whoever comes back. */
+/** The search in the address. Typed text is written to it at once, so that it is kept for a return. */
 function useShown(asked: string): void {
   const textRef = useRef(filtersOf(query.value).text);
   useEffect(() => {

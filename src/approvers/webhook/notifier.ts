@@ -44,7 +44,7 @@ interface Settled {
   readonly outcome: Outcome;
 }
 
-/** So many wait at most, and so many are under way at a time. */
+/** Maximum number of waiting deliveries, and of concurrent ones. */
 const MAX_QUEUED = 1_000;
 const ABREAST = 16;
 
@@ -117,7 +117,7 @@ class Notifier implements ApproverPort {
     if (type === "permission.answered" || type === "question.answered") this.withdraw(data.requestId);
     if (type !== "permission.asked" && type !== "question.asked") return;
     const open = requests.find(({ requestId }) => requestId === data.requestId);
-    // Answered as soon as it was asked, by a rule for instance, it waits for nobody.
+    // A request that was answered at once (by a rule, for example) is not delivered.
     if (open) this.#tellAsked(sessionId, event, { open, at });
   }
 

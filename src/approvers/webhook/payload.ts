@@ -7,7 +7,7 @@ import { summaryOf } from "../../view/summary.ts";
 
 /** What the receiver is told; docs/approvals.md has it as a table. */
 
-/** Of a tool's input so many bytes are sent. */
+/** Maximum bytes of a tool's input. */
 const INPUT_BYTES = 16_384;
 
 export interface About {

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { attempt, backOff, type Attempt, type Receiver } from "./deliver.ts";
 
 /**
- * What waits to be delivered: in memory, so many at most, several under way at a time and in no promised order. Nobody waits
- * for it: a session goes on whatever becomes of what is told of it.
+ * Deliveries that wait: in memory, with a maximum number, several at a time and in no guaranteed order. No session waits
+ * for a delivery, whether it succeeds or fails.
  */
 
 /**
@@ -30,7 +30,7 @@ export interface QueueOptions {
   readonly receiver: Receiver;
   readonly attempts: number;
   readonly retryMs: number;
-  /** So many wait at most: for one more, the oldest is dropped. */
+  /** Maximum number of waiting deliveries: another one drops the oldest. */
   readonly most: number;
   /** Under way at a time. */
   readonly abreast: number;
@@ -126,7 +126,7 @@ export class DeliveryQueue {
       attempts += 1;
       ({ answer } = tried);
       const outcome = this.#outcomeOf(tried) ?? waiting.ended ?? (isLast ? "failed" : undefined);
-      // Not before: whoever is next must know when the receiver is gone.
+      // Not earlier: the next delivery must know that the receiver is gone.
       this.#leave();
       if (outcome) return { outcome, attempts, answer };
       const { retryMs } = this.#options;
@@ -154,7 +154,7 @@ export class DeliveryQueue {
     }
   }
 
-  /** Resolves when there is room for one more under way, or nobody wants it any more; then `#leave` is due. */
+  /** Resolves when another delivery may start, or this one was withdrawn; call `#leave` afterwards. */
   async #turn(stopped: AbortSignal): Promise<void> {
     if (this.#underWay >= this.#options.abreast && !stopped.aborted) {
       await new Promise<void>((resolve) => {

@@ -11,7 +11,7 @@ import type { Settings } from "../approver.ts";
 export const NOTICES = ["permission.asked", "question.asked", "turn.ended", "budget.reached"] as const;
 export type NoticeType = (typeof NOTICES)[number];
 
-/** What requests are signed with; a flag would show it to everybody who sees the processes. */
+/** The key that signs requests. It is no flag, because every user of the machine sees the arguments of processes. */
 export const NOTIFY_SECRET_VARIABLE = "CLAUDE_CODE_MCP_NOTIFY_SECRET";
 
 export const notifyFields = {
@@ -69,7 +69,7 @@ export function notifyConfigOf(config: Settings): z.output<typeof NotifyConfig> 
   return NotifyConfig.parse(config);
 }
 
-/** What is asked may hold code and commands: nobody on the way may read it. Throws ConfigError. */
+/** Requests may contain code and commands, so they must be encrypted on the way. Throws ConfigError. */
 export function checkNotifying(config: Settings, isNamed: boolean): void {
   const { notifySecretFile, notifyUrl } = notifyConfigOf(config);
   if (isNamed) {

@@ -1,7 +1,7 @@
 import type { Approver } from "../approver.ts";
 import { checkNotifying, NOTIFY_SECRET_VARIABLE, notifyConfigOf, notifyFields, readNotifySecret } from "./settings.ts";
 
-/** Whoever runs the receiver of the webhook. The same receiver is told what has ended, whether it is asked or not. */
+/** The receiver of the webhook. It is also notified of ended turns, whether it is an approver or not. */
 export const webhook: Approver = {
   name: "webhook",
   words: { who: "the webhook", by: "by the webhook" },
@@ -19,7 +19,7 @@ export const webhook: Approver = {
   },
   closed: (config) => {
     const { notifySecretFile: path } = notifyConfigOf(config);
-    // Whoever has it speaks for this server.
+    // It authenticates this server.
     return path === undefined ? [] : [{ path, why: "the secret of this server's webhook" }];
   },
   start: async (parts) => {

@@ -8,9 +8,9 @@ import { protectionOf, type ProtectedPath } from "../../security/protected-paths
 import type { Confinement } from "../../domain/principal.ts";
 
 /**
- * What a path must be before a process is started with it. `roots` are the folders that are allowed; [] is any. Where
- * there are such, a path is given back as it really is: a link that is turned round afterwards leads nobody out. `closed` is
- * what no session may reach. All throw INVALID_ARGUMENT naming the field.
+ * Checks paths before a process is started with them. `roots` are the allowed folders; [] allows any. With roots the real path is
+ * returned, so that a link that changes afterwards has no effect. `closed` are the paths that no session may reach. All throw
+ * INVALID_ARGUMENT naming the field.
  */
 
 /** The options with every folder and file in them checked. */
@@ -57,7 +57,7 @@ export async function checkFolder(
   roots: readonly string[],
   closed: readonly ProtectedPath[],
 ): Promise<string> {
-  // First, so that nobody learns what there is outside.
+  // First, so that errors do not reveal what exists outside.
   const place = await checkInside(field, folder, roots, closed);
   const found = await stat(place).catch(() => undefined);
   if (!found)
@@ -108,8 +108,8 @@ export async function checkInside(
 }
 
 /**
- * What was said in a folder is no more for everybody than the folder is, wherever it would go on. The folder is not told:
- * it may belong to another user.
+ * A transcript of a folder outside of the allowed ones may not be continued, in any folder. The error does not name the folder,
+ * which may belong to another user.
  */
 export async function checkOrigin(field: string, folder: string | undefined, roots: readonly string[]): Promise<void> {
   if (roots.length === 0) return;
@@ -132,8 +132,8 @@ export async function isAllowed(real: string, allowDirs: readonly string[]): Pro
 const [MAX_ENTRIES, MAX_NAMED] = [5_000, 200];
 
 /**
- * The folders that a path which is being typed may go on to: inside of the folders that are allowed, by where they really
- * are, so that nobody learns what there is outside. Hidden ones only where a dot is typed.
+ * Folders that complete a typed path: within the allowed folders by their real paths, so that nothing outside is revealed. Hidden
+ * ones only after a typed dot.
  */
 export async function foldersBelow(typed: string, { allowDirs }: Pick<Confinement, "allowDirs">): Promise<string[]> {
   const roots = allowDirs.filter((root) => root.startsWith(typed));

@@ -55,7 +55,7 @@ function isShell(path: string): boolean {
   return ["bash.exe", "sh.exe", "bash", "sh"].includes(win32.basename(path).toLowerCase());
 }
 
-/** Where the installer puts it for everybody, for one user, and where scoop does. */
+/** Paths of the installer for all users, for one user, and of scoop. */
 function usualPlaces(variables: ReadonlyMap<string, string>): string[] {
   const programs = ["PROGRAMFILES", "PROGRAMW6432", "PROGRAMFILES(X86)"].map((name) => variables.get(name));
   const home = variables.get("USERPROFILE");

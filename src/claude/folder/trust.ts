@@ -67,7 +67,7 @@ export function whatWouldRun(cwd: string): string[] {
 /**
  * An empty folder that stands in for the project's configuration (SDK option projectConfigRoot): hooks, permissions,
  * .mcp.json and agents come from there, CLAUDE.md still from the working directory. It lies in the user's own
- * configuration folder because nobody else can put settings there, as anybody could below /tmp.
+ * configuration folder because no other user can put settings there, as they could below /tmp.
  */
 export async function emptyProject(environment: Environment, log: Pick<Logger, "info">): Promise<string> {
   const base = configFolder(environment);
@@ -115,7 +115,7 @@ function ancestors(folder: string): string[] {
 
 /**
  * Allow rules of `.claude/settings.json` count in Claude Code only where its own trust record names the folder; --trust-dir names it
- * to this server. The operator has let hooks of the same file run there, which nobody is asked about either: the rules are handed over.
+ * to this server. The operator has let hooks of the same file run there, without approval as well: the rules are passed on.
  */
 
 /** Far more than a file written by hand. */

@@ -13,8 +13,8 @@ import { readRule, type Rule } from "../../domain/approvals/rule.ts";
 import { isExactly, judgeCommand, type CommandRules } from "../../security/shell/rules.ts";
 
 /**
- * What is looked at before each use of a tool, in every mode: in acceptEdits Claude Code would write files that run commands
- * without a word, by some shell commands too. It is asked there; what nobody may allow is denied.
+ * Checks before each tool use, in every mode: in acceptEdits Claude Code would write files that run commands without approval, by
+ * some shell commands too. The hook asks for approval there, and denies what may never be allowed.
  */
 
 /** Modes in which all runs unasked. */

@@ -38,7 +38,7 @@ function wordsOf(command: string): string[] {
   return [...new Set([...plain, ...quoted, ...options])].filter((word) => word.trim() !== "");
 }
 
-/** The paths that a tool could take from its input where nobody knows which of its fields are paths. */
+/** The paths that a tool could take from its input, for tools whose path fields are unknown. */
 
 /** Texts in all, and characters of one that can still be a path. */
 const [MAX_TEXTS, MAX_PATH_LENGTH] = [2_000, 4_096];

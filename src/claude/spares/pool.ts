@@ -13,8 +13,8 @@ interface SparesOptions {
 }
 
 /**
- * Claude Codes that have started ahead of the sessions that will have them, for options like those of the last session.
- * One belongs to a session from the moment that its id is given away: nobody else gets it.
+ * Claude Code processes that were started before their sessions, with the options of the last session. A spare belongs to a
+ * session as soon as its id is reserved.
  */
 export class SparePool {
   readonly #options: SparesOptions;
@@ -32,7 +32,7 @@ export class SparePool {
     return this.#options.size > 0;
   }
 
-  /** How many nobody has yet. */
+  /** Number of unclaimed spares. */
   get available(): number {
     return this.#available.length;
   }
@@ -62,7 +62,7 @@ export class SparePool {
     return undefined;
   }
 
-  /** Nobody will take the one of this process tag any more. */
+  /** The spare with this process tag will not be claimed any more. */
   async drop(processTag: string): Promise<void> {
     const spare = this.#reserved.get(processTag);
     if (spare) await this.#end(spare);
@@ -75,7 +75,7 @@ export class SparePool {
     await this.#refilling;
   }
 
-  /** Ends those that nobody has yet. */
+  /** Ends unclaimed spares. */
   async retire(): Promise<void> {
     await Promise.all(this.#available.map(async (spare) => this.#end(spare)));
   }

@@ -8,7 +8,7 @@ import { wrapCommand } from "./isolation.ts";
 /**
  * Ends our processes when this server dies in a way that lets it end nothing: SIGKILL, a crash, a power cut of the
  * client. The reaper is a small process of its own that holds the other end of a pipe; when the pipe closes it ends
- * what it was told of, and all that came of it.
+ * the processes that were registered, and their descendants.
  */
 export class Reaper {
   readonly #prlimit: string | undefined;
@@ -18,7 +18,7 @@ export class Reaper {
     this.#prlimit = prlimit;
   }
 
-  /** Throws where it cannot be started: what nobody could end must not be started either. */
+  /** Throws if it cannot be started: no process may start that could not be ended. */
   ready(): void {
     this.#child ??= this.#start();
   }

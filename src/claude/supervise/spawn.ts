@@ -172,7 +172,7 @@ function isSignal(name: string): name is NodeJS.Signals {
   return name in constants.signals;
 }
 
-/** Whether the limit that carries the number can be set: nobody has lowered the bound of it. */
+/** Whether the limit that carries the number can be set: its hard limit was not lowered. */
 function canNumber(): boolean {
   try {
     return /^Max file locks +\S+ +unlimited/m.test(readFileSync("/proc/self/limits", "utf8"));

@@ -12,7 +12,7 @@ import type { Leftover } from "../../engine/ports.ts";
 const run = promisify(execFile);
 
 const MAX_PS = 64 * 1024 * 1024;
-/** Looked at in one go; between two of them everybody else gets their turn. */
+/** Processes that are read in one batch; other work runs between batches. */
 const AT_ONCE = 100;
 const LOOK_EVERY_MS = 50;
 const GONE_WITHIN_MS = 5000;

@@ -5,13 +5,13 @@ import { promisify } from "node:util";
 import { isOutOfDescriptors } from "../../security/descriptors.ts";
 
 /**
- * Process trees, because a Claude Code that is killed leaves its shells behind. A pid alone names nobody (pids are
- * reused): a stored pid always comes with its start time.
+ * Process trees, because a Claude Code that is killed leaves its shells behind. A pid alone identifies no process (pids
+ * are reused): a stored pid always comes with its start time.
  */
 
 const run = promisify(execFile);
 
-/** Looked at in one go; between two of them everybody else gets their turn. */
+/** Processes that are read in one batch; other work runs between batches. */
 const AT_ONCE = 100;
 
 export interface Entry {
@@ -41,8 +41,8 @@ export function isAlive(pid: number): boolean {
 }
 
 /**
- * SIGKILL to the process and all its descendants, in one go once they are known. Nobody is stopped first: whoever dies
- * between a stop and a kill leaves a stopped process for ever. What is born meanwhile is found by its tag.
+ * Sends SIGKILL to the process and all its descendants, at once after they are listed. They are not stopped first: if the sender
+ * died between a stop and a kill, stopped processes would stay forever. Processes started meanwhile are found by their tag.
  */
 export async function killTree(pid: number): Promise<void> {
   if (process.platform === "win32") {
@@ -108,7 +108,7 @@ export async function listProcesses(): Promise<Entry[]> {
     .flatMap(([pid, parent]) => (pid !== undefined && parent !== undefined ? [{ pid, parent, started: pid }] : []));
 }
 
-/** One that has ended, and whose parent has not looked yet: nobody can end it. */
+/** A zombie: it has ended, but its parent has not waited for it. */
 export function isZombie(pid: number): boolean {
   return process.platform === "linux" && statNow(pid) === undefined;
 }

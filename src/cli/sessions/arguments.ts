@@ -59,7 +59,7 @@ const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 
 export function pointInTime(flag: string, text: string, now: number): number {
   const [, count = "", unit = ""] = /^(\d{1,6})([mhdw])$/.exec(text) ?? [];
   const ago = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
-  // Date.parse takes much that is no ISO date, and understands it in ways that nobody expects.
+  // `Date.parse` accepts much that is no ISO date, with unexpected results.
   const at = Number.isNaN(ago) && /^\d{4}-\d\d/.test(text) ? Date.parse(text) : now - ago;
   if (!Number.isNaN(at)) return at;
   throw new ConfigError(`--${flag} is "${text}": must be like 30m, 12h, 7d or 2w, or a date like 2026-01-31.`);

@@ -130,7 +130,7 @@ function statusOf(record: SessionRecord): string {
   return "abandoned: the server that ran the turn is gone. The next server that reads it records it as lost";
 }
 
-/** What is recorded of a process says little once nobody is there to watch it. */
+/** The recorded process may be gone if no server watches it. */
 function processOf({ owner, state }: SessionRecord): string {
   const { process } = state;
   if (process.phase === "none") return `none (${String(state.processCount)} so far)`;

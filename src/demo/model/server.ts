@@ -30,7 +30,7 @@ export interface ScriptedModel {
   readonly url: string;
   /** The last 10,000 requests, oldest first. */
   readonly requests: readonly RequestRecord[];
-  /** Opens a gate for good: those who wait at it pass, and so do all who come later. */
+  /** Opens a gate permanently: requests that wait at it continue, and later ones do not wait. */
   release(gate: string): void;
   /** The first request, seen already or to come, that matches. Rejects when `signal` aborts or the server closes. */
   waitForRequest(predicate: (request: RequestRecord) => boolean, signal?: AbortSignal): Promise<RequestRecord>;

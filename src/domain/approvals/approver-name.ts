@@ -8,9 +8,9 @@ export const ApproverName = z.string().regex(/^[a-z][a-z\d-]{0,31}$/);
 export type ApproverName = z.infer<typeof ApproverName>;
 
 /**
- * From these three sessions are driven, so the engine knows them by name: the person at a client that can show a form
- * (elicitation), whoever looks at the console, and the calling model. They come for what is asked. Everybody else is a
- * service that requests are taken to, all alike.
+ * Sessions are driven from these three, so the engine knows them by name: the person at a client that can show a form
+ * (elicitation), the user of the console, and the calling model. They fetch requests themselves. All other approvers are
+ * services that requests are delivered to, all alike.
  */
 export const USER = "user";
 export const CONSOLE = "console";
@@ -20,7 +20,7 @@ export function isService(approver: ApproverName): boolean {
   return approver !== USER && approver !== CONSOLE && approver !== CALLER;
 }
 
-/** What the page calls somebody who can be asked. */
+/** The display name of an approver on the page. */
 export interface ApproverWords {
   /** Behind "waits for". */
   readonly who: string;
@@ -28,13 +28,13 @@ export interface ApproverWords {
   readonly by: string;
 }
 
-/** How a request comes to an answer that nobody who was asked has given. */
+/** How a request is settled other than by an approver. */
 export const UNASKED = ["rule", "timeout", "cancel", "withdrawn", "shutdown"] as const;
 export type Unasked = (typeof UNASKED)[number];
 
 /**
- * Why a request went on to the next approver: its time was over, nobody is there, whoever was asked would not say, or a program
- * has declined the form before a person could have read it.
+ * Why a request went to the next approver: its time was over, the approver could not be reached or gave no answer, or a program
+ * declined the form before a person could have read it.
  */
 export const Passed = z.enum(["time", "unreachable", "dismissed", "unattended"]);
 export type Passed = z.infer<typeof Passed>;

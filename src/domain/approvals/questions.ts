@@ -30,7 +30,7 @@ export function withAnswers(input: JsonObject, answers: Answers | undefined): Js
   return { ...input, answers };
 }
 
-/** Of a question so many characters are repeated. */
+/** Maximum characters of a question that are repeated. */
 const MAX_QUOTED = 300;
 
 function quoted(text: string): string {

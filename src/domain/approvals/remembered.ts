@@ -7,7 +7,7 @@ import { parseRule } from "./rule.ts";
 
 /** Characters of a rule. */
 const MAX_LENGTH = 200;
-/** Of the newest, so many, and so many characters of all of them. */
+/** Maximum number of remembered rules, and their maximum characters in total. */
 const [MAX_RULES, CHARACTERS] = [50, 4_000];
 
 const level = z.enum(RISK_LEVELS);
@@ -41,9 +41,9 @@ export function withNewest(old: readonly Remembered[], added: readonly Remembere
 
 /**
  * The rules by which an answer to the request is remembered: what Claude Code suggests to allow from now on, or else the
- * tool. Of a command just this one, unless its program does the same harmless thing with any words. Rules only: Claude Code
- * also suggests further folders, and a mode in which edits and deletions run unasked, which is more than anybody means who
- * allows one tool. [] where it cannot be remembered.
+ * tool. Of a command exactly this one, unless its program is harmless with any arguments. Rules only: Claude Code also
+ * suggests further folders, and a mode in which edits and deletions need no approval, which is more than an approval of one tool
+ * means. [] if it cannot be remembered.
  */
 export function rulesToRemember({ input, suggestions = [], toolName }: PermissionRequest): string[] {
   const suggested = suggestions.flatMap((suggestion) => {
@@ -53,7 +53,7 @@ export function rulesToRemember({ input, suggestions = [], toolName }: Permissio
   const { command } = input;
   const isEnough =
     suggested.length > 0 && (typeof command !== "string" || suggested.every((rule) => isHarmless(toolName, rule)));
-  // In a rule a star is any text, which nobody has seen.
+  // A star in a rule matches any text, which was not approved.
   const isPattern = typeof command === "string" && command.includes("*");
   const own = isPattern ? [] : [textOf(toolName, typeof command === "string" ? command : undefined)];
   const rules = isEnough ? suggested.map(({ ruleContent, toolName: name }) => textOf(name, ruleContent)) : own;

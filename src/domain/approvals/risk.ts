@@ -16,7 +16,7 @@ export type Risk = z.infer<typeof Risk>;
 /** In `why`, of a file that git, a shell, an editor or Claude Code runs or heeds by itself. */
 export const CAN_RUN = "a file that can run commands";
 
-/** The most that somebody may approve. */
+/** The maximum risk that a caller may approve. */
 export const BOUNDS = ["none", ...RISK_LEVELS] as const;
 export const Bound = z.enum(BOUNDS);
 export type Bound = z.infer<typeof Bound>;

@@ -33,7 +33,7 @@ interface SupervisionTraits extends Rights {
 
 export type OptionTraits = ClaudeTraits | SupervisionTraits;
 
-/** What a new option begins with, until somebody has looked at what it reaches. */
+/** The traits of a new option, until its effects are reviewed. */
 const CLOSED = {
   access: { operatorOnly: "it has not been opened to other callers" },
   sandbox: { refused: "it has not been shown to stay inside the sandbox" },

@@ -67,7 +67,7 @@ export interface Authenticator {
   readonly made: MadeToken | undefined;
 }
 
-/** Throws ConfigError when a setting cannot be used. Asks nobody over the network. */
+/** Throws ConfigError when a setting cannot be used. Makes no network requests. */
 export async function createAuthenticator(settings: AuthSettings): Promise<Authenticator> {
   const place = { publicUrl: () => settings.publicUrl().replace(/\/+$/, ""), issuer: settings.oauthIssuer };
   const { insufficient, invalid, missing } = createChallenges(place);
@@ -184,7 +184,7 @@ async function operatorsToken({
     return { known: async () => Promise.resolve(only), made: undefined };
   }
   const path = tokenFile ?? join(await stateFolder(), "http-token");
-  // A path that was given must exist: a misspelt one would make a token that nobody knows of.
+  // A given path must exist: a misspelt one would create an unnoticed token.
   const token = tokenFile === undefined ? await makeToken(path) : undefined;
   // The state folder is closed to sessions wherever it lies; of another place servers that were not told of it know nothing.
   if (tokenFile !== undefined) await refuseWithin(workFolders, "--token-file", tokenFile);

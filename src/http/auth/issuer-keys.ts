@@ -59,7 +59,7 @@ export function issuerKeys(source: KeySource): JWTVerifyGetKey {
 
 type Attempt = <T>(ask: () => Promise<T>) => Promise<T>;
 
-/** Anybody can send a token that has to be looked up: a server in trouble must not get a request for each. */
+/** Any client can send a token with an unknown key: an issuer in trouble must not get a request for each. */
 function withPause(source: KeySource): Attempt {
   let failedAt = 0;
   return async (ask) => {

@@ -31,7 +31,7 @@ export async function readGauges({ spares, store }: GaugeSources, to: Instrument
   setOrRemove(to.cpu, use?.cpuSeconds);
 }
 
-/** A gauge that nobody has set would say 0. */
+/** An unset gauge would report 0. */
 function setOrRemove(gauge: Instruments["memory"], value: number | undefined): void {
   if (value === undefined) gauge.remove();
   else gauge.set(value);

@@ -3,9 +3,8 @@ import { FailureCategory, TurnOutcome } from "../../domain/turn.ts";
 import { TOKEN_KINDS } from "../../domain/usage.ts";
 
 /**
- * All that is measured, in one list. No label says who, where or what about: its values are words of ours, so that neither
- * whoever reads them learns of others' work, nor their number grows with what clients send. docs/observability.md is made
- * from this.
+ * All metrics in one list. The values of labels are a fixed set: they name no user, folder or subject, so they reveal no work and
+ * their number does not grow with the input of clients. docs/observability.md is generated from this.
  */
 
 const PREFIX = "claude_code_mcp_";

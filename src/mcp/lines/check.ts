@@ -2,14 +2,14 @@ import { idIn } from "./guard.ts";
 import { exceededBy, exceededText, MESSAGE_BOUNDS } from "../../security/json-size.ts";
 
 /**
- * What a line on stdin must be before the SDK sees it. The SDK drops a line that it cannot read without a word to whoever
- * sent it, who would wait for the answer for ever.
+ * Checks a line of stdin before the SDK sees it. The SDK drops a line that it cannot parse without an error, so its sender would
+ * wait for the answer forever.
  */
 
 export interface LineProblem {
   readonly code: number;
   readonly message: string;
-  /** Null where none could be made out; undefined where nobody waits for an answer. */
+  /** Null if the id is unreadable; undefined if no answer is expected. */
   readonly id: string | number | null | undefined;
 }
 
@@ -44,7 +44,7 @@ function problemOf(message: unknown): LineProblem | undefined {
   if (Array.isArray(message)) return invalid("batches are not supported. Send one message per line.", null);
   if (!isObject(message)) return invalid("it is not a JSON object.", null);
   const { error, id, jsonrpc, method, params, result } = message;
-  // An answer to a request of ours: whoever sends a wrong one waits for nothing.
+  // An answer to a request of ours: a wrong one needs no reply.
   const isAnswer = method === undefined && (result !== undefined || error !== undefined);
   const answered = isAnswer ? undefined : answerableId(message);
   if ("id" in message && !isId(id)) {

@@ -10,7 +10,7 @@ export interface LongLine {
 }
 
 /**
- * Passes newline-delimited messages on, each in one piece. A line over `most` bytes is told of and left out: the
+ * Passes newline-delimited messages on, each in one piece. A line over `most` bytes is reported and omitted: the
  * SDK's transport would end the connection, and its buffer copies itself for every chunk.
  */
 export class LineGuard extends Transform {

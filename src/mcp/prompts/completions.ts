@@ -4,8 +4,8 @@ import type { SessionRecord } from "../../engine/ports.ts";
 import type { ToolDeps } from "../../tools/define.ts";
 
 /**
- * What an argument may be, while it is typed. Nothing is offered that this principal's sessions do not know already, but
- * for folders, which the operator has allowed him.
+ * Completions of an argument. They contain only what this principal's sessions have reported already, and folders that the
+ * operator has allowed them.
  */
 
 export type ArgumentKind = "session" | "model" | "agent" | "skill" | "folder";

@@ -14,7 +14,7 @@ const Input = z.strictObject({
   skill: z.string().min(1).max(200).exactOptional().describe("skill to use"),
 });
 
-/** How a task is handed over, whoever does it. */
+/** How a task is handed over. */
 export const delegate = definePrompt({
   name: "delegate",
   title: "Hand a task to Claude Code",

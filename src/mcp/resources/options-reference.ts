@@ -63,7 +63,7 @@ function shapesOf(schema: Schema, path: string): Shape[] {
   return isSchema(schema.additionalProperties) ? shapesOf(schema.additionalProperties, `${path}.NAME`) : [];
 }
 
-/** A JSON Schema in words, as rows of a Markdown table: for the docs, and for what the server tells of its options. */
+/** A JSON Schema in words, as rows of a Markdown table: for the docs, and for the resource about options. */
 
 export type Schema = z.core.JSONSchema.BaseSchema;
 

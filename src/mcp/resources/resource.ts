@@ -10,7 +10,7 @@ export interface Described {
   readonly mimeType: string;
 }
 
-/** A text that is the same for everybody. It is made without the engine. */
+/** A text that is the same for all callers. It is made without the engine. */
 export interface Page extends Described {
   readonly uri: string;
   text(limits: ToolLimits): string;

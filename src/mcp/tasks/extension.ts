@@ -1,6 +1,6 @@
 import type { TaskOptions } from "../options.ts";
 
-/** What the Tasks extension (SEP-2663) has to be known of before anybody uses it. */
+/** The part of the Tasks extension (SEP-2663) that is needed before a client uses it. */
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 

@@ -1,8 +1,8 @@
 import type { StartTask } from "../../tools/define.ts";
 
 /**
- * The name of a task says where in the log its prompt stands, so that nothing has to be kept of it: every server of the
- * store knows it, also after a restart. Nobody can guess one, for both ids in it are random; and whose it is, is looked up.
+ * The id of a task names the position of its prompt in the log, so no task is stored: every server of the store can resolve it,
+ * also after a restart. It cannot be guessed, since both ids in it are random, and its session's principal is checked.
  */
 export interface TaskId {
   readonly sessionId: string;

@@ -90,7 +90,7 @@ function tellQueued(found: Found, { queue }: SessionState): Task {
 async function tellEnd(found: Found, end: EndOfTurn, { call, deps }: Reading): Promise<Task> {
   const head = headOf(found, end.at);
   const { errorSubtype, message, outcome } = end.data;
-  // Somebody wanted no more of it. What the server or time has ended has a result that says so.
+  // It was cancelled by a caller. A task that the server or a time limit has ended has a result that says so.
   if (outcome === "cancelled" || errorSubtype === "interrupted") {
     return { ...head, status: "cancelled", statusMessage: oneLine(message ?? "It was interrupted.", MAX_STATUS) };
   }
@@ -115,7 +115,7 @@ const PAGE = 256;
 /** What a prompt that neither runs nor waits has come to. */
 async function endOf(view: SessionView, prompt: PromptEvent, state: SessionState): Promise<Over | undefined> {
   const { promptId } = prompt.data;
-  // Whoever looks mostly does so right after the last turn, which has the id of the prompt that began it.
+  // Mostly this is the last turn, which has the id of the prompt that began it.
   const [last] = state.lastTurnEventId === null ? [] : await view.read(state.lastTurnEventId, 1);
   if (last?.type === "turn.ended" && last.data.turnId === promptId) return last;
   const search = new Search(promptId);

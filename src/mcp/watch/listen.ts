@@ -4,11 +4,11 @@ import type { Caller } from "../../domain/principal.ts";
 import { Subscriptions, type Following } from "./subscriptions.ts";
 
 /**
- * Following in the era of 2026: one request names all that its stream is to tell of. The SDK tells whoever names a URI of
- * its changes; here it is seen to that nobody names another's, and that what is named is followed.
+ * Subscriptions in the era of 2026: one request names all changes that its stream reports. The SDK reports changes of any named
+ * URI; this module refuses URIs of other principals, and follows the named resources.
  */
 
-/** Whether a message asks to listen. Its form is checked by whoever serves it. */
+/** Whether a message is a listen request. The code that serves it checks its form. */
 export function asksToListen(message: unknown): message is JSONRPCRequest {
   return isJSONRPCRequest(message) && message.method === "subscriptions/listen";
 }
@@ -48,7 +48,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return typeof value === "object" && value !== null ? { ...value } : undefined;
 }
 
-/** The changes that one stream over HTTP is told of: those of everybody, and those of what it was granted. */
+/** The changes that one stream over HTTP gets: public ones, and those of the resources that it was granted. */
 export class ListenBus implements ServerEventBus {
   readonly #shared: ServerEventBus;
   readonly #subscriptions: Subscriptions;
@@ -81,7 +81,7 @@ export class ListenBus implements ServerEventBus {
     };
   };
 
-  /** A request that was answered without a stream leaves nobody to tell. */
+  /** A request that was answered without a stream needs no notification. */
   closeUnused(): void {
     if (!this.#isUsed) this.close();
   }

@@ -4,8 +4,8 @@ import { lazy } from "../options.ts";
 import type { Following, Subscriptions } from "./subscriptions.ts";
 
 /**
- * What the one client on stdio listens to. Which of its requests a change belongs to the SDK knows; here the resources that
- * they name are followed. Nothing is loaded for it before somebody listens.
+ * The subscriptions of the client on stdio. The SDK knows which of its requests a change belongs to; this module follows the
+ * resources that they name. Nothing is loaded before the first one.
  */
 export class Listens {
   readonly #subscriptions: () => Promise<Subscriptions>;

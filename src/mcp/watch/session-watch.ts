@@ -21,7 +21,7 @@ interface Followed {
   next: number;
 }
 
-/** A session, and where in its log somebody begins to follow it. */
+/** A session, and the position in its log from which a subscriber follows it. */
 export interface From {
   readonly id: string;
   readonly cursor: number;
@@ -47,7 +47,7 @@ export class SessionWatch {
   follow(principal: Principal, session: From, onChange: () => void): () => void {
     const key = JSON.stringify([principal, session.id]);
     const followed = this.#followed.get(key) ?? this.#begin(key, principal, session);
-    // Whoever joins is to hear what the others were told since he looked; and one who follows twice is told twice.
+    // A new subscriber gets what the others got since it read the log; a subscriber that follows twice is notified twice.
     const listener = () => onChange();
     followed.listeners.add(listener);
     if (followed.next > session.cursor) listener();

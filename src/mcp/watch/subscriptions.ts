@@ -10,7 +10,7 @@ import type { From, SessionWatch } from "./session-watch.ts";
 /** Each is a reader of a log. */
 const MAX_SUBSCRIPTIONS = 100;
 
-/** What following needs, which is there once somebody wants to. */
+/** The parts that subscriptions need, loaded with the first one. */
 export interface Following {
   readonly watch: SessionWatch;
   readonly library: Library;
@@ -56,7 +56,7 @@ export class Subscriptions {
     return this.#followed.has(uri);
   }
 
-  /** What nobody has asked for is left as it is. */
+  /** A resource without a subscription stays as it is. */
   drop(uri: string): void {
     const known = this.#followed.get(uri);
     if (!known) return;

@@ -8,8 +8,8 @@ import { programFolders } from "../programs.ts";
 import { repositoryFault } from "./repository.ts";
 
 /**
- * git for actions that only read, in a repository that nobody trusts: no text on disk makes it start a program, use a network
- * or read an object store outside the folder. Every git command of this server that only reads goes through here.
+ * git for read-only actions in an untrusted repository: no file on disk can make it start a program, use a network or read an
+ * object store outside the folder. Every read-only git command of this server goes through here.
  */
 
 export interface GitPlace {

@@ -5,7 +5,7 @@ import { isInside } from "../paths.ts";
 
 /**
  * Whether a git repository keeps to the folder that it was found for. Files inside a repository say where its objects are
- * (`.git` as a file, `commondir`, `objects/info/alternates`, symbolic links): whoever may write them could have git show the
+ * (`.git` as a file, `commondir`, `objects/info/alternates`, symbolic links): their author could make git show the
  * commits of any repository on the machine.
  */
 

@@ -21,7 +21,7 @@ export function readCommand(text: string): Reading {
   }
 }
 
-/** All but tabs and line breaks; a carriage return is a character of a word, which nobody sees. */
+/** All but tabs and line breaks; a carriage return is an invisible character of a word. */
 // oxlint-disable-next-line no-control-regex -- these are what is looked for
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/;
 

@@ -3,9 +3,8 @@ import { readCommand } from "./read.ts";
 import type { Reading, ShellCommand } from "./words.ts";
 
 /**
- * Rules for shell commands. An allow rule is read narrowly: one simple command. A rule that denies or asks is read widely, and where
- * it cannot be told what a command runs, somebody has to look. Such rules are a reminder, not a fence: a program can run another
- * one without saying so.
+ * Rules for shell commands. An allow rule is read narrowly: one simple command. A rule that denies or asks is read widely, and a
+ * command that cannot be parsed needs approval. Such rules are a reminder, not a barrier: a program can run another one invisibly.
  */
 
 /** The texts of rules for a shell, each by what it does. */

@@ -102,7 +102,7 @@ export class SqliteBackend implements SessionBackend {
     append: async (lease, change) => {
       this.#assertOpen();
       await this.#writer.write(urgencyOf(change), toAppend(lease, change), change.events.length);
-      // It asks nobody for anything: who waits for commands and answers need not look.
+      // It sends no command, so waiting owners and senders need not read.
       this.#changes.notify(lease.sessionId, ["log"]);
     },
 
@@ -161,7 +161,7 @@ export class SqliteBackend implements SessionBackend {
       // An answer that came at the last moment is one.
       const late = await this.#change(id, "prompt", (db) => reply(db) ?? withdrawCommand(db, posting));
       if (late) return late;
-      throw new NoAnswerError(`nobody answered the command within ${String(timeoutMs)} ms`);
+      throw new NoAnswerError(`the command was not answered within ${String(timeoutMs)} ms`);
     },
 
     receive: (lease, signal) => this.#receive(lease, signal),

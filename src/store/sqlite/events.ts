@@ -25,10 +25,9 @@ const sql = {
 const RELAXED: ReadonlySet<EventType> = new Set(["message", "notice", "background.changed"]);
 
 /**
- * A change of the state alone that only a caller is told of (a request was shown, a process may rest) is not waited for
- * until it is on the disk. Only a crash of the whole machine could take it back, which ends the turn, its requests and
- * the process that it speaks of; and a loss holds what waits, whether it was released before or not. An interrupt has no
- * event either, but what is lost may be run again: like all that is acted upon it must stand.
+ * A change of the state without events that only affects a reply (a request was shown, a process may be suspended) is not synced
+ * to disk at once. Only a crash of the whole machine could undo it, which also ends the turn, its requests and the process; and a
+ * loss holds queued prompts in any case. An interrupt has no event either, but it must be durable: a lost turn may be run again.
  */
 export function urgencyOf({ acted = false, events }: Pick<Append, "acted" | "events">): Urgency {
   if (acted || events.some(({ type }) => !RELAXED.has(type))) return "barrier";

@@ -40,7 +40,7 @@ export function postCommand(db: Connection, posting: Posting, now: number): void
   db.run(sql.post, { ...posting });
 }
 
-/** The sender has given up: nobody need do it any more, unless another sender waits longer. */
+/** The sender has given up: the command is dropped, unless another sender waits longer. */
 export function withdrawCommand(db: Connection, { expiresAt, id, sessionId }: Posting): void {
   db.run(sql.withdraw, { sessionId, id, expiresAt });
 }

@@ -61,7 +61,7 @@ export interface Dead {
   readonly expiresAt: number | null;
 }
 
-/** Gives the session to this node, where nobody alive has it. `dead` was found dead before the transaction. */
+/** Gives the session to this node, if no live node has it. `dead` was found dead before the transaction. */
 export function claimSession(
   db: Connection,
   id: string,
@@ -109,5 +109,5 @@ function pidNamespace(): string {
   }
 }
 
-/** Within it a pid means the same to everybody: containers on one machine count theirs separately. */
+/** The pid namespace: containers on one machine have pids of their own. */
 export const HOST = `${hostname()} ${pidNamespace()}`.trim();

@@ -4,8 +4,8 @@ import type { NodeRow } from "./rows.ts";
 /**
  * Who is alive. A process of this machine that has gone is dead at once, by pid and start time. One that is there, or that
  * cannot be seen from here, may hang: that is known by its lease, which it does not renew. The lease is a time of day, and
- * clocks are set: so one that has run out is watched, and counts when it has stayed so, unrenewed, for a third of its length
- * on the clock of this process that nobody sets. A living owner renews twice as often.
+ * clocks are set: so an expired lease is watched, and counts as expired when it was not renewed for a third of its length on the
+ * monotonic clock of this process. A living owner renews twice as often.
  */
 
 /** A third of a lease, ms. */

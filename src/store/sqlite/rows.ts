@@ -30,7 +30,7 @@ export const NodeRow = z.object({
 });
 export type NodeRow = z.infer<typeof NodeRow>;
 
-/** A session with the node that owns it; null throughout where nobody does. */
+/** A session with the node that owns it; null throughout without an owner. */
 export const SessionRow = z.object({
   ...NodeRow.shape,
   nodeId: z.string().nullable(),

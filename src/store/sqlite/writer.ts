@@ -10,8 +10,8 @@ import { checkReadable } from "./connect/migrations.ts";
 export type Urgency = "barrier" | "prompt" | "grouped";
 
 /**
- * Grouped writes wait so many times as long as the last commit took, so that commits take up a fifth of the time at
- * most; but never longer than that, and not when so many events wait. The first after a pause does not wait.
+ * Grouped writes wait for `GROUP_COSTS` times the duration of the last commit, so that commits take at most a fifth of the time;
+ * but at most `GROUP_MS`, and not when `GROUP_EVENTS` events wait. The first after a pause does not wait.
  */
 const [GROUP_COSTS, GROUP_MS, GROUP_EVENTS] = [4, 50, 64];
 /** Jobs in one transaction, so that none holds up everything else for long. */

@@ -81,7 +81,7 @@ const ADVERTISED: Readonly<Record<string, JsonObject>> = {
 
 /** The fields that make an answer to a request; a poll that has one was meant to be an answer. */
 const ANSWER_FIELDS = ["requestId", "decision", "denyMessage", "interrupt", "permissionOptions", "answers"] as const;
-/** What tells of many events, where one is wanted. */
+/** Parameters about many events, which contradict a single one. */
 const MANY_FIELDS = ["sessions", "cursor", "until", "maxEvents", "responseMode", "pollOptions"] as const;
 
 /** Tells what happened and what is asked; and takes the answers. */

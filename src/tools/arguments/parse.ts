@@ -9,7 +9,7 @@ import { problemsOf, type Problem } from "./problems.ts";
  * so that the next call can be. Unknown names are wrong at any depth, since a misspelt option would be a silent default.
  */
 
-/** Nobody reads further: what is behind them is not looked at. */
+/** Maximum number of problems that are reported; validation stops there. */
 const PROBLEMS_TOLD = 20;
 
 /** `unlisted` names of the schema are accepted without being offered. Throws INVALID_ARGUMENT. */

@@ -7,7 +7,7 @@ import { ElicitingWait, type Waiting } from "../elicitation/eliciting-wait.ts";
 import type { ToolCall, ToolDeps } from "../define.ts";
 import type { EndOfTurn, SessionView } from "../session-view.ts";
 
-/** Calls that block until their turn has ended: they read the log as it grows, like everybody else. */
+/** Calls that block until their turn has ended: they follow the log as it grows. */
 
 export interface Following {
   /** Where the events of the prompt begin. */
@@ -29,7 +29,7 @@ export type Left =
   /** The caller no longer waits, or the prompt never came to its turn: what there was of it is over, or about to be. */
   | { readonly why: "cancelled"; readonly because: string };
 
-/** The person at the client is to answer, and the call comes back with what he says. */
+/** The person at the client has to answer, and the call returns with the answer. */
 export interface Paused {
   readonly why: "form";
   readonly needsInput: NeedsInput;
@@ -106,7 +106,7 @@ class Turn {
     return event.type === "turn.ended" && event.data.turnId === this.#turnId;
   }
 
-  /** A lost turn that is run on (onLost: resume) has not ended for whoever waits for it: the next begins in the same step. */
+  /** A lost turn that is resumed (onLost: resume) has not ended for a waiting call: the next begins in the same step. */
   async goesOn(view: SessionView, { id }: EndOfTurn): Promise<boolean> {
     const [next] = await view.read(id + 1, 1);
     return next !== undefined && this.#isBeginning(next);
@@ -137,12 +137,12 @@ async function promptAt(view: SessionView, cursor: number): Promise<string> {
 interface Reacting {
   readonly call: ToolCall;
   readonly deps: ToolDeps;
-  /** Undefined where nobody at the client is asked. */
+  /** Undefined if the client is not asked. */
   readonly eliciting: ElicitingWait | undefined;
   readonly onSilence: (beat: number) => void;
 }
 
-/** After these somebody else may have to answer. */
+/** After these events another approver may have to answer. */
 const ABOUT_REQUESTS = new Set<StoredEvent["type"]>(["permission.asked", "question.asked", "request.passed"]);
 
 async function reactTo(
@@ -155,7 +155,7 @@ async function reactTo(
   if (turn.isEnd(event)) return (await turn.goesOn(view, event)) ? undefined : { why: "ended", end: event };
   const because = await turn.whyOver(event, view);
   if (because !== undefined) {
-    // One that is held would be run by whoever releases the queue.
+    // A held prompt would run when the queue is released.
     await cancel(view, turn.promptId, reacting.call, reacting.deps);
     return { why: "cancelled", because };
   }
@@ -189,7 +189,7 @@ function whileAlive({ settled }: NeedsInput, onSilence: (beat: number) => void):
   };
 }
 
-/** Here is nobody who could answer it: it must not hang as long as somebody elsewhere might. */
+/** No approver here can answer it: the call must not hang for as long as another approver might take. */
 async function giveUp(view: SessionView, open: OpenRequest, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   const { requestId } = open;
   await engine.pass(call.principal, view.id, { requestId, from: approverOf(open), why: "unreachable" });

@@ -32,7 +32,7 @@ export const claudeSessionCreate = defineTool({
       throw error;
     });
     if (call.signal.aborted && args.sessionId === undefined) {
-      // Whoever gave up does not know its id.
+      // A caller that gave up does not know its id.
       await discard(sessionId, call, deps);
       throw new AppError("CANCELLED", "The call was cancelled, and its session closed.");
     }
@@ -50,7 +50,7 @@ function known(args: Input, sessionId: string): string {
   );
 }
 
-/** Nobody has heard of a session whose Claude Code never ran. */
+/** A session whose Claude Code never ran is not reported. */
 async function discard(sessionId: string, { principal }: ToolCall, { engine }: ToolDeps): Promise<void> {
   await engine.delete(principal, sessionId, CALLER).catch((error: unknown) => {
     if (!(error instanceof AppError)) throw error;

@@ -52,7 +52,7 @@ export const claudeChatModel = defineTool({
   },
 });
 
-/** Ends a conversation for good (seed 004). */
+/** Ends a conversation permanently (seed 004). */
 export const claudeSessionClose = defineTool({
   name: "claude_session_close",
   title: "Close a conversation",

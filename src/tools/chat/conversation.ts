@@ -50,7 +50,7 @@ export class Conversation {
     for (const part of heardIn(message)) this.#last = oneLine(this.#keep(part)?.line ?? this.#last, LINE);
   }
 
-  /** Nothing has come for a while: whoever counts silence hears that it goes on. */
+  /** Nothing has come for a while: clients that time out on silence get a sign of life. */
   beat(): void {
     this.#advance(this.#last);
   }
@@ -59,7 +59,7 @@ export class Conversation {
     await this.#log("error", data);
   }
 
-  /** The last that is told of the turn. */
+  /** The last message about the turn. */
   async complete(): Promise<void> {
     await this.#log("info", `${this.#sessionId} completed`);
   }
@@ -136,7 +136,7 @@ function keep(list: string[], text: string): void {
   if (list.length > KEPT) list.shift();
 }
 
-/** What a message of Claude Code says, thinks, calls and gets back: all that a conversation tells of it. */
+/** The parts of a Claude Code message that a conversation shows: text, thinking, tool calls and their results. */
 
 export type Part =
   | { readonly kind: "text"; readonly text: string }

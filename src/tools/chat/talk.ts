@@ -127,7 +127,7 @@ async function replyOf(
   return { finalText, status, about, ...(failure && { failure }) };
 }
 
-/** A turn that broke down is a failure; one that somebody ended, or that took too long, has a reply all the same. */
+/** A turn that failed is an error; one that was ended by a caller, or took too long, still has a reply. */
 function endingOf(end: EndOfTurn, told: JsonObject): Pick<Reply, "failure" | "status"> {
   const { errorSubtype, outcome } = end.data;
   if (errorSubtype === "timeout" || errorSubtype === "time_limit") return { status: "timeout" };
@@ -143,7 +143,7 @@ function warned({ sent: { warnings } }: Talk): { warnings?: readonly string[] } 
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** Nobody is kept waiting for a decision of their own. */
+/** The call does not wait for a decision that its own caller has to make. */
 async function waiting(
   view: SessionView,
   cursor: number,

@@ -28,7 +28,7 @@ export interface Target {
   readonly waitFrom?: number;
 }
 
-/** Between a look at the session and its answer something may be asked; after so many looks the next poll tells it. */
+/** A request may open between reading the session and answering; after this many reads the next poll shows it. */
 const MAX_LOOKS = 3;
 
 /** The sessions are one, told by itself, or `several`, told in a list with the one that woke the call. */
@@ -62,7 +62,7 @@ async function tellCheck(
   woke: string | undefined,
   { call, deps }: { call: ToolCall; deps: ToolDeps },
 ): Promise<JsonObject> {
-  // Shown to somebody who may not answer, a request has not been delivered: its time does not run.
+  // A request shown to a caller who may not answer is not delivered: its time does not run.
   const canAnswer = call.scopes.includes(answering.scope);
   for (let look = 1; ; look += 1) {
     const looks = await Promise.all(reading.map(async (target) => lookAt(target, request, deps)));
@@ -116,7 +116,7 @@ async function waitUntilShown(
     const { state } = await target.view.record();
     const range = { from: target.cursor, upTo: state.lastEventId, maxEvents: 1 };
     const { events, next } = await readShown(target.view, range, form, { eventId: null, result: undefined });
-    // Alone, a session in which nothing runs keeps nobody waiting.
+    // Alone, an idle session ends the wait.
     const isOver = !state.turn && waiting.length === 1;
     if (events.length > 0 || isOver || next === target.cursor) return woke;
     waiting = waiting.map((each) => (each === target ? { view: each.view, cursor: next } : each));
@@ -183,7 +183,7 @@ async function placeOf(sessionId: string, { process }: SessionState, { engine }:
 function isNews({ requestId, whole }: CheckAnswer["shown"][number], { requests }: SessionState): boolean {
   const open = requests.find((request) => request.requestId === requestId);
   if (!open) return false;
-  // With somebody else its time does not run for the caller, who may read it all the same.
+  // While another approver has the request the caller's time does not run, but the caller may read it.
   const isUnseen = approverOf(open) === CALLER && open.deliveredAt === undefined;
   return isUnseen || (whole && !open.seenWhole);
 }

@@ -13,8 +13,8 @@ interface Asked {
 }
 
 /**
- * Calls of tools that were told as requests, in an earlier answer. Their outcomes are told with what was called, so that
- * nobody has to put two answers together by an id.
+ * Tool calls that an earlier answer showed as requests. Their outcomes are shown with the call, so that the caller need not join
+ * two answers by an id.
  */
 export class AskedCalls {
   readonly #view: SessionView;

@@ -23,7 +23,7 @@ export interface LastTurn {
 }
 
 export interface ShownEvents {
-  /** Each by itself: how they make a list is for whoever knows how many there is room for. */
+  /** Each by itself: the code that knows the byte budget makes the list. */
   readonly events: readonly ShownEvent[];
   /** The first id that was not read. */
   readonly next: number;
@@ -31,7 +31,7 @@ export interface ShownEvents {
   readonly resetTo: number | undefined;
 }
 
-/** Events that nobody needs are passed over. */
+/** Skips events that callers do not need. */
 export async function readShown(view: SessionView, range: Range, form: Form, last: LastTurn): Promise<ShownEvents> {
   const end = range.upTo + 1;
   if (!form.include.events) return { events: [], next: Math.max(range.from, end), resetTo: undefined };
@@ -72,7 +72,7 @@ async function* eventsOf(view: SessionView, { from, maxEvents, upTo }: Range): A
   }
 }
 
-/** In mode minimal nobody hears again what they have said in the same breath. */
+/** In mode minimal the prompt of the same call is not repeated. */
 function show(event: StoredEvent, { answered, mode }: Form): ShownEvent | undefined {
   const isAnswer = event.type === "permission.answered" || event.type === "question.answered";
   const isOwn = isAnswer && event.data.by === CALLER && event.data.requestId === answered;

@@ -9,12 +9,12 @@ import { MAX_FORMS, requestKey, roundBefore, type Round, type Time } from "./rou
 import { isForForm, reachesUser, showForm, takeForm, untilSettled, type Asker, type Taken } from "./user.ts";
 import { MAX_TIMER_MS } from "../../domain/timer.ts";
 
-/** What a call waits with, whether or not somebody is asked meanwhile. */
+/** How a call waits, with or without forms meanwhile. */
 export interface Waiting {
   readonly tool: string;
   /** What the tool has done, to be known when the call comes back. */
   readonly work: JsonObject;
-  /** How long the caller has asked to wait, ms. 0: nobody is asked. Without it the call lasts as long as its turn. */
+  /** How long the caller has asked to wait, ms. 0: no form is shown. Without it the call lasts as long as its turn. */
   readonly waitMs?: number;
   /** Where it is not to wait as long as that, ms: people are asked all the same. */
   readonly left?: number;
@@ -25,7 +25,7 @@ export interface Awaited {
   readonly cursor: number;
 }
 
-/** Waits for sessions without asking anybody: the session that woke it. */
+/** Waits for sessions without showing forms. Resolves with the session that ended the wait. */
 export type PlainWait = (targets: readonly Awaited[], until: WaitUntil, ms: number) => Promise<string | undefined>;
 
 interface News {
@@ -56,7 +56,7 @@ export class ElicitingWait {
   #again: string | undefined;
   #elicits: boolean;
 
-  /** Undefined where nobody is asked. */
+  /** Undefined if no form can be shown. */
   static of(waiting: Waiting, asker: Asker): ElicitingWait | undefined {
     const elicits = waiting.waitMs !== 0 && reachesUser(asker);
     return elicits || asker.call.resumeState !== undefined ? new ElicitingWait(waiting, asker) : undefined;
@@ -123,13 +123,13 @@ export class ElicitingWait {
   async #takeAmong(views: readonly SessionView[]): Promise<void> {
     const taken = await this.take(views);
     if (taken === undefined || !this.#before) return;
-    // Nobody has answered in the time that the call has.
+    // No answer came in the time that the call has.
     if (taken === "late") {
       this.#elicits = false;
       return this.#waitAtMost(0);
     }
     const { eventId, sessionId } = this.#before.shown;
-    // It is for somebody else to answer then: the call tells of it at once.
+    // Another approver has to answer then: the call returns it at once.
     const isLeft = taken === "dismissed" || taken === "unattended";
     this.#from[sessionId] = isLeft ? eventId : eventId + 1;
     if (this.#asker.call.client.elicitation === "during") this.#waitAtMost(this.#withinMs);
@@ -149,7 +149,7 @@ export class ElicitingWait {
   async #waitPlainly(plain: PlainWait, { targets, until }: News): Promise<string | undefined> {
     const began = performance.now();
     const { left = 0 } = this.#time ?? {};
-    // Whoever waits for the end alone is not woken by a request.
+    // A call that waits only for the end is not woken by a request.
     const woke = await plain(targets, this.#elicits && until === "end" ? "news" : until, left);
     this.#waitAtMost(Math.max(0, Math.ceil(left - (performance.now() - began))));
     return woke;
@@ -182,7 +182,7 @@ export class ElicitingWait {
     return this.#before?.forms ?? 0;
   }
 
-  /** A call can be in so many rounds and no more. */
+  /** Maximum number of rounds of a call. */
   get #isOver(): boolean {
     return this.#forms >= MAX_FORMS;
   }

@@ -7,7 +7,7 @@ import { PLAN } from "./plan-form.ts";
 import { QUESTION } from "./question-form.ts";
 import { inline } from "./words.ts";
 
-/** The form for a request of Claude Code, and what it comes to once somebody has filled it in. */
+/** The form for a request of Claude Code, and the answer that a submitted form gives. */
 
 export interface Session {
   readonly title: string | undefined;

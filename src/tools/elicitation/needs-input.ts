@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../domain/json.ts";
 
-/** What a handler comes to that cannot go on before somebody at the client has filled in a form. */
+/** The result of a handler that cannot continue before a form at the client is submitted. */
 export interface NeedsInput {
   /** By a key that the answer comes back under. */
   readonly requests: Readonly<Record<string, Form>>;
@@ -8,9 +8,9 @@ export interface NeedsInput {
   readonly state: JsonObject;
   /** The session that it is about. */
   readonly sessionId: string;
-  /** Where the form is shown while the call runs: it is worth waiting for so long, ms. */
+  /** If the form is shown while the call runs: how long to wait for it, ms. */
   readonly withinMs: number;
-  /** Resolves when nobody needs the answer any more, or when the signal aborts. */
+  /** Resolves when the answer is no longer needed, or when the signal aborts. */
   readonly settled: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ interface FreeText extends Field {
   readonly maxLength: number;
 }
 
-/** `none`: nobody has answered in time. What was filled in is as the client sent it. */
+/** `none`: no answer came in time. Form content is as the client sent it. */
 export type FormAnswer =
   | { readonly action: "accept"; readonly content: JsonObject }
   | { readonly action: "decline" | "cancel" }

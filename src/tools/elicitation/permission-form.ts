@@ -80,7 +80,7 @@ function riskIn(risk: PermissionRequest["risk"]): string {
 const MAX_FIELDS = 12;
 const ROOM: Room = { characters: 1_600, lines: 40 };
 
-/** The input, without what is told already: whoever writes it does not choose what is seen of it. */
+/** The input, without what is shown already. The model, which writes it, cannot choose what is hidden. */
 function fieldsOf({ input, toolName }: PermissionRequest, told: readonly string[]): string[] {
   const rest = Object.entries(input).filter(([key]) => !told.includes(key));
   if (rest.length === 0) return [];

@@ -8,7 +8,7 @@ import type { ToolCall } from "../define.ts";
  * What it has to know then it takes along in its state, so that any server instance can go on with it.
  */
 
-/** Clients give a call up after so many rounds as it takes to look like a loop (ten, and less before 2026-07-28). */
+/** Clients give up a call that looks like a loop: after ten rounds, fewer before 2026-07-28. */
 export const MAX_FORMS = 7;
 
 const Shown = z.object({

@@ -10,7 +10,7 @@ interface Act {
   readonly key: string;
   /** What beside it is approved. */
   readonly detail?: readonly string[];
-  /** What only the model says of it, and nobody holds it to. */
+  /** What only the model claims about it, unchecked. */
   readonly idle?: string;
 }
 

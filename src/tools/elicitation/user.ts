@@ -21,7 +21,7 @@ export function reachesUser({ call: { client, scopes }, deps: { approvalChain } 
   return client.elicitation !== false && scopes.includes("approve") && approvalChain.includes(USER);
 }
 
-/** Whether a form about this request can come to an answer: where nobody is known to sit at the client, within the caller's bound. */
+/** Whether a form about this request can give an answer: at an unattended client only within the caller's bound. */
 export function isForForm(open: OpenRequest, { call, deps }: Asker): boolean {
   if (!forUser(open)) return false;
   const isBound = !call.attended && !call.scopes.includes("decide");
@@ -47,16 +47,16 @@ export async function showForm(
   const { requestId } = open;
   // Answers are put into the input of a question, and take nothing of it away: how much of it was read is no matter.
   const whole = open.kind === "question";
-  // Whoever polls is shown it each time.
+  // A poll shows it each time.
   const isNews = open.deliveredAt === undefined || (whole && !open.seenWhole);
   if (isNews) await deps.engine.delivered(call.principal, view.id, [{ requestId, whole, approver: USER }]);
   return formOf(asked.request, { cwd: spec.cwd, title }, { again, filled: open.filled });
 }
 
 /**
- * `settled`: answered, by this form or by somebody who was quicker. `dismissed`: it has gone on to whoever is next.
- * `unattended`: that too, and no form of this client is read by anybody. `begun`: a second form follows. `unclear`: to be
- * asked once more. `late`: not answered yet.
+ * `settled`: answered, by this form or another approver. `dismissed`: it has gone to the next approver.
+ * `unattended`: the same, and no person reads forms of this client. `begun`: a second form follows. `unclear`: to be
+ * asked again. `late`: not answered yet.
  */
 export type Taken = "settled" | "dismissed" | "unattended" | "begun" | "unclear" | "late";
 
@@ -119,7 +119,7 @@ async function settle(
   return "settled";
 }
 
-/** Between two looks at a session that is asked, ms: its news wake whoever waits before. */
+/** Interval of reads of a session with an open form, ms: its news end a wait earlier. */
 const LOOK_MS = 30_000;
 
 /** Resolves when the request is no longer with the user, or when the signal aborts. */

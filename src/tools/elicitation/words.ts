@@ -8,7 +8,7 @@ export function harmless(text: string): string {
   });
 }
 
-/** On one line of at most so many characters. */
+/** On one line of at most `max` characters. */
 export function inline(text: string, most: number): string {
   const line = harmless(text.slice(0, most + 1).replaceAll(/\s+/g, " ")).trim();
   return text.length > most || line.length > most ? `${line.slice(0, most - 1)}…` : line;

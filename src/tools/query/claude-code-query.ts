@@ -121,7 +121,7 @@ async function begin(
   return { begun, cursor, sessionId, permissionMode: inMode, ...told };
 }
 
-/** What the operator has set is his to approve. */
+/** Options that the operator has set need no approval. */
 function byWhom(args: Input, options: SessionOptions) {
   const { allowedTools: allowed, ...others } = options;
   if (allowed === undefined || args.allowedTools !== undefined) return { options };
@@ -130,7 +130,7 @@ function byWhom(args: Input, options: SessionOptions) {
 
 async function suspend(sessionId: string, call: ToolCall, { engine }: ToolDeps): Promise<void> {
   await engine.control(call, sessionId, { do: "suspend" }, CALLER).catch((error: unknown) => {
-    // Somebody has deleted it meanwhile, or its store cannot be written: the answer stands all the same.
+    // It was deleted meanwhile, or its store cannot be written: the answer stands.
     if (!(error instanceof AppError)) throw error;
   });
 }
@@ -163,7 +163,7 @@ function optionsOf(args: Input, settings: QuerySettings, deps: ToolDeps): Sessio
   };
 }
 
-/** The defaults of this server as they are now, for whoever decides what to give. */
+/** The current defaults of this server, for callers that choose arguments. */
 function inForce(settings: QuerySettings, gate: ModeGate): string {
   const { mode, why } = modeInForce(settings.permissionMode, gate);
   const { allowedTools: allowed, cwd: folder, maxExecutionMs, maxMessages, maxTurns: turns } = settings;

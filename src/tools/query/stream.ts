@@ -26,7 +26,7 @@ export class MessageStream {
     this.#sequence += 1;
   }
 
-  /** Nothing has come for a while: whoever counts silence hears that it goes on. */
+  /** Nothing has come for a while: clients that time out on silence get a sign of life. */
   beat(): void {
     this.#advance();
   }

@@ -4,7 +4,7 @@ import { byWords, whoWords } from "../../state/approvers.ts";
 
 /** Who decides, and who has decided. */
 
-/** Those who are asked after it, in words; "" where there is nobody. */
+/** The approvers after this one, in words; "" without any. */
 export function thenWords(approver: ApproverName, approvalChain: readonly ApproverName[]): string {
   const behind = approvalChain.includes(approver) ? approvalChain.slice(approvalChain.indexOf(approver) + 1) : [];
   return behind.map(whoWords).join(", then ");

@@ -68,7 +68,7 @@ export function answersOf(questions: readonly Question[], choices: readonly Choi
 function chosen({ options }: Question, { isOther, other, picked }: Choice): string[] {
   const own = other.trim();
   const hasOwn = own !== "" && (isOther || options.length === 0);
-  // Whoever ticks "Other" and writes nothing has not said all yet.
+  // "Other" without a text is incomplete.
   if (isOther && own === "") return [];
   return [...picked.flatMap((place) => options[place]?.label ?? []), ...(hasOwn ? [own] : [])];
 }

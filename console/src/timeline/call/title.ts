@@ -7,7 +7,7 @@ import { textAt } from "../../parts/json.ts";
 export interface CallTitle {
   /** What is done. */
   readonly verb: string;
-  /** With what; "" where that goes without saying. */
+  /** The object; "" if it is clear. */
   readonly subject: string;
   /** The subject is code or a path, and shown as such. */
   readonly isCode: boolean;

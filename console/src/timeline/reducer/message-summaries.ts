@@ -17,7 +17,7 @@ const WORDS: Readonly<Record<string, Words>> = {
     const count = Array.isArray(tools) ? `, ${String(tools.length)} tools` : "";
     return `Claude Code is ready: ${textAt(message, "model") ?? "unknown model"}${count}`;
   },
-  // To Claude Code, by nobody that typed it: that it was interrupted, what a subagent is told.
+  // Messages to Claude Code that no user typed: interruptions, prompts of subagents.
   text: (block) => `Told to Claude Code: ${textAt(block, "text") ?? ""}`,
   image: () => "An image",
   redacted_thinking: () => "Thinking that Claude Code keeps to itself",

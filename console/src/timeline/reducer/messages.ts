@@ -181,7 +181,7 @@ export class MessageReducer {
   }
 }
 
-/** What Claude Code tells its model where somebody has stopped it. */
+/** What Claude Code tells its model after an interrupt. */
 const INTERRUPTED = /^\s*\[Request interrupted by user[^\]]*\]\s*$/;
 
 function stateOfFailed({ state }: CallItem, output: string): CallItem["state"] {

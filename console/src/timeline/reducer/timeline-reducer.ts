@@ -8,8 +8,8 @@ import { callKey, TimelineIndex } from "./timeline-index.ts";
 type Of<T extends ShownEvent["type"]> = Extract<ShownEvent, { type: T }>;
 
 /**
- * Makes items of events, which come in the order of their ids. It may begin anywhere: what is told of something that began
- * before is shown as far as it is known. What it does not know is a line with its JSON.
+ * Makes timeline items from events, in the order of their ids. It may begin anywhere: an item that began earlier is shown as far
+ * as it is known. An unknown event is a line with its JSON.
  */
 export class TimelineReducer {
   readonly #index = new TimelineIndex();
@@ -139,7 +139,7 @@ export class TimelineReducer {
   }
 }
 
-/** A wait for a slot that nobody notices, ms. */
+/** A wait for a slot that is too short to show, ms. */
 const SHORT_WAIT_MS = 2_000;
 
 function promptKey(promptId: string): string {

@@ -1,8 +1,8 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 
 /**
- * What an open store stands on: its file, the write-ahead log beside it and the index of that log. SQLite takes for granted
- * that nobody else touches them: it goes on, says that all is stored, and later nothing is there. So they are looked at.
+ * Checks the files of an open store: the database, its write-ahead log and the index of that log. SQLite assumes that no other
+ * program changes them: otherwise it continues, reports success, and the data is lost.
  *
  * The file and the index are never opened and closed here: that would end the locks which SQLite holds on them. The index is
  * kept open as long as the connection is.

@@ -60,7 +60,7 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE meta SET value = '2' WHERE key = 'readable_by';
   `,
   `
-  -- Transcripts of Claude Code that sessions were given by /clear, with those that they have left since: nobody else may go on with them.
+  -- Transcripts of Claude Code that sessions were given by /clear, with those that they have left since: no other session may continue them.
   CREATE TABLE given_transcripts(id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL);
   CREATE INDEX given_transcripts_session ON given_transcripts(session_id);
   INSERT OR IGNORE INTO given_transcripts

@@ -5,7 +5,7 @@ import { actorOf } from "../../scope.ts";
 import { offer, offerAs } from "./action.ts";
 import { publicView, rememberedOf } from "./view.ts";
 
-/** What is done to a session, or to what waits and holds in it, and what is told of that. */
+/** Actions on a session and on its queued prompts, and their answers. */
 
 interface OfSession {
   readonly sessionId: string;

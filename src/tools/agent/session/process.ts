@@ -4,7 +4,7 @@ import { fit, jsonBytes } from "../../../view/size.ts";
 import { offer } from "./action.ts";
 import { ANSWER_BYTES, publicView } from "./view.ts";
 
-/** What the running Claude Code is asked, and what is told of its answer. */
+/** Requests to the running Claude Code, and their answers. */
 
 export const setModel = offer(actions.setModel, {
   words: { model: "for set_model. Default: none" },

@@ -140,7 +140,7 @@ async function within(
   return shown;
 }
 
-/** Where a page of the list ended, as text that nobody is to look into. */
+/** The end of a page of the list, as an opaque text. */
 
 type Place = NonNullable<SessionQuery["before"]>;
 

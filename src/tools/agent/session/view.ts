@@ -8,7 +8,7 @@ import type { ToolCall, ToolDeps } from "../../define.ts";
 import { inUsd } from "../../../view/result.ts";
 import { cutText, fit, jsonBytes } from "../../../view/size.ts";
 
-/** A session as it is told: how it fares to everybody whose it is, what it is about only where that is allowed. */
+/** A session in answers: its status for every caller of its principal, its content only with the right scope. */
 
 /** The budget of an answer, bytes of JSON. */
 export const ANSWER_BYTES = 32_768;
