@@ -2,6 +2,11 @@
 // the fault.
 const REASONS = [
   {
+    file: "src/claude/supervise/tagged.ts",
+    around: "performance.now() < deadline",
+    reason: "a reading of a clock in fractions of a millisecond would have to equal the deadline",
+  },
+  {
     file: "src/store/sqlite/writer.ts",
     around: "wait <= 0",
     reason: "two readings of a clock in fractions of a millisecond would have to be equal, and the wait would be 0 ms",

@@ -133,7 +133,10 @@ describe("at a door that asks for no token", () => {
     const named = await raw(server, { ...anonymous, origin: "https://inspector.example" });
     expect(named).toMatchObject({
       status: 200,
-      headers: { "access-control-allow-origin": "https://inspector.example" },
+      headers: {
+        "access-control-allow-origin": "https://inspector.example",
+        "access-control-expose-headers": "Mcp-Session-Id,WWW-Authenticate,Retry-After",
+      },
     });
     const asked = await fetch(server.url, {
       method: "OPTIONS",

@@ -51,3 +51,12 @@ it("changes nothing by any other verb", async () => {
   ];
   for (const call of calls) await expect(call).rejects.toMatchObject(refused);
 });
+
+it("waits until the owner has recorded that a request was shown", async () => {
+  const id = await a.asked();
+  const requestsOf = async () => (await reader.get("local", id)).state.requests;
+  const [request] = await requestsOf();
+  expect(request?.deliveredAt).toBeUndefined();
+  await reader.delivered("local", id, [{ requestId: request?.requestId ?? "", whole: true }]);
+  expect(await requestsOf()).toMatchObject([{ deliveredAt: expect.any(Number) as number }]);
+});

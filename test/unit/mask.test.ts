@@ -106,5 +106,7 @@ describe("masking of incomplete texts", () => {
     const lines = new LastLines(50);
     for (const piece of ["first\n", "x".repeat(45), secret, secret, "\nlast"]) lines.take(piece);
     expect(lines.text).toBe("last");
+    lines.take(" words\nmore");
+    expect(lines.text).toBe("last words\nmore");
   });
 });

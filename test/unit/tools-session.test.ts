@@ -48,6 +48,24 @@ function privateEngine(): FakeEngine {
   return engine;
 }
 
+/** Pages of the log that the action reads. */
+const PAGE = 500;
+
+it.each([1, PAGE, PAGE + 1, 2 * PAGE])(
+  "action diff finds an edit that is event %i, the last of the log",
+  async (at) => {
+    const engine = new FakeEngine();
+    const session = engine.add("s1");
+    while (session.state.lastEventId < at - 1) session.emit({ type: "notice", data: { kind: "warning", message: "x" } });
+    const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-old", "+new"] }];
+    const message = { content: [{ type: "tool_result", tool_use_id: "t1", content: "edited" }] };
+    const edit = { type: "user", message, tool_use_result: { filePath: "/a", structuredPatch } };
+    session.emit({ type: "message", data: { message: edit } });
+    const { structured } = await run(engine, "_session", { action: "diff", sessionId: "s1" });
+    expect(structured).toMatchObject({ files: [{ path: "/a", edits: 1 }] });
+  },
+);
+
 describe("claude_code_session, the public tier", () => {
   it("shows the state of sessions, and nothing of their content", async () => {
     const engine = privateEngine();
