@@ -97,7 +97,7 @@ function parameterTable(name) {
   const tool = toolsOf(["all"], { query: querySettings(Config.parse({})), gate: () => ({}) }).find(
     (each) => each.name === name,
   );
-  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000 }, true));
+  return schemaTable(name, tool.inputSchema({ maxWaitMs: 45_000, allowsDiskResume: true }, true));
 }
 
 function advancedTable() {

@@ -148,7 +148,7 @@ function serverOptionsOf(
     offer,
     following: followingOf({ ...given, offer }),
     info,
-    limits: { maxWaitMs: config.maxWaitMs },
+    limits: { maxWaitMs: config.maxWaitMs, allowsDiskResume: config.allowDiskResume },
     states: createStates(),
     unattended: new Unattended(given.log),
     tasks: config.tasks === "auto" ? { keptMs: config.retentionDays * DAY_MS } : undefined,

@@ -11,6 +11,7 @@ import type { Caller } from "../domain/principal.ts";
 import type { FormAnswer } from "../tools/elicitation/needs-input.ts";
 import { waitLimits } from "../tools/arguments/wait-limits.ts";
 import type { LogLevel, ToolCall, ToolLimits } from "../tools/define.ts";
+import type { ServerOptions } from "./options.ts";
 import type { FormClient, Unattended } from "./states.ts";
 import { TASKS_EXTENSION } from "./tasks/extension.ts";
 
@@ -69,14 +70,14 @@ export interface Said {
   readonly logLevel: string | undefined;
 }
 
-/** How long calls of this client may block. */
+/** What calls of this client may do: how long they may block, and what the operator allows. */
 export function limitsOf(
   { mcpReq }: ServerContext,
   { clientInfo }: Pick<Said, "clientInfo">,
-  setMs?: number,
+  { allowsDiskResume = false, maxWaitMs }: ServerOptions["limits"],
 ): ToolLimits {
   const name = textOf(at(at(mcpReq.envelope, CLIENT_INFO_META_KEY) ?? clientInfo, "name"));
-  return waitLimits(setMs, name);
+  return { ...waitLimits(maxWaitMs, name), allowsDiskResume };
 }
 
 /** `told` counts over all rounds of a call. */

@@ -29,7 +29,7 @@ export interface ServerOptions {
   /** Given where descriptions are to follow what Claude Code says of its tools. */
   readonly reported: ReportedTools | undefined;
   /** The operator's setting; without one the client's limits decide (arguments/wait-limits.ts). */
-  readonly limits: { readonly maxWaitMs?: number | undefined };
+  readonly limits: { readonly maxWaitMs?: number | undefined; readonly allowsDiskResume?: boolean };
   /** What calls that end with a form leave with their clients. */
   readonly states: States;
   /** The clients whose forms no person sees. */

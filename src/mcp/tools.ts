@@ -30,13 +30,13 @@ export function toolAnswers(tools: readonly Tool[], saidByClient: () => Said, op
     // What a caller cannot use would only take up its context.
     list: (context) => {
       const caller = callerOf(context);
-      const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
+      const limits = limitsOf(context, saidByClient(), options.limits);
       return { tools: tools.filter((tool) => mayUse(caller, tool)).map((tool) => listed(tool, limits, options)) };
     },
     call: async ({ name, arguments: args = {} }, context) => {
       const tool = tools.find((each) => each.name === name);
       if (!tool) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name.slice(0, 200)} not found`);
-      const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
+      const limits = limitsOf(context, saidByClient(), options.limits);
       let round = roundOf(context);
       const told = { progress: 0 };
       for (;;) {

@@ -30,6 +30,8 @@ export interface ToolLimits {
   readonly maxWaitMs: number;
   /** The client bears a call for as long as it may block: one that waits is better than many that look. */
   readonly prefersOneWait?: boolean;
+  /** The operator allows sessions to be resumed from disk (`--allow-disk-resume`). */
+  readonly allowsDiskResume?: boolean;
 }
 
 /** The operator's gate to permission mode bypassPermissions. */
@@ -133,6 +135,8 @@ interface ToolDefinition<I extends z.ZodObject> {
   readonly input: I;
   /** Names of `input` that are accepted but not offered. */
   readonly unlisted?: readonly string[];
+  /** Names of `input` that are offered only with `--allow-disk-resume`. */
+  readonly forDiskResume?: readonly string[];
   /** Offered in place of what would be derived from `input`, by name. */
   readonly advertised?: Readonly<Record<string, JsonObject>>;
   readonly annotations: Annotations;
@@ -164,7 +168,9 @@ export interface Tool {
 
 export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>): Tool {
   const { name, title, description, annotations, scope, meta, input } = definition;
-  const { unlisted = [], advertised = {}, isQuery = false } = definition;
+  const { unlisted = [], forDiskResume = [], advertised = {}, isQuery = false } = definition;
+  const hidden = [...unlisted, ...forDiskResume];
+  const unlistedWith = ({ allowsDiskResume }: ToolLimits) => (allowsDiskResume ? unlisted : hidden);
   return {
     name,
     title,
@@ -176,9 +182,9 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     meta,
     isQuery,
     takesAttachments: Object.hasOwn(input.shape, "attachments"),
-    inputSchema: (limits, bounded) => advertiseInput(input, { unlisted, advertised, limits, bounded }),
+    inputSchema: (limits, bounded) => advertiseInput(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,
-    invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, unlisted), call, deps),
+    invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, hidden), call, deps),
   };
 }
 

@@ -133,6 +133,20 @@ describe.each(clients)("with %s", (_, era, connectTo) => {
     expect(set.waiting).toEqual(Array.from({ length: 3 }, () => ({ ...long, maximum: 60_000 })));
   });
 
+  it("lists the parameters of disk resume only where the operator allows it", async () => {
+    const replyOf = async (limits: { allowsDiskResume?: boolean }) => {
+      const wire = new Wire({ limits });
+      const client = await connectTo(wire);
+      const { tools: listed } = await client.listTools();
+      await client.close();
+      expect(bytesOf(listed)).toBeLessThanOrEqual(8_192);
+      const names = Object.keys(listed.find(({ name }) => name === "claude_code_reply")?.inputSchema.properties ?? {});
+      return names.filter((name) => name === "resumeToken" || name === "diskResumeConfig");
+    };
+    expect(await replyOf({})).toEqual([]);
+    expect(await replyOf({ allowsDiskResume: true })).toEqual(["resumeToken", "diskResumeConfig"]);
+  });
+
   it("lists all toolsets within the byte budget, each tool once", async () => {
     const wire = new Wire({ tools: [...tools.values()], toolNames: namesOf(["all"], { enabled: true }) });
     const client = await connectTo(wire);

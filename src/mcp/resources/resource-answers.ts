@@ -70,7 +70,7 @@ export function resourceAnswers(
       const found = find(library, uri);
       if (!found) throw new ResourceNotFoundError(uri.slice(0, URI_SHOWN), nothingAt(uri, library));
       if ("page" in found) {
-        const limits = limitsOf(context, saidByClient(), options.limits.maxWaitMs);
+        const limits = limitsOf(context, saidByClient(), options.limits);
         return { contents: [{ uri, mimeType: found.page.mimeType, text: found.page.text(limits) }] };
       }
       return read(uri, found, { ...caller, signal: context.mcpReq.signal }, options);

@@ -44,13 +44,14 @@ export const claudeCodeReply = defineTool({
   description:
     "Send the next prompt to a session, also after an error or a restart. Arguments and answer as in claude_code.",
   input: Input,
-  // For `--allow-disk-resume` alone: the errors of disk resume name them.
-  unlisted: ["resumeToken", "diskResumeConfig", ...Object.keys(flat)],
+  unlisted: Object.keys(flat),
+  forDiskResume: ["resumeToken", "diskResumeConfig"],
   advertised: {
     // `claude_code` describes these.
     prompt: { type: "string" },
     idempotencyKey: { type: "string", description: "Default: none" },
     attachments: { ...ADVERTISED_ATTACHMENTS, description: "Default: []" },
+    diskResumeConfig: { type: "object", description: "options of claude_code for a session from disk. Default: {}" },
   },
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   scope: reply.scope,
