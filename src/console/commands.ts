@@ -9,7 +9,7 @@ import { moreTime, revoke } from "../engine/actions/approving.ts";
 import { reply, start } from "../engine/actions/begin.ts";
 import { cancel, dropQueue, interrupt, releaseQueue, remove, rename } from "../engine/actions/lifecycle.ts";
 import { refuseOddText } from "../engine/actions/odd-text.ts";
-import { rewind } from "../engine/actions/process.ts";
+import { rewind } from "../engine/actions/running.ts";
 
 /** What is done from the page: actions, the bodies they come in, and what the page is answered. */
 

@@ -15,16 +15,17 @@ import {
   promptCommand,
   type Beginning,
   type PlannedSession,
-} from "./session/create.ts";
+  deleteClosed,
+  rename,
+} from "./session/records.ts";
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
-import { answerCommand, controlCommand } from "./session/commands.ts";
+import { answerCommand, controlCommand } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork, type Gate } from "./policy/gate.ts";
 import { checkRules, gateUnder } from "./policy/operator.ts";
 import { lookingOf, nestedOf, readerOf, type Looking } from "./session/restricted.ts";
 import { checkIdentity, checkPrompt, mayPrompt } from "./session/check-prompt.ts";
-import { deleteClosed, rename } from "./session/admin.ts";
 import { startRetention, type Retention } from "./retention.ts";
 import { Ownership, type OwnershipOptions } from "./ownership.ts";
 import type { SessionQuery, SessionRecord, WorkTree } from "./ports.ts";

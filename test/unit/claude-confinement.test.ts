@@ -22,7 +22,7 @@ import { type Spawned, Spawner } from "../../src/claude/supervise/spawn.ts";
 import { startTime } from "../../src/claude/supervise/tree.ts";
 import type { SessionOptions } from "../../src/domain/options.ts";
 import type { SessionRecord } from "../../src/engine/ports.ts";
-import { withinPlaces } from "../../src/engine/session/commands.ts";
+import { withinPlaces } from "../../src/engine/session/build-command.ts";
 import { ESCAPES, plant, type Place } from "../support/escapes.ts";
 import { runtimeFor } from "../support/confined-runtime.ts";
 

@@ -3,7 +3,7 @@ import * as approving from "./approving.ts";
 import * as begin from "./begin.ts";
 import * as diff from "./diff.ts";
 import * as lifecycle from "./lifecycle.ts";
-import * as process from "./process.ts";
+import * as process from "./running.ts";
 import * as reading from "./reading.ts";
 
 const KINDS: readonly Readonly<Record<string, AnySessionAction>>[] = [

@@ -3,7 +3,7 @@ import { optionsOf, type Identity } from "../../domain/session.ts";
 import { checkSession } from "../policy/gate.ts";
 import { checkRules, gateUnder, policyFor, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
-import { refuseOpen } from "./create.ts";
+import { refuseOpen } from "./records.ts";
 
 /** Whether a session may continue here: the server that takes a prompt checks it, whichever server started the session. */
 
