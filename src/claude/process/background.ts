@@ -3,29 +3,29 @@ import type { ControlRequest } from "../../domain/control.ts";
 import { invalidArgument } from "../../domain/error.ts";
 import type { BackgroundTask } from "../../domain/event.ts";
 import type { JsonObject } from "../../domain/json.ts";
-import type { Strays } from "../supervise/strays.ts";
+import type { OrphanProcesses } from "../supervise/orphans.ts";
 
 /** Polling interval while a process runs that Claude Code does not know, ms. */
 const LOOK_EVERY_MS = 2000;
 
 /** Background tasks that Claude Code reports, and processes that have left its process tree. */
 export class Background {
-  readonly #strays: () => Strays | undefined;
+  readonly #orphans: () => OrphanProcesses | undefined;
   readonly #tell: (tasks: BackgroundTask[]) => void;
   #told: readonly BackgroundTask[] = [];
-  #astray: readonly BackgroundTask[] = [];
+  #shownOrphans: readonly BackgroundTask[] = [];
   #mayHaveLeft = false;
   #isFollowed = false;
 
-  constructor(strays: () => Strays | undefined, tell: (tasks: BackgroundTask[]) => void) {
-    this.#strays = strays;
+  constructor(orphans: () => OrphanProcesses | undefined, tell: (tasks: BackgroundTask[]) => void) {
+    this.#orphans = orphans;
     this.#tell = tell;
   }
 
   /** Tasks that Claude Code reports. */
   told(tasks: readonly BackgroundTask[]): void {
     this.#told = tasks;
-    this.#tell([...tasks, ...this.#astray]);
+    this.#tell([...tasks, ...this.#shownOrphans]);
   }
 
   /** A tool has been called: what it has started may outlive it. */
@@ -37,25 +37,25 @@ export class Background {
   async turnEnded(): Promise<void> {
     if (!this.#mayHaveLeft) return;
     this.#mayHaveLeft = false;
-    await this.#look();
+    await this.#refreshOrphans();
   }
 
   /** Of a process that has left Claude Code, which does not know it any more: it ends with all that it has started. */
   async control({ do: what, taskId }: Extract<ControlRequest, { taskId: string }>): Promise<JsonObject> {
     if (what === "task-output")
       throw invalidArgument("taskId", "the output of a detached process is not kept. End the process with stop_task.");
-    await this.#strays()?.end(taskId);
-    await this.#look();
+    await this.#orphans()?.end(taskId);
+    await this.#refreshOrphans();
     return { taskId };
   }
 
-  async #look(): Promise<void> {
-    const found = await this.#strays()
+  async #refreshOrphans(): Promise<void> {
+    const found = await this.#orphans()
       ?.list()
       .catch(() => undefined);
     if (found === undefined) return;
-    const before = this.#astray;
-    this.#astray = found;
+    const before = this.#shownOrphans;
+    this.#shownOrphans = found;
     const isSame = found.length === before.length && found.every(({ id }, at) => id === before[at]?.id);
     if (!isSame) this.#tell([...this.#told, ...found]);
     if (found.length > 0 && !this.#isFollowed) void this.#follow();
@@ -63,9 +63,9 @@ export class Background {
 
   async #follow(): Promise<void> {
     this.#isFollowed = true;
-    while (this.#astray.length > 0) {
+    while (this.#shownOrphans.length > 0) {
       await sleep(LOOK_EVERY_MS, undefined, { ref: false });
-      await this.#look();
+      await this.#refreshOrphans();
     }
     this.#isFollowed = false;
   }

@@ -18,13 +18,13 @@ import {
 import { askClaude, settlesWithin, CostWatch, messageOf } from "./control.ts";
 import { AsyncQueue, userMessage } from "./input.ts";
 import type { LaunchPlan } from "./launch.ts";
-import { lookingWith } from "./hooks.ts";
+import { fileGuard } from "./hooks.ts";
 import { MessageReader } from "../messages.ts";
 import { PartialText } from "./partial.ts";
 import { judgeRequest } from "../risk/judge.ts";
 import { startTime } from "../supervise/tree.ts";
 import type { Spawned } from "../supervise/spawn.ts";
-import { isStray } from "../supervise/strays.ts";
+import { isOrphanId } from "../supervise/orphans.ts";
 
 /**
  * Time limits of each step of `stop`, ms: measured stops take 30 to 250, a running Bash 1,500. Together they stay below the 4 s
@@ -81,7 +81,7 @@ export class ClaudeProcess implements AgentProcess {
   constructor(context: Context) {
     this.#context = context;
     this.#background = new Background(
-      () => this.#spawned?.strays,
+      () => this.#spawned?.orphans,
       (tasks) => context.onSignal(this.#masked({ type: "background", tasks })),
     );
     this.#ready = new Promise((resolve, reject) => {
@@ -103,7 +103,7 @@ export class ClaudeProcess implements AgentProcess {
   }
 
   async control(request: ControlRequest): Promise<JsonObject> {
-    if ("taskId" in request && isStray(request.taskId)) return this.#background.control(request);
+    if ("taskId" in request && isOrphanId(request.taskId)) return this.#background.control(request);
     const answered = askClaude(await this.#ready, request, this.#context.mask);
     if (await settlesWithin(CONTROL_MS, answered)) return answered;
     throw new AppError("TIMEOUT", "Claude Code did not answer. Try again, or interrupt the session.");
@@ -173,7 +173,7 @@ export class ClaudeProcess implements AgentProcess {
     const running = await start({
       prompts: this.#input,
       ask: this.#asking(began),
-      look: lookingWith(began),
+      guard: fileGuard(began),
       onSpawned,
       signal: this.#wanted.signal,
     });

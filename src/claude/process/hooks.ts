@@ -20,40 +20,40 @@ import { isExactly, judgeCommand, type CommandRules } from "../../security/shell
 /** Modes in which all runs unasked. */
 const UNASKED: ReadonlySet<string | undefined> = new Set(["auto", "bypassPermissions"]);
 
-/** The hooks of a process: the look, and those that its options bring. */
-export function hooksOf(look: HookCallback, others: Options["hooks"] = {}): NonNullable<Options["hooks"]> {
+/** The hooks of a process: the guard, and those that its options bring. */
+export function hooksOf(guard: HookCallback, others: Options["hooks"] = {}): NonNullable<Options["hooks"]> {
   const { PreToolUse: own = [] } = others;
-  return { ...others, PreToolUse: [...own, { hooks: [look] }] };
+  return { ...others, PreToolUse: [...own, { hooks: [guard] }] };
 }
 
-interface Looked {
+interface GuardContext {
   readonly folders: Folders;
   /** Whether the session's own rules let every command run. */
   readonly allowsCommands: boolean;
 }
 
-export function lookingWith(looked: Looked): HookCallback {
-  return async (input) => decide(input, looked).catch(() => said("ask", "Its path cannot be determined."));
+export function fileGuard(context: GuardContext): HookCallback {
+  return async (input) => decide(input, context).catch(() => hookDecision("ask", "Its path cannot be determined."));
 }
 
-async function decide(hook: HookInput, looked: Looked): ReturnType<HookCallback> {
+async function decide(hook: HookInput, context: GuardContext): ReturnType<HookCallback> {
   if (hook.hook_event_name !== "PreToolUse") return {};
   const { permission_mode: mode, tool_name: toolName, tool_input: input, tool_use_id: toolUseId } = hook;
   const given = typeof input === "object" && input !== null ? { ...input } : {};
-  if (mode === "acceptEdits" && toolName === "Bash") return asEdit(given, looked);
+  if (mode === "acceptEdits" && toolName === "Bash") return asEdit(given, context);
   const ask = { requestId: toolUseId, kind: "permission" as const, toolName, toolUseId, input: given };
-  const { refused, risk } = await judgeRequest(ask, looked.folders);
-  if (refused !== undefined) return said("deny", refused);
-  return risk?.why.includes(CAN_RUN) && !UNASKED.has(mode) ? said("ask", CAN_RUN) : {};
+  const { refused, risk } = await judgeRequest(ask, context.folders);
+  if (refused !== undefined) return hookDecision("deny", refused);
+  return risk?.why.includes(CAN_RUN) && !UNASKED.has(mode) ? hookDecision("ask", CAN_RUN) : {};
 }
 
-async function asEdit({ command }: { command?: unknown }, { allowsCommands, folders }: Looked) {
+async function asEdit({ command }: { command?: unknown }, { allowsCommands, folders }: GuardContext) {
   const edit = typeof command === "string" ? await judgeShellEdit(command, folders) : undefined;
-  if (edit?.closed) return said("deny", isClosed(edit.closed));
-  return edit?.canRun === true && !allowsCommands ? said("ask", CAN_RUN) : {};
+  if (edit?.closed) return hookDecision("deny", isClosed(edit.closed));
+  return edit?.canRun === true && !allowsCommands ? hookDecision("ask", CAN_RUN) : {};
 }
 
-function said(permissionDecision: "ask" | "deny", permissionDecisionReason: string) {
+function hookDecision(permissionDecision: "ask" | "deny", permissionDecisionReason: string) {
   return { hookSpecificOutput: { hookEventName: "PreToolUse" as const, permissionDecision, permissionDecisionReason } };
 }
 
@@ -111,17 +111,23 @@ function answer(all: All, input: HookInput): HookJSONOutput {
   if (tool === undefined) return {};
   const isUnasked = input.permission_mode === "bypassPermissions";
   if (tool === "REPL")
-    return said(isUnasked ? "deny" : "ask", "Code of the REPL cannot be checked against this server's command rules.");
+    return hookDecision(
+      isUnasked ? "deny" : "ask",
+      "Code of the REPL cannot be checked against this server's command rules.",
+    );
   const command = commandOf(input.tool_input);
-  if (command === undefined) return said("deny", "The command is missing.");
+  if (command === undefined) return hookDecision("deny", "The command is missing.");
   const rules = contentsFor(all, tool);
   const verdict = judgeCommand(rules, command, tool === "Bash");
   if (!verdict) return {};
   if (verdict.behavior !== "unreadable")
-    return said(verdict.behavior, `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior}).`);
+    return hookDecision(
+      verdict.behavior,
+      `The command rule ${tool}(${verdict.content}) decides (${verdict.behavior}).`,
+    );
   if (rules.allow.some((content) => isExactly(content, command))) return {};
   const why = `This command cannot be checked against the command rules: ${verdict.problem}.`;
-  return isUnasked ? said("deny", `${why} ${ADVICE}`) : said("ask", why);
+  return isUnasked ? hookDecision("deny", `${why} ${ADVICE}`) : hookDecision("ask", why);
 }
 
 function contentsFor({ allow, ask, deny }: All, tool: string): Required<CommandRules> {

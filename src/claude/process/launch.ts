@@ -40,7 +40,7 @@ export interface SessionBindings {
   readonly prompts: AsyncIterable<SDKUserMessage>;
   readonly ask: CanUseTool;
   /** Called before each use of a tool. */
-  readonly look: HookCallback;
+  readonly guard: HookCallback;
   /** Called with the process of the session; never with one that was refused. */
   readonly onSpawned: (spawned: Spawned) => void;
   /** Aborts when the session gives the process up. */
@@ -53,9 +53,9 @@ type Spawn = (request: SpawnOptions, onSpawned: (spawned: Spawned) => void) => S
 
 /** Starts a new process instead of claiming a spare. */
 export function startFresh(query: StartQuery, options: Options, spawn: Spawn): LaunchPlan["start"] {
-  return async ({ ask, look, onSpawned, prompts }) => {
+  return async ({ ask, guard, onSpawned, prompts }) => {
     const spawnClaudeCodeProcess: Options["spawnClaudeCodeProcess"] = (request) => spawn(request, onSpawned);
-    const bound = { canUseTool: ask, hooks: hooksOf(look, options.hooks), spawnClaudeCodeProcess };
+    const bound = { canUseTool: ask, hooks: hooksOf(guard, options.hooks), spawnClaudeCodeProcess };
     return Promise.resolve(query({ prompt: prompts, options: { ...options, ...bound } }));
   };
 }

@@ -21,7 +21,7 @@ export class Spare {
   readonly #up: Promise<SpareProcess>;
   #spawned: Spawned | undefined;
   #ask: CanUseTool | undefined;
-  #look: HookCallback | undefined;
+  #guard: HookCallback | undefined;
   #ended = false;
 
   constructor({ key, options, wrapper }: SpareSpec, { prewarm, spawner }: { prewarm: Prewarm; spawner: Spawner }) {
@@ -33,7 +33,7 @@ export class Spare {
         ...options,
         sessionId: this.sessionId,
         canUseTool: async (...request) => (this.#ask ? this.#ask(...request) : NOBODY),
-        hooks: hooksOf(async (...about) => (this.#look ? this.#look(...about) : {}), options.hooks),
+        hooks: hooksOf(async (...about) => (this.#guard ? this.#guard(...about) : {}), options.hooks),
         spawnClaudeCodeProcess: (request) =>
           spawner.spawn(request, (spawned) => this.#follow(spawned), { name: this.processTag, wrapper }),
       },
@@ -76,10 +76,10 @@ export class Spare {
     }
   }
 
-  async #claim(claim: Claim, { ask, look, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
+  async #claim(claim: Claim, { ask, guard, onSpawned, prompts, signal }: SessionBindings): Promise<Query> {
     const spare = await this.#up;
     this.#ask = ask;
-    this.#look = look;
+    this.#guard = guard;
     let decide: (isTaken: boolean) => void = () => undefined;
     const decided = new Promise<boolean>((resolve) => (decide = resolve));
     const query = spare.claim({ prompt: once(decided, prompts), options: claim });

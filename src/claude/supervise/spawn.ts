@@ -10,7 +10,7 @@ import { processTagOf, TAG_COUNT, type ProcessTag, type TaggedServer } from "./p
 import { hasTag, endTagged } from "./tagged.ts";
 import { type TrackingMethod, wrapCommand } from "./isolation.ts";
 import { Reaper } from "./reaper.ts";
-import { Strays } from "./strays.ts";
+import { OrphanProcesses } from "./orphans.ts";
 import { killTree } from "./tree.ts";
 const MAX_STDERR_CHARS = 4096;
 /** A process that was killed is gone within milliseconds, unless it waits for a disk or the network, ms. */
@@ -34,7 +34,7 @@ export interface Spawned {
   /** SIGKILL to it and to all that it has started. */
   kill(): void;
   /** What it has started and no longer knows of. */
-  readonly strays: Strays;
+  readonly orphans: OrphanProcesses;
 }
 
 interface SpawnerOptions {
@@ -128,15 +128,15 @@ export class Spawner {
       child.once("error", (error) => resolve({ code: null, signal: null, error: explained(error) }));
     });
     const endAll = async () => endTagged((found) => hasTag(found, tag), GONE_WITHIN_MS).catch(() => undefined);
-    const strays = new Strays({ tag, pid, isIsolated: this.#isolation.length > 0 });
-    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, strays, stderrTail };
+    const orphans = new OrphanProcesses({ tag, pid, isIsolated: this.#isolation.length > 0 });
+    if (pid === undefined) return { pid, exit, gone: exit, kill: () => undefined, orphans, stderrTail };
     this.#reaper?.watch(pid, tag);
     const gone = exit.then(endAll).then(() => this.#reaper?.forget(pid));
     const kill = () =>
       void killTree(pid)
         .catch(() => undefined)
         .then(endAll);
-    return { pid, exit, gone, kill, strays, stderrTail };
+    return { pid, exit, gone, kill, orphans, stderrTail };
   }
 
   /** What is first in a namespace cannot die of the signal that has ended the command: it tells it as a shell does. */

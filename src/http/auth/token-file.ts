@@ -13,7 +13,7 @@ import { digestOf, newToken } from "./secret.ts";
  */
 
 /** How often the file is looked at, ms. */
-const LOOK_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 /** A guess at a shorter one might succeed. */
 const MIN_LENGTH = 32;
@@ -60,8 +60,8 @@ export class TokenFile {
   readonly #pinned: Buffer;
   #version: string;
   #isThere = true;
-  #lookedAt = 0;
-  #looking: Promise<void> | undefined;
+  #checkedAt = 0;
+  #check: Promise<void> | undefined;
 
   private constructor(file: string, log: Pick<Logger, "error" | "info">, read: { digest: Buffer; version: string }) {
     this.#file = file;
@@ -74,22 +74,22 @@ export class TokenFile {
   static async open(file: string, log: Pick<Logger, "error" | "info">): Promise<TokenFile> {
     const version = await versionOf(file);
     const opened = new TokenFile(file, log, { digest: await readDigest(file), version });
-    opened.#lookedAt = Date.now();
+    opened.#checkedAt = Date.now();
     return opened;
   }
 
   /** Of the token that counts now; undefined while it is not in the file. */
   async digest(): Promise<Buffer | undefined> {
     // Of either sign: a clock may be set back.
-    if (Math.abs(Date.now() - this.#lookedAt) >= LOOK_MS) {
-      this.#lookedAt = Date.now();
-      this.#looking = this.#look();
+    if (Math.abs(Date.now() - this.#checkedAt) >= CHECK_INTERVAL_MS) {
+      this.#checkedAt = Date.now();
+      this.#check = this.#reload();
     }
-    await this.#looking;
+    await this.#check;
     return this.#isThere ? this.#pinned : undefined;
   }
 
-  async #look(): Promise<void> {
+  async #reload(): Promise<void> {
     const version = await versionOf(this.#file);
     if (version === this.#version) return;
     this.#version = version;

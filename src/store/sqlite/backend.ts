@@ -16,7 +16,7 @@ import type {
 } from "../../engine/ports.ts";
 import type { Access } from "./connect/access.ts";
 import {
-  AtWork,
+  ActiveSessionCache,
   abandonedSessions,
   countSessions,
   getSession,
@@ -52,7 +52,7 @@ export class SqliteBackend implements SessionBackend {
   readonly #access: Access;
   readonly #writer: Writer;
   readonly #changes: ChangeWatcher;
-  readonly #atWork = new AtWork();
+  readonly #active = new ActiveSessionCache();
   readonly #liveness: LivenessCheck;
   #closing: Promise<void> | undefined;
 
@@ -141,7 +141,7 @@ export class SqliteBackend implements SessionBackend {
 
     atWork: async () => {
       const living = await this.#livingNodes();
-      return this.#read((db) => this.#atWork.read(db, living));
+      return this.#read((db) => this.#active.read(db, living));
     },
 
     urls: async () => this.#read(urlsOfNodes),

@@ -185,7 +185,7 @@ const Head = z.object({ id: z.string(), rev: z.int(), createdAt: z.int(), nodeId
  * The sessions at work of living nodes. A server with a session that waits for a slot asks for them ten times a second,
  * and a thousand may wait: those that have not changed since the last time are not read again.
  */
-export class AtWork {
+export class ActiveSessionCache {
   #known = new Map<string, SessionRecord>();
 
   read(db: Connection, living: readonly string[]): SessionRecord[] {

@@ -1,14 +1,14 @@
 import { StoreError, type StoreFault } from "../../errors.ts";
 import type { Connection } from "./connection.ts";
 import { asStoreError, retryWhileBusy } from "./faults.ts";
-import { Footing } from "./footing.ts";
+import { StoreFiles } from "./store-files.ts";
 import { checkReadable } from "./migrations.ts";
 /** After these the connection is given up: the next use finds out whether the cause has gone away. */
 const BROKEN: ReadonlySet<StoreFault> = new Set(["corrupt", "failed", "moved", "newer", "readonly"]);
 
 interface Opened {
   readonly connection: Connection;
-  readonly footing: Footing;
+  readonly files: StoreFiles;
 }
 
 /** The way to the database: opened with the first use, and again after it broke. */
@@ -35,8 +35,8 @@ export class Access {
 
   /** As `use`, for what writes: a store that is no longer what it was takes nothing more. */
   async change<T>(work: (db: Connection) => T): Promise<T> {
-    return this.#use(({ connection, footing }) => {
-      const loss = footing.loss();
+    return this.#use(({ connection, files }) => {
+      const loss = files.loss();
       if (loss) throw new StoreError(loss, this.file);
       return work(connection);
     });
@@ -46,8 +46,8 @@ export class Access {
   async assertSame(): Promise<void> {
     // `#use` reports why the store could not be opened.
     if (this.#opened === undefined && !this.#lost) return;
-    await this.#use(({ connection, footing }) => {
-      const loss = footing.loss() ?? (footing.isLogWhole() ? undefined : "log");
+    await this.#use(({ connection, files }) => {
+      const loss = files.loss() ?? (files.isLogWhole() ? undefined : "log");
       if (loss) throw new StoreError(loss, this.file);
       checkReadable(connection, this.file);
     });
@@ -87,7 +87,7 @@ export class Access {
   async #start(): Promise<Opened> {
     const connection = await this.#open();
     try {
-      return { connection, footing: new Footing(this.file) };
+      return { connection, files: new StoreFiles(this.file) };
     } catch (error) {
       connection.close();
       throw error;
@@ -100,7 +100,7 @@ export class Access {
     this.#opened = undefined;
     const found = await opened.catch(() => undefined);
     found?.connection.close();
-    found?.footing.close();
+    found?.files.close();
   }
 
   /**
@@ -112,6 +112,6 @@ export class Access {
     if (this.#lost) return;
     this.#lost = fault;
     const found = await opened?.catch(() => undefined);
-    if (found?.footing.isLogDeleted) found.connection.save();
+    if (found?.files.isLogDeleted) found.connection.save();
   }
 }

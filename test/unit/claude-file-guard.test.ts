@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hooksOf, lookingWith } from "../../src/claude/process/hooks.ts";
+import { fileGuard, hooksOf } from "../../src/claude/process/hooks.ts";
 import { protectedPaths } from "../../src/security/protected-paths.ts";
 
 let root = "";
@@ -19,8 +19,8 @@ async function decided(tool_name: string, tool_input: object, about: { mode?: st
   const places = { cwd: join(root, "work"), additionalDirectories: [], home: join(root, "home"), programs: [] };
   const hook = { hook_event_name: "PreToolUse" as const, tool_name, tool_input, tool_use_id: "t", permission_mode };
   const input = { ...hook, session_id: "s", transcript_path: "", cwd: places.cwd };
-  const look = lookingWith({ folders: { ...places, closed }, allowsCommands });
-  const answer = await look(input, "t", { signal: new AbortController().signal });
+  const guard = fileGuard({ folders: { ...places, closed }, allowsCommands });
+  const answer = await guard(input, "t", { signal: new AbortController().signal });
   const said = "hookSpecificOutput" in answer ? answer.hookSpecificOutput : undefined;
   return said?.hookEventName === "PreToolUse" ? said.permissionDecision : undefined;
 }

@@ -8,7 +8,7 @@ import { descendants, type Entry, killTree, listProcesses, startTime } from "./t
 const PREFIX = "process-";
 const DESCRIPTION_LENGTH = 200;
 
-interface Kin {
+interface TaggedTree {
   readonly tag: ProcessTag;
   readonly pid: number | undefined;
   /** In a pid namespace of its own, below the two processes that make it. */
@@ -19,11 +19,11 @@ interface Kin {
  * Processes that a Claude Code has started, and that have left its tree: what `cmd &`, nohup and setsid leave behind when
  * their shell ends. Claude Code shows none of them.
  */
-export class Strays {
-  readonly #kin: Kin;
+export class OrphanProcesses {
+  readonly #tree: TaggedTree;
 
-  constructor(kin: Kin) {
-    this.#kin = kin;
+  constructor(tree: TaggedTree) {
+    this.#tree = tree;
   }
 
   /** Each with what it has started itself as one. */
@@ -45,26 +45,26 @@ export class Strays {
   }
 
   async #pids(): Promise<number[]> {
-    const { tag, pid } = this.#kin;
+    const { tag, pid } = this.#tree;
     if (pid === undefined) return [];
     const tagged = (await findTagged()).filter((found) => hasTag(found, tag)).map((found) => found.pid);
     const all = await listProcesses();
     const known = new Set(this.#known(pid, all));
-    const astray = new Set(tagged.filter((each) => !known.has(each)));
+    const orphans = new Set(tagged.filter((each) => !known.has(each)));
     const parents = new Map(all.map((entry) => [entry.pid, entry.parent]));
-    return [...astray].filter((each) => parents.has(each) && !astray.has(parents.get(each) ?? 0));
+    return [...orphans].filter((each) => parents.has(each) && !orphans.has(parents.get(each) ?? 0));
   }
 
   /** The tree of Claude Code. In a namespace orphans have its first process for a parent, whose first child is Claude Code. */
   #known(pid: number, all: readonly Entry[]): number[] {
-    if (!this.#kin.isIsolated) return [pid, ...descendants(pid, all)];
+    if (!this.#tree.isIsolated) return [pid, ...descendants(pid, all)];
     const init = firstChild(pid, all) ?? pid;
     const claude = firstChild(init, all) ?? init;
     return [pid, init, claude, ...descendants(claude, all)];
   }
 }
 
-export function isStray(taskId: string): boolean {
+export function isOrphanId(taskId: string): boolean {
   return taskId.startsWith(PREFIX);
 }
 

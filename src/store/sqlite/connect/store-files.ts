@@ -16,7 +16,7 @@ const [LOG_HEADER, FRAME_HEADER] = [32, 24];
 /** Frames that are looked at each time, the last ones: older ones are soon in the file. */
 const FRAMES = 1000;
 
-export class Footing {
+export class StoreFiles {
   readonly #file: string;
   readonly #known: ReadonlyMap<string, string>;
   #index: number | undefined;
