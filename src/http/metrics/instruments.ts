@@ -3,8 +3,8 @@ import { FailureCategory, TurnOutcome } from "../../domain/turn.ts";
 import { TOKEN_KINDS } from "../../domain/usage.ts";
 
 /**
- * All metrics in one list. The values of labels are a fixed set: they name no user, folder or subject, so they reveal no work and
- * their number does not grow with the input of clients. docs/observability.md is generated from this.
+ * The list of all metrics. Label values are words of this server, never input of clients: they reveal nothing about
+ * sessions, and their cardinality is bounded. docs/observability.md is generated from this list.
  */
 
 const PREFIX = "claude_code_mcp_";
@@ -13,7 +13,7 @@ const TURN_S = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
 const WAIT_S = [0.1, 1, 5, 15, 30, 60, 120, 300, 600, 1800];
 const REQUEST_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300];
 
-/** Of a turn that did not fail. */
+/** The `category` label of a turn that did not fail. */
 export const NO_CATEGORY = "none";
 
 export type Instruments = ReturnType<typeof instruments>;
@@ -24,78 +24,82 @@ export function instruments(registry: Registry) {
   return all;
 }
 
-/** Counted from the events that this server has written: those of several servers add up. */
+/** Counted from the events that this server writes; sum them over the servers of a store. */
 function ofTheLog(registry: Registry) {
   const make = makers(registry);
   return {
-    turns: make.counter("turns_total", "Turns that ended, by outcome and, where they failed, by category.", [
+    turns: make.counter("turns_total", "Ended turns, by outcome and failure category.", ["outcome", "category"]),
+    turnSeconds: make.histogram("turn_duration_seconds", "Duration of turns from start to end, in seconds.", TURN_S, [
       "outcome",
-      "category",
     ]),
-    turnSeconds: make.histogram("turn_duration_seconds", "From the start of a turn to its end.", TURN_S, ["outcome"]),
-    tokens: make.counter("tokens_total", "Tokens that Claude Code reported in its results.", ["kind"]),
-    cost: make.counter("cost_usd_total", "What the turns cost in US dollars, as Claude Code reckons it."),
+    tokens: make.counter("tokens_total", "Tokens reported by Claude Code in its results, by kind.", ["kind"]),
+    cost: make.counter("cost_usd_total", "Cost of turns in US dollars, as estimated by Claude Code."),
     waits: make.histogram(
       "permission_wait_seconds",
-      "From a permission request or a question to its answer, by decision and by whom.",
+      "Time from a permission request or question to its answer in seconds, by kind, decision and source of the answer.",
       WAIT_S,
       ["kind", "decision", "by"],
     ),
-    apiRetries: make.counter("api_retries_total", "Requests to the model's API that Claude Code had to repeat."),
+    apiRetries: make.counter("api_retries_total", "Requests to the model's API that Claude Code retried."),
     deliveries: make.counter(
       "webhook_deliveries_total",
-      "What the webhook was to be told, by what became of it: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
+      "Webhook deliveries by outcome: delivered, failed, gone (410), dropped, obsolete (answered meanwhile).",
       ["outcome"],
     ),
-    exits: make.counter("claude_exits_total", "Claude Codes that ended, and whether the exit was expected.", [
+    exits: make.counter("claude_exits_total", "Ended Claude Code processes, by whether the exit was expected.", [
       "expected",
     ]),
   };
 }
 
-/** Read when it is asked for. */
+/** Gauges, read at each scrape. */
 function ofTheMoment(registry: Registry) {
   const make = makers(registry);
   return {
-    build: make.gauge("build_info", "Always 1; the label is the version of the server.", ["version"]),
+    build: make.gauge("build_info", "Always 1; the label `version` is the version of the server.", ["version"]),
     storeUp: make.gauge(
       "store_up",
-      "1 when the store could be read for this answer; else the gauges of it are missing.",
+      "1 if this scrape could read the store, else 0; the gauges of the store are then missing.",
     ),
-    sessions: make.gauge("sessions", "Sessions in the store by status, of all servers that use it.", ["status"]),
+    sessions: make.gauge("sessions", "Sessions in the store, by status, over all its servers.", ["status"]),
     openRequests: make.gauge(
       "permission_requests_open",
-      "Permission requests and questions that wait for an answer, in all servers that use the store.",
+      "Open permission requests and questions, by kind, over all servers of the store.",
       ["kind"],
     ),
-    queue: make.gauge("queue_length", "Sessions that wait for a slot, in all servers that use the store."),
-    processes: make.gauge("claude_processes", "Claude Codes of this server that a session has, by phase.", ["phase"]),
-    memory: make.gauge("claude_resident_memory_bytes", "Resident memory of these processes (Linux)."),
+    queue: make.gauge("queue_length", "Sessions waiting for a slot, over all servers of the store."),
+    processes: make.gauge("claude_processes", "Claude Code processes of this server's sessions, by phase.", ["phase"]),
+    memory: make.gauge(
+      "claude_resident_memory_bytes",
+      "Resident memory of the processes of `claude_processes`, in bytes (Linux only).",
+    ),
     cpu: make.gauge(
       "claude_cpu_seconds",
-      "CPU time that these processes and their ended children have used so far (Linux).",
+      "CPU time used by the processes of `claude_processes` and their ended children, in seconds (Linux only).",
     ),
-    spares: make.gauge("spares", "Claude Codes that were started ahead and that no session has yet."),
+    spares: make.gauge("spares", "Spare Claude Code processes that no session has claimed."),
   };
 }
 
 function ofHttp(registry: Registry) {
   const make = makers(registry);
   return {
-    requests: make.counter("http_requests_total", "HTTP requests that were answered, by class of status.", [
+    requests: make.counter("http_requests_total", "Answered HTTP requests, by route, method and status class.", [
       "route",
       "method",
       "status",
     ]),
     requestSeconds: make.histogram(
       "http_request_duration_seconds",
-      "From an HTTP request to the end of its answer; a call that waits and a stream take as long as they are open.",
+      "Time from an HTTP request to the end of its response, in seconds; long polls and streams count for as long as they are open.",
       REQUEST_S,
       ["route", "method"],
     ),
-    openHttp: make.gauge("http_requests_open", "HTTP requests being answered: calls, waits and streams.", ["route"]),
-    refusals: make.counter("http_refusals_total", "HTTP requests that were not let in, by reason.", ["reason"]),
-    slowReaders: make.counter("http_slow_readers_total", "Clients that were cut off because they read too slowly."),
+    openHttp: make.gauge("http_requests_open", "HTTP requests in progress, by route: calls, long polls and streams.", [
+      "route",
+    ]),
+    refusals: make.counter("http_refusals_total", "Refused HTTP requests, by reason.", ["reason"]),
+    slowReaders: make.counter("http_slow_readers_total", "Connections closed because the client read too slowly."),
   };
 }
 
@@ -113,7 +117,7 @@ function makers(registry: Registry) {
   };
 }
 
-/** A rate over what has never happened is nothing at all; over a zero it is zero. */
+/** Initializes counters to 0: `rate()` over a missing series returns nothing. */
 function beginAtZero({
   deliveries,
   exits,
@@ -131,11 +135,11 @@ function beginAtZero({
   for (const reason of REFUSALS) refusals.inc({ reason }, 0);
 }
 
-/** What becomes of a delivery of the webhook. */
+/** Outcomes of a webhook delivery. */
 const DELIVERIES = ["delivered", "failed", "gone", "dropped", "obsolete"] as const;
 export type Delivery = (typeof DELIVERIES)[number];
 
-/** Why a request is not let in. */
+/** Reasons to refuse a request. */
 export const REFUSALS = [
   "host",
   "origin",
