@@ -182,7 +182,8 @@ export function defineTool<I extends z.ZodObject>(definition: ToolDefinition<I>)
     meta,
     isQuery,
     takesAttachments: Object.hasOwn(input.shape, "attachments"),
-    inputSchema: (limits, bounded) => advertiseInput(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
+    inputSchema: (limits, bounded) =>
+      advertiseInput(input, { unlisted: unlistedWith(limits), advertised, limits, bounded }),
     outputSchema: () => ADVERTISED_OUTPUT,
     invoke: async (raw, call, deps) => definition.handle(parseArguments(input, raw, hidden), call, deps),
   };

@@ -56,7 +56,8 @@ it.each([1, PAGE, PAGE + 1, 2 * PAGE])(
   async (at) => {
     const engine = new FakeEngine();
     const session = engine.add("s1");
-    while (session.state.lastEventId < at - 1) session.emit({ type: "notice", data: { kind: "warning", message: "x" } });
+    while (session.state.lastEventId < at - 1)
+      session.emit({ type: "notice", data: { kind: "warning", message: "x" } });
     const structuredPatch = [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ["-old", "+new"] }];
     const message = { content: [{ type: "tool_result", tool_use_id: "t1", content: "edited" }] };
     const edit = { type: "user", message, tool_use_result: { filePath: "/a", structuredPatch } };

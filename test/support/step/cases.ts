@@ -77,7 +77,8 @@ const WALKS = {
   "idle, live": done,
   "idle, shell at work": shell,
   "idle, shell at work, to rest": () => shell().command("control", toSuspend),
-  "running, prompt waits, forbidden": () => running().promptWith("p2", { whenBusy: "queue" }).command("control", forbidden),
+  "running, prompt waits, forbidden": () =>
+    running().promptWith("p2", { whenBusy: "queue" }).command("control", forbidden),
   "running, shell at work, forbidden": () =>
     running()
       .hear({ type: "background", tasks: [SHELL_TASK] })
