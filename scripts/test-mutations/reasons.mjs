@@ -2,6 +2,11 @@
 // the fault.
 const REASONS = [
   {
+    file: "src/claude/supervise/tree.ts",
+    around: "at < pids.length",
+    reason: "one more batch would be empty",
+  },
+  {
     file: "src/claude/supervise/tagged.ts",
     around: "performance.now() < deadline",
     reason: "a reading of a clock in fractions of a millisecond would have to equal the deadline",

@@ -60,3 +60,14 @@ it("waits until the owner has recorded that a request was shown", async () => {
   await reader.delivered("local", id, [{ requestId: request?.requestId ?? "", whole: true }]);
   expect(await requestsOf()).toMatchObject([{ deliveredAt: expect.any(Number) as number }]);
 });
+
+it("remembers no answer to a question, even if it is given for the session", async () => {
+  const id = await a.open();
+  const question = { kind: "question", toolName: "AskUserQuestion", input: { questions: [] } };
+  a.runtime.of(id).ask("q1", question);
+  await a.seen(id, "question.asked");
+  await a.engine.answer(LOCAL_CALLER, id, { requestId: "q1", decision: "allow_for_session", by: "caller" });
+  expect((await a.engine.get("local", id)).state.remembered ?? []).toEqual([]);
+  const answered = await a.seen(id, "question.answered");
+  expect(answered?.data).toMatchObject({ behavior: "allow" });
+});

@@ -17,14 +17,14 @@ import { gateUnder, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
 import type { ControlRequest } from "../../domain/control.ts";
 
-interface Means extends Operator {
+interface Dependencies extends Operator {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
 }
 
 /** An answer as it goes to the session's owner, and what of it was left out, because its caller may not decide so much. */
 export async function answerCommand(
-  means: Means,
+  means: Dependencies,
   caller: Caller,
   record: SessionRecord,
   request: AnswerRequest,

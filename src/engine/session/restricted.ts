@@ -13,7 +13,7 @@ import { waitLooking } from "./wait.ts";
 /** The operations that read. */
 export type Looking = Pick<Engine, "get" | "list" | "wait">;
 
-interface Means {
+interface Dependencies {
   readonly backend: SessionBackend;
   readonly clock: Clock;
   readonly log: Pick<Logger, "debug">;
@@ -24,7 +24,7 @@ interface Means {
  * record to what is shown: the record itself, or the session after recovery.
  */
 export function lookingOf(
-  means: Means,
+  means: Dependencies,
   ownership: Pick<Ownership, "refuseLost" | "refuseTrouble">,
   shown: (record: SessionRecord) => Promise<SessionRecord> = async (record) => Promise.resolve(record),
 ): Looking {

@@ -1,0 +1,38 @@
+import { expect, it } from "vitest";
+import { commandGuard } from "../../src/claude/process/hooks.ts";
+import { parseRule, type Rule } from "../../src/domain/approvals/rule.ts";
+
+function ruleOf(text: string): Rule {
+  const parsed = parseRule(text, "deny");
+  if (!parsed.ok) throw new Error(text);
+  return parsed.rule;
+}
+
+/** What the hook for commands decides under the rule that denies `rm`. */
+async function decided(tool_name: string, tool_input: object, permission_mode: string): Promise<unknown> {
+  const { hooks } = commandGuard({ disallowedTools: [], rules: { allow: [], ask: [], deny: [ruleOf("Bash(rm *)")] } });
+  const input = { hook_event_name: "PreToolUse", tool_name, tool_input, permission_mode, tool_use_id: "t1" };
+  const common = { session_id: "s", transcript_path: "", cwd: "/" };
+  const hook = hooks?.PreToolUse?.[0]?.hooks[0];
+  const answer = await hook?.({ ...common, ...input } as never, "t1", { signal: new AbortController().signal });
+  const { hookSpecificOutput = {} } = answer as { hookSpecificOutput?: { permissionDecision?: string } };
+  return hookSpecificOutput.permissionDecision;
+}
+
+it.each<[string, object, string, string | undefined]>([
+  ["Bash", { command: "ls" }, "default", undefined],
+  ["Bash", { command: "rm x" }, "default", "deny"],
+  ["Bash", { command: "rm x" }, "bypassPermissions", "deny"],
+  ["Bash", {}, "default", "deny"],
+  ["Bash", { command: "$(cat x) y" }, "default", "ask"],
+  ["Bash", { command: "$(cat x) y" }, "bypassPermissions", "deny"],
+  ["REPL", { code: "1" }, "default", "ask"],
+  ["REPL", { code: "1" }, "bypassPermissions", "deny"],
+  ["Read", { file_path: "/x" }, "default", undefined],
+])("with a rule for commands, %s %j in mode %s is answered with %s", async (tool, input, mode, decision) => {
+  expect(await decided(tool, input, mode)).toBe(decision);
+});
+
+it("without a rule for commands there is no hook", () => {
+  expect(commandGuard({ disallowedTools: ["Read"], rules: { allow: [], ask: [], deny: [] } })).toEqual({});
+});

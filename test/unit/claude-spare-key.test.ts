@@ -1,0 +1,26 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, it } from "vitest";
+import { stateFile } from "../../src/claude/environment.ts";
+import { spareSpecOf } from "../../src/claude/spares/spec.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "ccm-spare-key-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const env = { CLAUDE_CONFIG_DIR: folder };
+
+async function keyWith(state: unknown): Promise<string | undefined> {
+  writeFileSync(stateFile(env), JSON.stringify(state));
+  const found = await spareSpecOf({ principal: "local", wrapper: [] }, { cwd: folder, env });
+  return found?.spec.key;
+}
+
+it("a spare is not taken after the user's MCP servers have changed, but after any other change of Claude Code's state", async () => {
+  const key = await keyWith({ numStartups: 1 });
+  expect(key).toBeDefined();
+  expect(await keyWith({ numStartups: 2 })).toBe(key);
+  const withServer = await keyWith({ mcpServers: { one: { command: "one" } } });
+  expect(withServer).not.toBe(key);
+  expect(await keyWith({ mcpServers: { two: { command: "two" } } })).not.toBe(withServer);
+});
