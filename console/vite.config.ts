@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { defineConfig } from "vite";
 
 /** The page of the console, from console/ to dist/console/. `npx vite console` serves it while it is worked on. */
@@ -6,6 +6,8 @@ export default defineConfig(({ command }) => ({
   root: import.meta.dirname,
   // Built, it may lie below any path; while it is worked on it is where its server has it.
   base: command === "serve" ? "/console/" : "./",
+  // The class "card" of requests.module.css is "requests-card" in the page: readable in a browser's tools, and known to tests.
+  css: { modules: { generateScopedName: (name, file) => `${basename(file, ".module.css")}-${name}` } },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: join(import.meta.dirname, "..", "dist", "console"),

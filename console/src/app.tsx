@@ -1,4 +1,3 @@
-import "./style/frame.css";
 import { useEffect } from "preact/hooks";
 import { Announcements } from "./frame/announcements.tsx";
 import { ConnectionBanner } from "./frame/connection-banner.tsx";
@@ -13,6 +12,8 @@ import { dropNotices, notices } from "./state/notices.ts";
 import { route } from "./state/route.ts";
 import { title } from "./state/title.ts";
 import { VIEWS } from "./state/views.ts";
+import { classNames } from "./parts/class-names.ts";
+import styles from "./frame/frame.module.css";
 
 /** The frame around the views. */
 export function App() {
@@ -24,7 +25,7 @@ export function App() {
   return (
     <>
       {isKnown && (
-        <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
+        <button type="button" class={styles["skip"]} onClick={() => document.querySelector("main")?.focus()}>
           Skip to content
         </button>
       )}
@@ -39,7 +40,7 @@ function Inside({ isKnown }: { readonly isKnown: boolean }) {
   if (isSignedOut.value) return <SignInView />;
   if (!isKnown)
     return (
-      <p class="connecting soft" role="status">
+      <p class={classNames(styles, "connecting", "soft")} role="status">
         Connecting…
       </p>
     );
@@ -62,7 +63,7 @@ function StartNotices() {
   const texts = notices.value[at.id];
   if (!texts) return null;
   return (
-    <div class="notices" role="status">
+    <div class={styles["notices"]} role="status">
       <ul>
         {texts.map((text) => (
           <li key={text}>{displayLine(text)}</li>

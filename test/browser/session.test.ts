@@ -48,7 +48,7 @@ describe("while a turn runs", () => {
     await entry(page, "Three, later.").waitFor();
     await turnsDone(page, 2);
     // It is shown where it was delivered, not within the turn before it.
-    const shown = await page.locator(".items > li").allInnerTexts();
+    const shown = await page.locator(".timeline-items > li").allInnerTexts();
     const at = (words: RegExp) => shown.findIndex((each) => words.test(each));
     const order = [at(/One\./), at(/Turn done/), at(/^Prompt\s+Later\./), at(/^Three, later/)];
     expect(order).toEqual(order.toSorted((a, b) => a - b));

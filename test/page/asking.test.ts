@@ -51,9 +51,9 @@ it("two subagents that ask at once are told apart, and each leads to its task", 
   await window.picture("asking-subagents");
   await window.go("#/usage");
   // No turn has ended and no request is answered, but the time of waiting for people counts.
-  const tile = page.locator(".tile").filter({ hasText: "Waiting for approval" });
+  const tile = page.locator(".usage-tile").filter({ hasText: "Waiting for approval" });
   await tile.getByText("2 open requests now").waitFor();
-  expect(await tile.locator(".tile-value").innerText()).toMatch(/^\d/);
+  expect(await tile.locator(".usage-value").innerText()).toMatch(/^\d/);
   await window.go("#/approvals");
   await shop.getByRole("link", { name: "Its task" }).click();
   await page.waitForURL(new RegExp(`#/sessions/${id}\\?event=\\d+$`));
@@ -81,7 +81,7 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
     await expect
       .poll(async () => {
         await page.evaluate(
-          'scrollTo(0, document.querySelector(".rq-card").getBoundingClientRect().top + scrollY - innerHeight / 3)',
+          'scrollTo(0, document.querySelector(".requests-card").getBoundingClientRect().top + scrollY - innerHeight / 3)',
         );
         return hit(page, button("Deny…"));
       })
@@ -98,7 +98,7 @@ it("the buttons of a long card, and of a form that it opens, stay in view at eve
   await page.clock.setFixedTime(Date.now());
   await entry(page, "Turn done").waitFor();
   // Nothing is shown below the end of the turn, and no space is kept for it.
-  const look = 'getComputedStyle(document.querySelector(".rq-card"))';
+  const look = 'getComputedStyle(document.querySelector(".requests-card"))';
   await expect
     .poll(async () => page.evaluate<string>(`${look}.position + " " + ${look}.clipPath`))
     .toBe("absolute inset(50%)");

@@ -40,12 +40,12 @@ const below = async (page: Page) =>
 const wordRead = async (page: Page) =>
   page.evaluate<string>(`{
     const head = document.querySelector(".session-head").getBoundingClientRect().bottom;
-    const { offset, offsetNode } = document.caretPositionFromPoint(document.querySelector(".timeline").getBoundingClientRect().left + 60, Math.max(head, 60) + 14);
+    const { offset, offsetNode } = document.caretPositionFromPoint(document.querySelector(".timeline-timeline").getBoundingClientRect().left + 60, Math.max(head, 60) + 14);
     offsetNode.data.slice(0, offset + 8).match(/\\S+(?=\\s+\\S*$)/)[0];
   }`);
 const topOfWord = async (page: Page, word: string) =>
   page.evaluate<number>(`{
-    const walk = document.createTreeWalker(document.querySelector(".timeline"), NodeFilter.SHOW_TEXT);
+    const walk = document.createTreeWalker(document.querySelector(".timeline-timeline"), NodeFilter.SHOW_TEXT);
     let top = NaN;
     while (walk.nextNode()) {
       const at = walk.currentNode.data.indexOf(${JSON.stringify(`${word} `)});

@@ -2,6 +2,8 @@ import { ActionButton } from "../parts/action-button.tsx";
 import { displayLine } from "../parts/text.ts";
 import { me, signOut } from "../state/me.ts";
 import { helpIsOpen } from "./key-help.tsx";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./frame.module.css";
 
 /** Who is signed in, and what is seldom needed. */
 export function Account() {
@@ -9,10 +11,10 @@ export function Account() {
   const { principal, scopes, signsIn, version } = me.value;
   const name = displayLine(principal);
   return (
-    <div class="account">
+    <div>
       <button
         type="button"
-        class="quiet account-button"
+        class={classNames(styles, "quiet", "account-button")}
         popoverTarget="account"
         aria-label={`${name}: account and help`}
         title={name}
@@ -21,9 +23,9 @@ export function Account() {
           <circle cx="8" cy="5.5" r="2.75" />
           <path d="M2.75 14c.4-3 2.4-4.5 5.25-4.5s4.85 1.5 5.25 4.5" />
         </svg>
-        <span class="account-name">{name}</span>
+        <span class={styles["account-name"]}>{name}</span>
       </button>
-      <div id="account" popover="auto" class="account-menu">
+      <div id="account" popover="auto" class={styles["account-menu"]}>
         <p>
           {signsIn ? "Signed in as" : "You are"} <strong>{name}</strong>
           <br />

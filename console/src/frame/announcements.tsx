@@ -3,6 +3,7 @@ import type { PendingRequest } from "../../../src/console/wire.ts";
 import { truncateLine, displayLine } from "../parts/text.ts";
 import { requests } from "../state/live.ts";
 import { hrefOf, route } from "../state/route.ts";
+import styles from "./frame.module.css";
 
 const SHOWN_MS = 8000;
 
@@ -14,9 +15,9 @@ export function Announcements() {
   const at = route.value;
   const isSeen = at.view === "approvals" || (at.view === "session" && at.id === arrived?.sessionId);
   return (
-    <div role="status" class="announcement">
+    <div role="status" class={styles["announcement"]}>
       {arrived && isOpen && (
-        <p class={isSeen ? "unseen" : undefined}>
+        <p class={isSeen ? "visually-hidden" : undefined}>
           <span>{wordsOf(arrived)}</span> <a href={hrefOf({ view: "approvals" })}>Show</a>
         </p>
       )}

@@ -1,6 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { retryNow } from "../net/backoff.ts";
 import { connection } from "../state/live.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./frame.module.css";
 
 /** A server that restarts is back sooner than this; nothing is shown. */
 const UNREPORTED_MS = 1200;
@@ -31,7 +33,7 @@ export function ConnectionBanner() {
     <>
       <div role="alert">
         {shown === "lost" && (
-          <p class="banner banner-lost">
+          <p class={classNames(styles, "banner", "banner-lost")}>
             The server does not answer. The page may be out of date; it keeps trying to reconnect.
             <button type="button" onClick={retryNow}>
               Try now
@@ -39,7 +41,9 @@ export function ConnectionBanner() {
           </p>
         )}
       </div>
-      <div role="status">{shown === "back" && <p class="banner banner-back">The server is back.</p>}</div>
+      <div role="status">
+        {shown === "back" && <p class={classNames(styles, "banner", "banner-back")}>The server is back.</p>}
+      </div>
     </>
   );
 }

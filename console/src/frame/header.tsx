@@ -4,12 +4,14 @@ import { may } from "../state/me.ts";
 import { hrefOf, route, type Route } from "../state/route.ts";
 import { VIEW_NAMES, VIEWS, type ViewName } from "../state/views.ts";
 import { Account } from "./account.tsx";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./frame.module.css";
 
 /** Where one can go from everywhere. */
 export function Header() {
   return (
-    <header class="bar">
-      <a class="bar-name" href={hrefOf({ view: "sessions" })}>
+    <header class={styles["bar"]}>
+      <a class={styles["bar-name"]} href={hrefOf({ view: "sessions" })}>
         <Mark />
         claude-agents-mcp
       </a>
@@ -18,7 +20,7 @@ export function Header() {
           <Tab key={name} to={name} />
         ))}
       </nav>
-      <div class="bar-end">
+      <div class={styles["bar-end"]}>
         {may("run") && (
           <a
             class="button primary"
@@ -27,7 +29,7 @@ export function Header() {
             aria-current={route.value.view === "start" ? "page" : undefined}
           >
             <span>
-              New<span class="bar-more"> session</span>
+              New<span class={styles["bar-more"]}> session</span>
             </span>
           </a>
         )}
@@ -41,7 +43,7 @@ const TABS = VIEW_NAMES.filter((name) => VIEWS[name].isTab);
 
 function Tab({ to }: { readonly to: ViewName }) {
   return (
-    <a class="tab" href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
+    <a class={styles["tab"]} href={hrefOf({ view: to })} aria-current={currency(to, route.value)}>
       {VIEWS[to].name}
       {to === "approvals" && <OpenCount />}
     </a>
@@ -58,9 +60,9 @@ function OpenCount() {
   const waiting = requests.value.length;
   if (waiting === 0) return null;
   return (
-    <span class="tab-count number">
+    <span class={classNames(styles, "tab-count", "number")}>
       {waiting}
-      <span class="unseen"> open</span>
+      <span class="visually-hidden"> open</span>
     </span>
   );
 }

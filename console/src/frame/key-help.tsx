@@ -4,6 +4,7 @@ import { bindKeys, keysAreOn, isSearchRequested, turnKeys } from "../state/keys.
 import { may } from "../state/me.ts";
 import { go } from "../state/route.ts";
 import { VIEW_NAMES, type ViewName, VIEWS } from "../state/views.ts";
+import styles from "./frame.module.css";
 
 export const helpIsOpen = signal(false);
 
@@ -46,7 +47,7 @@ function Help() {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={() => (helpIsOpen.value = false)}>
+    <dialog ref={dialog} class={styles["help"]} aria-labelledby="help-title" onClose={() => (helpIsOpen.value = false)}>
       <h2 id="help-title">Keyboard shortcuts</h2>
       <dl>
         {ROWS.map(([keys, what]) => (
@@ -60,7 +61,7 @@ function Help() {
           </div>
         ))}
       </dl>
-      <label class="help-switch">
+      <label class={styles["help-switch"]}>
         <input
           type="checkbox"
           checked={keysAreOn.value}

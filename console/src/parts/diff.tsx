@@ -1,7 +1,8 @@
-import "../style/diff.css";
 import { useMemo, useState } from "preact/hooks";
 import { countOf, linesToShow, type DiffLine, type Hunk } from "./diff-lines.ts";
 import { displayText } from "./text.ts";
+import { classNames } from "./class-names.ts";
+import styles from "./diff.module.css";
 
 interface Props {
   readonly hunks: readonly Hunk[];
@@ -20,18 +21,18 @@ export function Change({ hunks, numbered = false, path }: Props) {
   const { added, removed } = countOf(lines);
   const shown = isAsked ? lines : lines.slice(0, SHOWN);
   return (
-    <figure class="diff">
+    <figure class={styles["diff"]}>
       <figcaption>
         <code>{displayText(path)}</code>{" "}
         <span aria-hidden="true">
-          <span class="plus">+{added}</span> <span class="minus">−{removed}</span>
+          <span class={styles["plus"]}>+{added}</span> <span class={styles["minus"]}>−{removed}</span>
         </span>
-        <span class="unseen">
+        <span class="visually-hidden">
           {added} lines added, {removed} removed
         </span>
       </figcaption>
-      <div class="box" tabIndex={0} role="region" aria-label={`Change of ${displayText(path)}`}>
-        <div class="lines">
+      <div class={styles["box"]} tabIndex={0} role="region" aria-label={`Change of ${displayText(path)}`}>
+        <div class={styles["lines"]}>
           {shown.map((line, at) => (
             <Line key={at} line={line} numbered={numbered} />
           ))}
@@ -51,16 +52,16 @@ const WORDS = { same: "", added: "added: ", removed: "removed: ", gap: "" } as c
 
 function Line({ line, numbered }: { readonly line: DiffLine; readonly numbered: boolean }) {
   return (
-    <div class={`line ${line.kind}`}>
+    <div class={classNames(styles, "line", line.kind)}>
       {numbered && (
         <span class="number" aria-hidden="true">
           {line.newNumber ?? line.oldNumber ?? ""}
         </span>
       )}
-      <span class="sign" aria-hidden="true">
+      <span class={styles["sign"]} aria-hidden="true">
         {SIGNS[line.kind]}
       </span>
-      <span class="unseen">{WORDS[line.kind]}</span>
+      <span class="visually-hidden">{WORDS[line.kind]}</span>
       <code>{displayText(line.text)}</code>
     </div>
   );

@@ -1,7 +1,8 @@
+import styles from "./mark.module.css";
 /** The logo of icon.svg, inlined so that it shows without a request. */
 export function Mark() {
   return (
-    <svg class="mark" viewBox="0 0 16 16" aria-hidden="true">
+    <svg class={styles["mark"]} viewBox="0 0 16 16" aria-hidden="true">
       <rect width="16" height="16" rx="4" />
       <path d="M4 5l3 3-3 3M8.5 11.5H12" />
     </svg>

@@ -1,12 +1,12 @@
-import "../style/markdown.css";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import { readMarkdown, type Block, type Cell, type Inline, type Level } from "./markdown-tree.ts";
+import styles from "./markdown.module.css";
 
 /** What an agent has written, as elements that this file makes: none of it is ever read as HTML. Headings begin below h2. */
 export function Markdown({ text }: { readonly text: string }) {
   const blocks = useMemo(() => readMarkdown(text), [text]);
-  return <div class="markdown">{blocks.map(showBlock)}</div>;
+  return <div class={styles["markdown"]}>{blocks.map(showBlock)}</div>;
 }
 
 function showBlock(block: Block): VNode {
@@ -30,7 +30,7 @@ function showBlock(block: Block): VNode {
     case "rule":
       return <hr />;
     case "plain":
-      return <p class="as-written">{block.text}</p>;
+      return <p class={styles["as-written"]}>{block.text}</p>;
   }
 }
 
@@ -41,7 +41,7 @@ function Heading({ children, level }: { readonly children: ComponentChildren; re
 
 function List({ block }: { readonly block: Extract<Block, { kind: "list" }> }) {
   const items = block.items.map(({ blocks, checked }, at) => (
-    <li key={at} class={checked === undefined ? undefined : "task"}>
+    <li key={at} class={checked === undefined ? undefined : styles["task"]}>
       {checked !== undefined && (
         <input type="checkbox" checked={checked} disabled aria-label={checked ? "Done" : "To do"} />
       )}
@@ -54,9 +54,9 @@ function List({ block }: { readonly block: Extract<Block, { kind: "list" }> }) {
 }
 
 function Table({ block }: { readonly block: Extract<Block, { kind: "table" }> }) {
-  const side = ({ align }: Cell) => (align === undefined ? undefined : `to-${align}`);
+  const side = ({ align }: Cell) => (align === undefined ? undefined : styles[`to-${align}`]);
   return (
-    <div class="wide" tabIndex={0} role="group" aria-label="Table">
+    <div class={styles["wide"]} tabIndex={0} role="group" aria-label="Table">
       <table>
         <thead>
           <tr>

@@ -1,11 +1,12 @@
-import "../style/status.css";
 import type { SessionStatus } from "../../../src/domain/session.ts";
 import { STATUS_WORDS } from "./status-words.ts";
+import { classNames } from "./class-names.ts";
+import styles from "./status.module.css";
 
 /** The status of a session as a word with a colour, and a shape for users who do not see colours. */
 export function Status({ status }: { readonly status: SessionStatus }) {
   return (
-    <span class={`status status-${status}`}>
+    <span class={classNames(styles, "status", status)}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
         {SHAPES[status]}
       </svg>
@@ -19,8 +20,8 @@ const RING = <circle cx="8" cy="8" r="6" />;
 const SHAPES = {
   running: (
     <>
-      <circle class="status-track" cx="8" cy="8" r="6" />
-      <path class="status-turns" d="M8 2a6 6 0 0 1 6 6" />
+      <circle class={styles["track"]} cx="8" cy="8" r="6" />
+      <path class={styles["turns"]} d="M8 2a6 6 0 0 1 6 6" />
     </>
   ),
   waiting_permission: (

@@ -10,17 +10,19 @@ import { me } from "../state/me.ts";
 import { EscapedText } from "./escaped-text.tsx";
 import { thenWords } from "./words/deciders.ts";
 import { RISK_WORDS } from "./words/subject.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./requests.module.css";
 
 export function RiskBadge({ risk }: { readonly risk: Risk | undefined }) {
   const level = risk?.level ?? "unknown";
-  return <span class={`rq-risk rq-risk-${level}`}>{RISK_WORDS[level].name}</span>;
+  return <span class={classNames(styles, "risk", `risk-${level}`)}>{RISK_WORDS[level].name}</span>;
 }
 
 /** Beside what it is about: how much it would let happen, why it asks, and whom it is with until when. */
 export function About({ mayAnswer, request }: { readonly request: PendingRequest; readonly mayAnswer: boolean }) {
   const { blockedPath, decisionReason, risk, type } = request;
   return (
-    <dl class="rq-about">
+    <dl class={styles["about"]}>
       {type === "permission" && (
         <Fact name="Risk">
           {RISK_WORDS[risk?.level ?? "unknown"].means}
@@ -95,7 +97,7 @@ function MoreTime({ request: { requestId, sessionId } }: { readonly request: Pen
 /** Ticks each second; screen readers must not announce it. */
 function Until({ at }: { readonly at: number }) {
   return (
-    <time class="rq-left" aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>
+    <time class={styles["left"]} aria-live="off" dateTime={new Date(at).toISOString()} title={moment(at)}>
       {leftWords(at - now.value)}
     </time>
   );

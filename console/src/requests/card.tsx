@@ -1,4 +1,3 @@
-import "../style/requests.css";
 import { useEffect, useRef } from "preact/hooks";
 import type { PendingRequest } from "../../../src/console/wire.ts";
 import { me } from "../state/me.ts";
@@ -15,6 +14,8 @@ import { whyOnlyLook } from "./words/deciders.ts";
 import { headline } from "./words/subject.ts";
 import type { RefObject } from "preact";
 import { keysAreOn } from "../state/keys.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./requests.module.css";
 
 interface Props {
   readonly request: PendingRequest;
@@ -36,21 +37,21 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
   return (
     <article
       ref={card}
-      class={isHidden ? "rq-card unseen" : "rq-card"}
+      class={classNames(styles, "card", isHidden ? "visually-hidden" : undefined)}
       aria-labelledby={id}
       tabIndex={isAnswered ? -1 : 0}
       data-request={draft.key}
       data-answered={isAnswered ? "" : undefined}
       data-risk={request.type === "permission" ? (request.risk?.level ?? "unknown") : undefined}
     >
-      <header class="rq-head">
+      <header class={styles["head"]}>
         <Heading id={id}>
           <EscapedText text={headline(request)} />
         </Heading>
         {request.type === "permission" && !isAnswered && <Tags request={request} />}
       </header>
       {!isAnswered && <Open request={request} draft={draft} />}
-      <p class="rq-outcome" role="status" title={outcome}>
+      <p class={styles["outcome"]} role="status" title={outcome}>
         {isAnswered ? <EscapedText text={outcome} /> : draft.isSending.value ? "Sending…" : ""}
       </p>
     </article>
@@ -59,8 +60,8 @@ export function RequestCard({ heading: Heading = "h2", isHidden = false, request
 
 function Tags({ request: { risk, toolName } }: { readonly request: PendingRequest }) {
   return (
-    <span class="rq-tags">
-      <code class="rq-tool">
+    <span class={styles["tags"]}>
+      <code class={styles["tool"]}>
         <EscapedText text={toolName} />
       </code>
       <RiskBadge risk={risk} />
@@ -72,7 +73,7 @@ function Tags({ request: { risk, toolName } }: { readonly request: PendingReques
 function AgentLine({ request: { agent, sessionId } }: { readonly request: PendingRequest }) {
   if (!agent) return null;
   return (
-    <p class="rq-session">
+    <p class={styles["session"]}>
       <a href={`${hrefOf({ view: "session", id: sessionId })}?event=${String(agent.eventId)}`}>Its task</a>
     </p>
   );
@@ -83,7 +84,7 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
   const only = me.value && whyOnlyLook(me.value);
   const form = { request, draft, mayAnswer: me.value !== undefined && only === undefined };
   return (
-    <div class="rq-body">
+    <div>
       <AgentLine request={request} />
       {request.type === "permission" && <InputShown request={request} />}
       {request.type === "plan" && <PlanForm {...form} about={<About request={request} mayAnswer={form.mayAnswer} />} />}
@@ -92,7 +93,7 @@ function Open({ draft, request }: { readonly request: PendingRequest; readonly d
       )}
       {request.type === "permission" && <About request={request} mayAnswer={form.mayAnswer} />}
       {request.type === "permission" && <PermissionForm {...form} />}
-      {only !== undefined && <p class="rq-note">{only}</p>}
+      {only !== undefined && <p class={styles["note"]}>{only}</p>}
     </div>
   );
 }

@@ -6,12 +6,14 @@ import { isMine } from "./draft.ts";
 import { EscapedText } from "./escaped-text.tsx";
 import { decidedName, decidedWords } from "./words/deciders.ts";
 import { keyOf } from "./words/shown.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./requests.module.css";
 
 /** What was decided last, by whom. */
 export function DecidedList({ decided }: { readonly decided: readonly Decided[] }) {
   if (decided.length === 0) return <p class="soft">No decisions yet.</p>;
   return (
-    <ol class="rq-decided">
+    <ol class={styles["decided"]}>
       {decided.map((each) => (
         <Row key={keyOf(each)} decided={each} />
       ))}
@@ -24,10 +26,10 @@ function Row({ decided }: { readonly decided: Decided }) {
   const where = eventId === undefined ? "" : `?event=${String(eventId)}`;
   return (
     <li>
-      <span class={`rq-sign rq-sign-${behavior}`} aria-hidden="true">
+      <span class={classNames(styles, "sign", `sign-${behavior}`)} aria-hidden="true">
         {behavior === "allow" ? "✓" : "✕"}
       </span>
-      <div class="rq-decided-what">
+      <div>
         <p>
           <code>
             <EscapedText text={decidedName(decided)} />
@@ -43,7 +45,7 @@ function Row({ decided }: { readonly decided: Decided }) {
           )}
         </p>
         {message !== undefined && message !== "" && (
-          <p class="rq-quote">
+          <p class={styles["quote"]}>
             <EscapedText text={message} />
           </p>
         )}

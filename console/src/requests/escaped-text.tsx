@@ -1,4 +1,5 @@
 import { type Piece, splitInvisible } from "./words/invisible.ts";
+import styles from "./requests.module.css";
 
 /** A text of an agent: only ever text, with what would hide written out and marked. */
 export function EscapedText({ text }: { readonly text: string }) {
@@ -8,7 +9,7 @@ export function EscapedText({ text }: { readonly text: string }) {
 function shown({ isOdd, text }: Piece, place: number) {
   if (!isOdd) return text;
   return (
-    <mark key={place} class="odd">
+    <mark key={place} class={styles["odd"]}>
       {text}
     </mark>
   );
@@ -24,7 +25,7 @@ export function mayScroll(text: string): boolean {
 /** A text in a box of its own, whole. */
 export function Code({ label, text }: { readonly label: string; readonly text: string }) {
   return (
-    <pre class="rq-code" dir="ltr" tabIndex={mayScroll(text) ? 0 : undefined} role="group" aria-label={label}>
+    <pre class={styles["code"]} dir="ltr" tabIndex={mayScroll(text) ? 0 : undefined} role="group" aria-label={label}>
       <EscapedText text={text} />
     </pre>
   );

@@ -4,16 +4,18 @@ import { Code, mayScroll, EscapedText } from "./escaped-text.tsx";
 import { type Change as Changed, shapeOf } from "./words/subject.ts";
 import { useMemo } from "preact/hooks";
 import { changedLines, type Run } from "../parts/diff-lines.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./requests.module.css";
 
 /** All that a tool would be called with. */
 export function InputShown({ request }: { readonly request: PendingRequest }) {
   const shape = shapeOf(request);
   return (
-    <div class="rq-input">
+    <div class={styles["input"]}>
       {shape.kind === "command" && (
         <>
           {shape.description !== "" && (
-            <p class="rq-description">
+            <p class={styles["description"]}>
               <EscapedText text={shape.description} />
             </p>
           )}
@@ -22,7 +24,7 @@ export function InputShown({ request }: { readonly request: PendingRequest }) {
       )}
       {shape.kind === "diffs" && (
         <>
-          <p class="rq-description">
+          <p class={styles["description"]}>
             <code>
               <EscapedText text={shape.path} />
             </code>
@@ -42,7 +44,7 @@ export function Fields({ input }: { readonly input: JsonObject }) {
   const entries = Object.entries(input);
   if (entries.length === 0) return undefined;
   return (
-    <dl class="rq-fields">
+    <dl class={styles["fields"]}>
       {entries.map(([name, value]) => (
         <div key={name}>
           <dt>
@@ -75,7 +77,7 @@ function Change({ after, before }: Changed) {
   const lines = useMemo(() => changedLines(before, after).map(shown), [before, after]);
   return (
     <pre
-      class="rq-code rq-change"
+      class={classNames(styles, "code", "change")}
       dir="ltr"
       tabIndex={mayScroll(before + after) ? 0 : undefined}
       role="group"
@@ -91,8 +93,8 @@ const HEARD = { same: "", added: "Added: ", removed: "Removed: " } as const;
 /** As few elements as there can be. */
 function shown({ kind, lines }: Run) {
   return lines.map((line, place) => (
-    <span key={place} class={`rq-line rq-line-${kind}`}>
-      {place === 0 && kind !== "same" && <span class="unseen">{HEARD[kind]}</span>}
+    <span key={place} class={classNames(styles, "line", `line-${kind}`)}>
+      {place === 0 && kind !== "same" && <span class="visually-hidden">{HEARD[kind]}</span>}
       <EscapedText text={line} />
     </span>
   ));

@@ -5,6 +5,8 @@ import { go } from "../state/route.ts";
 import { act, useAttempt } from "./act.ts";
 import { Dialog } from "./dialog.tsx";
 import { isAtWork, isOver } from "./status.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./session.module.css";
 
 /** What can be done with the session as a whole. */
 export function Actions({ detail }: { readonly detail: SessionDetail }) {
@@ -13,7 +15,7 @@ export function Actions({ detail }: { readonly detail: SessionDetail }) {
   if (!may("run")) return null;
   const close = () => setAsked(undefined);
   return (
-    <div class="actions">
+    <div class={styles["actions"]}>
       {isAtWork(detail) && (
         <button
           type="button"
@@ -25,12 +27,12 @@ export function Actions({ detail }: { readonly detail: SessionDetail }) {
         </button>
       )}
       {!isOver(detail) && (
-        <button type="button" class="small rare" onClick={() => setAsked("cancel")}>
+        <button type="button" class={classNames(styles, "small", "rare")} onClick={() => setAsked("cancel")}>
           Cancel session
         </button>
       )}
       {!isAtWork(detail) && (
-        <button type="button" class="small rare" onClick={() => setAsked("delete")}>
+        <button type="button" class={classNames(styles, "small", "rare")} onClick={() => setAsked("delete")}>
           Delete
         </button>
       )}

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { Attempt } from "./act.ts";
+import styles from "./session.module.css";
 
 interface Props {
   readonly title: string;
@@ -39,7 +40,7 @@ export function Dialog({
     onConfirm();
   };
   return (
-    <dialog class="ask" ref={dialog} aria-labelledby={id} onClose={onClose}>
+    <dialog class={styles["ask"]} ref={dialog} aria-labelledby={id} onClose={onClose}>
       <form method="dialog" onSubmit={submit}>
         <h2 id={id}>{title}</h2>
         {children}
@@ -48,7 +49,7 @@ export function Dialog({
             {attempt.problem}
           </p>
         )}
-        <p class="buttons">
+        <p class={styles["buttons"]}>
           <button type="button" onClick={() => dialog.current?.close()}>
             Back
           </button>

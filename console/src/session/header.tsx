@@ -1,4 +1,3 @@
-import "../style/session.css";
 import type { SessionDetail } from "../../../src/console/wire.ts";
 import { count, usd, moment } from "../parts/format.ts";
 import { Status } from "../parts/status.tsx";
@@ -8,18 +7,20 @@ import { Actions } from "./actions.tsx";
 import { Remembered } from "./remembered.tsx";
 import { isAtWork, wordsOfWait } from "./status.ts";
 import { Title } from "./title.tsx";
+import styles from "./session.module.css";
+import facts from "../parts/facts.module.css";
 
 /** The session's title, status and details. */
 export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
   const { closed, costUsd, status, turns } = detail;
   return (
-    <header class="session-head">
-      <div class="first">
+    <header class={styles["head"]}>
+      <div class={styles["first"]}>
         <Title detail={detail} />
         <Actions detail={detail} />
       </div>
-      <p class="facts-line">
-        <span class="now" role="status">
+      <p class={styles["line"]}>
+        <span class={styles["now"]} role="status">
           <Status status={status} /> {wordsOfWait(detail)}
         </span>
         {detail.turnStartedAt !== undefined && isAtWork(detail) && (
@@ -44,14 +45,14 @@ export function SessionHeader({ detail }: { readonly detail: SessionDetail }) {
 function Details({ detail }: { readonly detail: SessionDetail }) {
   const { createdAt, cwd, id, maxBudgetUsd, maxTurns, model, permissionMode, tasks } = detail;
   return (
-    <details class="session-details">
+    <details class={styles["details"]}>
       <summary>
-        <code class="truncated">{displayText(cwd)}</code>
+        <code>{displayText(cwd)}</code>
         <span class="soft">
           {model ?? "default model"} · {permissionMode}
         </span>
       </summary>
-      <dl class="facts">
+      <dl class={facts["facts"]}>
         <Fact name="Directory" text={cwd} />
         <Fact name="Model" text={model ?? "Claude Code's default"} />
         <Fact name="Permission mode" text={permissionMode} />

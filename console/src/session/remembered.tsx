@@ -3,6 +3,7 @@ import { count, moment } from "../parts/format.ts";
 import { displayText } from "../parts/text.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
+import styles from "./session.module.css";
 
 /** Answers that hold until the session ends. */
 export function Remembered({ detail: { id, remembered } }: { readonly detail: SessionDetail }) {
@@ -10,7 +11,7 @@ export function Remembered({ detail: { id, remembered } }: { readonly detail: Se
   if (remembered.length === 0) return null;
   const revoke = (body: { readonly rule?: string }) => void attempt.run(() => act(id, "revoke", body));
   return (
-    <section class="remembered" aria-label="Remembered answers">
+    <section class={styles["remembered"]} aria-label="Remembered answers">
       <p class="soft">
         {count(remembered.length, "answer is remembered", "answers are remembered")} until the session ends:
       </p>

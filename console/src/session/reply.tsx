@@ -5,13 +5,15 @@ import { may } from "../state/me.ts";
 import { useAttempt } from "./act.ts";
 import { isAtWork, isOver } from "./status.ts";
 import { perUser } from "../state/per-user.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./session.module.css";
 
 type WhenBusy = "queue" | "steer";
 
 /** Tells Claude Code what to do next. */
 export function Reply({ detail }: { readonly detail: SessionDetail }) {
-  if (isOver(detail)) return <p class="reply-none">This session is {detail.status} and accepts no more prompts.</p>;
-  if (!may("run")) return <p class="reply-none">You can view this session but not send prompts.</p>;
+  if (isOver(detail)) return <p class={styles["none"]}>This session is {detail.status} and accepts no more prompts.</p>;
+  if (!may("run")) return <p class={styles["none"]}>You can view this session but not send prompts.</p>;
   return <ReplyForm detail={detail} />;
 }
 
@@ -36,7 +38,7 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
     if (event.key === "Enter" && !event.isComposing && (event.ctrlKey || event.metaKey)) submit(event);
   };
   return (
-    <form class="reply" onSubmit={submit}>
+    <form class={styles["reply"]} onSubmit={submit}>
       <textarea
         aria-label="Prompt"
         placeholder={isBusy ? "Add to the running turn, or queue a prompt…" : "What is to be done next?"}
@@ -45,9 +47,9 @@ function ReplyForm({ detail }: { readonly detail: SessionDetail }) {
         onInput={(event) => change(event.currentTarget.value)}
         onKeyDown={onKeyDown}
       />
-      <div class="row">
+      <div class={styles["row"]}>
         {isBusy && <Choice value={whenBusy} onChange={setWhenBusy} />}
-        <span class="soft hint">Ctrl+Enter sends</span>
+        <span class={classNames(styles, "soft", "hint")}>Ctrl+Enter sends</span>
         <button type="submit" class="primary" disabled={attempt.isBusy || prompt.trim() === ""}>
           {attempt.isBusy ? "Sending…" : "Send"}
         </button>
@@ -68,8 +70,8 @@ const CHOICES = [
 
 function Choice({ onChange, value }: { readonly value: WhenBusy; readonly onChange: (value: WhenBusy) => void }) {
   return (
-    <fieldset class="choice">
-      <legend class="unseen">A turn is running. When to deliver the prompt</legend>
+    <fieldset class={styles["choice"]}>
+      <legend class="visually-hidden">A turn is running. When to deliver the prompt</legend>
       {CHOICES.map(([choice, words]) => (
         <label key={choice}>
           <input type="radio" name="when-busy" checked={value === choice} onChange={() => onChange(choice)} />

@@ -3,6 +3,8 @@ import type { SessionDetail } from "../../../src/console/wire.ts";
 import { SessionName } from "../parts/session-name.tsx";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "./act.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./session.module.css";
 
 /** The session's name, which can be changed where it stands. */
 export function Title({ detail: { id, title } }: { readonly detail: SessionDetail }) {
@@ -15,12 +17,12 @@ export function Title({ detail: { id, title } }: { readonly detail: SessionDetai
   };
   if (isEdited) return <TitleForm id={id} title={title} onClose={close} />;
   return (
-    <div class="title">
+    <div class={styles["title"]}>
       <h1 tabIndex={-1}>
         <SessionName title={title} />
       </h1>
       {may("run") && (
-        <button type="button" class="small rare" ref={opener} onClick={() => setEdited(true)}>
+        <button type="button" class={classNames(styles, "small", "rare")} ref={opener} onClick={() => setEdited(true)}>
           Rename
         </button>
       )}
@@ -44,8 +46,8 @@ function TitleForm({ id, onClose, title }: FormProps) {
     void attempt.run(() => act(id, "rename", { title: text.trim() })).then((ok) => ok && onClose());
   };
   return (
-    <form class="title" onSubmit={save}>
-      <h1 class="unseen">{title}</h1>
+    <form class={styles["title"]} onSubmit={save}>
+      <h1 class="visually-hidden">{title}</h1>
       <input
         aria-label="Title of the session"
         ref={field}

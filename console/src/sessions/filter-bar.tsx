@@ -6,6 +6,7 @@ import { displayLine } from "../parts/text.ts";
 import type { Filters } from "./filters.ts";
 import { directories } from "./list.ts";
 import { isSearchRequested } from "../state/keys.ts";
+import styles from "./sessions.module.css";
 
 interface Bar {
   readonly filters: Filters;
@@ -16,13 +17,13 @@ interface Bar {
 /** Which sessions are shown. */
 export function FilterBar({ filters, change }: Bar) {
   return (
-    <search class="filters">
+    <search class={styles["filters"]}>
       <SearchField text={filters.text} change={change} />
       <DirectoryField cwd={filters.cwd} change={(cwd) => change({ cwd })} />
       <fieldset>
-        <legend class="unseen">Status</legend>
+        <legend class="visually-hidden">Status</legend>
         {SESSION_STATUSES.map((status) => (
-          <label key={status} class="filter-status">
+          <label key={status} class={styles["status"]}>
             <input
               type="checkbox"
               checked={filters.statuses.includes(status)}
@@ -49,7 +50,7 @@ function SearchField({ text, change }: Pick<Bar, "change"> & { readonly text: st
     <input
       ref={input}
       type="search"
-      class="filter-text"
+      class={styles["text"]}
       aria-label="Search sessions"
       placeholder="Search titles, prompts, directories"
       value={text}
@@ -63,7 +64,7 @@ function DirectoryField({ cwd, change }: { readonly cwd: string; readonly change
   const choices = cwd === "" || known.includes(cwd) ? known : [cwd, ...known];
   return (
     <select
-      class="filter-directory"
+      class={styles["directory"]}
       aria-label="Directory"
       title={cwd}
       value={cwd}

@@ -7,19 +7,21 @@ import { Status } from "../parts/status.tsx";
 import { Ago, Since } from "../parts/time.tsx";
 import { whoWords } from "../state/approvers.ts";
 import { hrefOf } from "../state/route.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./sessions.module.css";
 
 /** A session in the list: all of it is pressed, its title is the link. */
 export function Row({ row }: { readonly row: SessionRow }) {
   return (
-    <li class="listed">
+    <li class={styles["row"]}>
       <Status status={row.status} />
-      <div class="listed-what">
-        <a class="listed-title" href={hrefOf({ view: "session", id: row.id })} title={displayText(row.cwd)}>
+      <div class={styles["what"]}>
+        <a class={styles["title"]} data-row href={hrefOf({ view: "session", id: row.id })} title={displayText(row.cwd)}>
           <SessionName title={row.title} />
         </a>
         <Facts row={row} />
       </div>
-      <div class="listed-numbers number">
+      <div class={classNames(styles, "numbers", "number")}>
         <span>{usd(row.costUsd)}</span>
         <Ago at={row.updatedAt} />
       </div>
@@ -29,8 +31,8 @@ export function Row({ row }: { readonly row: SessionRow }) {
 
 function Facts({ row }: { readonly row: SessionRow }) {
   return (
-    <ul class="listed-facts">
-      {row.requests > 0 && <li class="listed-waits">{waitsWords(row)}</li>}
+    <ul class={styles["facts"]}>
+      {row.requests > 0 && <li class={styles["waits"]}>{waitsWords(row)}</li>}
       {row.waitingBefore !== undefined && <li>{queuePositionWords(row.waitingBefore)}</li>}
       {row.turnStartedAt !== undefined && (
         <li class="number">
@@ -39,7 +41,7 @@ function Facts({ row }: { readonly row: SessionRow }) {
       )}
       <Fact of={endOf(row)} />
       <li>
-        <span class="unseen">in </span>
+        <span class="visually-hidden">in </span>
         <bdi>{displayLine(shortPath(row.cwd))}</bdi>
       </li>
       <Fact of={row.model && displayLine(row.model)} />

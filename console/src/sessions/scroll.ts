@@ -8,7 +8,7 @@ interface Left {
   readonly row?: { readonly href: string; readonly top: number };
 }
 
-const ROW = "a.listed-title";
+const ROW = "a[data-row]";
 
 export interface Return {
   /** To be called whenever the list has been drawn. */
@@ -29,7 +29,7 @@ export function beginReturn(): Return {
     left = undefined;
   };
   const onClick = ({ target }: Event) => {
-    const link = target instanceof Element ? (target.closest(".listed")?.querySelector(ROW) ?? undefined) : undefined;
+    const link = target instanceof Element ? (target.closest("li")?.querySelector(ROW) ?? undefined) : undefined;
     const href = link?.getAttribute("href") ?? undefined;
     if (link && href !== undefined) remember({ href, top: link.getBoundingClientRect().top });
   };

@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { directories, reload } from "../sessions/list.ts";
 import { me } from "../state/me.ts";
 import { draft, modeOf, write } from "./draft.ts";
+import styles from "./start.module.css";
 
 const NAME = { spellcheck: false, autocapitalize: "off", autocomplete: "off" } as const;
 const TURNS = { type: "number", min: "1", step: "1", inputMode: "numeric" } as const;
@@ -11,8 +12,8 @@ const MONEY = { type: "number", min: "0.01", step: "any", inputMode: "decimal" }
 /** Everything but the prompt. All fields are optional. */
 export function Choices() {
   return (
-    <div class="start-choices">
-      <div class="start-wide">
+    <div class={styles["choices"]}>
+      <div class={styles["wide"]}>
         <TextField
           name="cwd"
           label="Directory"
@@ -75,10 +76,10 @@ interface Labelled {
 
 function Field({ id, label, hint, children }: Labelled) {
   return (
-    <div class="field">
+    <div class={styles["field"]}>
       <label htmlFor={id}>{label}</label>
       {children}
-      <p id={`${id}-hint`} class="field-hint">
+      <p id={`${id}-hint`} class={styles["hint"]}>
         {hint}
       </p>
     </div>

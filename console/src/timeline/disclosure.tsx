@@ -1,5 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./timeline.module.css";
 
 interface Props {
   readonly summary: ComponentChildren;
@@ -19,9 +21,13 @@ export function Disclosure({ children, class: name = "", isOpenAtFirst = false, 
     if (isWanted) setOpen(true);
   }, [isWanted]);
   return (
-    <details class={`disclosure ${name}`} open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details
+      class={classNames(styles, "disclosure", name)}
+      open={isOpen}
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+    >
       <summary>{summary}</summary>
-      {isOpen && <div class="inside">{children()}</div>}
+      {isOpen && <div class={styles["inside"]}>{children()}</div>}
     </details>
   );
 }

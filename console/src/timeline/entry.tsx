@@ -13,14 +13,21 @@ import { truncateLine, displayText } from "../parts/text.ts";
 import { Disclosure } from "./disclosure.tsx";
 import { Json } from "./output.tsx";
 import { Markdown } from "../parts/markdown.tsx";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./timeline.module.css";
+import markdown from "../parts/markdown.module.css";
 
 /** An item of the timeline. It is drawn anew only when it is another object than before. */
 export function Entry({ item }: { readonly item: Item }) {
   const isTarget = useContext(TargetContext)?.item.key === item.key;
   return useMemo(
     () => (
-      <li class={`entry ${item.kind}${isTarget ? " target" : ""}`} data-event={item.eventId} tabIndex={-1}>
-        <div class="what">
+      <li
+        class={classNames(styles, "entry", item.kind, isTarget ? "target" : undefined)}
+        data-event={item.eventId}
+        tabIndex={-1}
+      >
+        <div class={styles["what"]}>
           <Body item={item} />
           {item.kind !== "call" && <ShowWhole eventIds={item.cutIn} />}
         </div>
@@ -55,7 +62,11 @@ function When({ item: { at, eventId } }: { readonly item: Item }) {
   const eventWindow = useContext(EventWindowContext);
   const here = hrefOf({ view: "session", id: eventWindow?.sessionId ?? "" });
   return (
-    <a class="when" href={`${here}?event=${String(eventId)}`} title={`${moment(at)}, event ${String(eventId)}`}>
+    <a
+      class={styles["when"]}
+      href={`${here}?event=${String(eventId)}`}
+      title={`${moment(at)}, event ${String(eventId)}`}
+    >
       <time dateTime={new Date(at).toISOString()}>{timeOfDay(at)}</time>
     </a>
   );
@@ -71,19 +82,19 @@ function Line({ item }: { readonly item: LineItem }) {
   const { more, text, tone } = item;
   const isLong = text.length > SHORT || text.trim().includes("\n");
   const words = (
-    <span class={`words ${tone}`}>
-      <span class="glyph" aria-hidden="true">
+    <span class={classNames(styles, "words", tone)}>
+      <span class={styles["glyph"]} aria-hidden="true">
         {MARKS[tone]}
       </span>{" "}
       {truncateLine(text, SHORT)}
     </span>
   );
-  if (more === undefined && !isLong) return <p class="plain">{words}</p>;
+  if (more === undefined && !isLong) return <p class={styles["plain"]}>{words}</p>;
   return (
     <Disclosure summary={words}>
       {() => (
         <>
-          {isLong && <p class="as-written">{displayText(text)}</p>}
+          {isLong && <p class={markdown["as-written"]}>{displayText(text)}</p>}
           {more !== undefined && <Json value={more} />}
         </>
       )}
@@ -104,9 +115,9 @@ function TextMessage({ item: { error, text } }: { readonly item: TextItem }) {
 /** What it thinks before it does. */
 function Thinking({ item: { text } }: { readonly item: ThinkingItem }) {
   const summary = (
-    <span class="words quiet">
-      Thinking: <span class="truncated">{truncateLine(text, 120)}</span>
+    <span class={classNames(styles, "words", "quiet")}>
+      Thinking: <span class={styles["truncated"]}>{truncateLine(text, 120)}</span>
     </span>
   );
-  return <Disclosure summary={summary}>{() => <p class="as-written">{displayText(text)}</p>}</Disclosure>;
+  return <Disclosure summary={summary}>{() => <p class={markdown["as-written"]}>{displayText(text)}</p>}</Disclosure>;
 }

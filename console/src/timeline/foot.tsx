@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { EventWindow } from "./event-window.ts";
 import type { Reader } from "./reader.ts";
+import styles from "./timeline.module.css";
 
 interface Props {
   readonly eventWindow: EventWindow;
@@ -29,9 +30,9 @@ export function Foot({ children, eventWindow, isCurrent, reader }: Props) {
     };
   }, []);
   return (
-    <footer class="session-foot" ref={foot}>
+    <footer class={styles["foot"]} ref={foot}>
       {reader && extent && isAway && (
-        <p class="to-end" ref={ends}>
+        <p class={styles["to-end"]} ref={ends}>
           {extent.first > 1 && (
             <button type="button" onClick={() => void reader.toStart()}>
               To the start <span aria-hidden="true">↑</span>

@@ -3,6 +3,7 @@ import { Entry } from "./entry.tsx";
 import type { Item } from "./reducer/item.ts";
 import type { Reader } from "./reader.ts";
 import { anchorOf, type Anchor } from "./scroll.ts";
+import styles from "./timeline.module.css";
 
 interface Props {
   readonly items: readonly Item[];
@@ -31,7 +32,7 @@ export class Items extends Component<Props> {
   override render() {
     const { items } = this.props;
     return (
-      <ol class="items" ref={this.#list}>
+      <ol class={styles["items"]} ref={this.#list}>
         {items.map((item) => (
           <Entry key={item.key} item={item} />
         ))}

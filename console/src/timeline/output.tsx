@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { count } from "../parts/format.ts";
 import { displayText } from "../parts/text.ts";
+import styles from "./timeline.module.css";
 
 /** What is shown at first, characters; and at most, since no browser bears everything. */
 const SHOWN = 20_000;
@@ -11,10 +12,10 @@ export function Output({ label, text }: { readonly label: string; readonly text:
   const [isWhole, setWhole] = useState(false);
   const end = isWhole ? MAX_CHARS : SHOWN;
   const shown = useMemo(() => displayText(text.slice(0, end)).replace(/\n+$/, ""), [text, end]);
-  if (text.trim() === "") return <p class="empty">Nothing was written.</p>;
+  if (text.trim() === "") return <p class={styles["empty"]}>Nothing was written.</p>;
   return (
     <>
-      <pre class="output" tabIndex={0} role="group" aria-label={label}>
+      <pre class={styles["output"]} tabIndex={0} role="group" aria-label={label}>
         {shown}
       </pre>
       {text.length > end && !isWhole && (
@@ -22,7 +23,7 @@ export function Output({ label, text }: { readonly label: string; readonly text:
           Show all {count(text.length, "character")}
         </button>
       )}
-      {text.length > MAX_CHARS && isWhole && <p class="empty">The rest is too long to be shown here.</p>}
+      {text.length > MAX_CHARS && isWhole && <p class={styles["empty"]}>The rest is too long to be shown here.</p>}
     </>
   );
 }

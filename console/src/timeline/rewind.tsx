@@ -9,6 +9,7 @@ import { areEdited } from "./reducer/item.ts";
 import { act, useAttempt } from "../session/act.ts";
 import { Dialog } from "../session/dialog.tsx";
 import { isAtWork, isOver } from "../session/status.ts";
+import styles from "./timeline.module.css";
 
 interface Props {
   readonly promptId: string;
@@ -25,7 +26,7 @@ export function RewindButton({ eventId, promptId }: Props) {
   if (!mayHaveEdits(eventWindow, eventId)) return null;
   const look = async () => setPreview(await rewind(detail.id, promptId, true));
   return (
-    <div class="rewind">
+    <div class={styles["rewind"]}>
       <ActionButton kind="quiet" act={look}>
         Rewind files to before this
       </ActionButton>
@@ -93,7 +94,7 @@ function Preview({
         {count(filesChanged.length, "file")} would be restored ({count(insertions, "line")} added, {deletions} removed).
         The conversation is not changed.
       </p>
-      <ul class="files" tabIndex={0} aria-label="Files">
+      <ul class={styles["files"]} tabIndex={0} aria-label="Files">
         {filesChanged.map((file) => (
           <li key={file}>
             <code>{displayText(file)}</code>

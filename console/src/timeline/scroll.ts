@@ -68,7 +68,7 @@ export function placeIn(section: Element): Place | undefined {
   const from = Math.max(0, head?.bottom ?? 0, start) + BELOW_HEAD;
   const line = lineAt(left + FROM_LEFT, from, section);
   if (line) return line;
-  const anchor = anchorOf(section.querySelector(".items"));
+  const anchor = anchorOf(section.querySelector("ol"));
   const now = () => (anchor?.element.isConnected ? anchor.element.getBoundingClientRect().top : undefined);
   return anchor && { top: anchor.top, now };
 }

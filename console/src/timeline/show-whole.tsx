@@ -1,6 +1,7 @@
 import { useContext, useState } from "preact/hooks";
 import { wordsOf } from "../net/api.ts";
 import { EventWindowContext } from "./event-window.ts";
+import styles from "./timeline.module.css";
 
 /** A text of these events was too long to be sent with all others. */
 export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }) {
@@ -15,7 +16,7 @@ export function ShowWhole({ eventIds }: { readonly eventIds: readonly number[] }
     );
   };
   return (
-    <p class="cut">
+    <p class={styles["cut"]}>
       Some text is not shown.{" "}
       <button type="button" class="link" onClick={load} disabled={state === "loading"}>
         {state === "loading" ? "Loading…" : "Show all"}

@@ -1,4 +1,3 @@
-import "../style/timeline.css";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Markdown } from "../parts/markdown.tsx";
@@ -10,6 +9,7 @@ import { Reader } from "./reader.ts";
 import { type Target, TargetContext, targetOf } from "./target.ts";
 import { callTitle } from "./call/title.ts";
 import { truncateLine } from "../parts/text.ts";
+import styles from "./timeline.module.css";
 
 interface Props {
   readonly eventWindow: EventWindow;
@@ -32,13 +32,13 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
   return (
     <EventWindowContext.Provider value={eventWindow}>
       <TargetContext.Provider value={target}>
-        <section class="timeline" aria-labelledby="timeline-title" ref={setSection}>
-          <h2 id="timeline-title" class="unseen">
+        <section class={styles["timeline"]} aria-labelledby="timeline-title" ref={setSection}>
+          <h2 id="timeline-title" class="visually-hidden">
             What has happened
           </h2>
           {extent ? <Beginning reader={reader} isWhole={extent.first <= 1} /> : <Skeleton />}
           {reader && <Items items={items} reader={reader} />}
-          {isCurrent ? <Partial eventWindow={eventWindow} /> : <p class="edge">Loading newer…</p>}
+          {isCurrent ? <Partial eventWindow={eventWindow} /> : <p class={styles["edge"]}>Loading newer…</p>}
           {children}
           <Announcer eventWindow={eventWindow} />
         </section>
@@ -52,7 +52,7 @@ export function Timeline({ children, eventId, eventWindow, foot }: Props) {
 
 function Skeleton() {
   return (
-    <p class="edge" role="status">
+    <p class={styles["edge"]} role="status">
       Loading what has happened…
     </p>
   );
@@ -97,7 +97,7 @@ function useTarget(
 }
 
 function show(item: Item | undefined): void {
-  const element = item && document.querySelector<HTMLElement>(`.items [data-event="${String(item.eventId)}"]`);
+  const element = item && document.querySelector<HTMLElement>(`[data-event="${String(item.eventId)}"]`);
   element?.scrollIntoView({ block: "center", behavior: "instant" });
   element?.focus({ preventScroll: true });
 }
@@ -110,7 +110,7 @@ interface BeginningProps {
 function Beginning({ isWhole, reader }: BeginningProps) {
   if (isWhole) return null;
   return (
-    <p class="edge">
+    <p class={styles["edge"]}>
       Loading older…{" "}
       <button type="button" onClick={() => void reader?.toStart()}>
         Go to the start
@@ -123,7 +123,7 @@ function Partial({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const text = eventWindow.partial.value;
   if (text === "") return null;
   return (
-    <div class="partial" aria-busy="true">
+    <div class={styles["partial"]} aria-busy="true">
       <Markdown text={text} />
     </div>
   );
@@ -133,7 +133,7 @@ function Partial({ eventWindow }: { readonly eventWindow: EventWindow }) {
 function Announcer({ eventWindow }: { readonly eventWindow: EventWindow }) {
   const news = eventWindow.news.value;
   return (
-    <p class="unseen" role="status">
+    <p class="visually-hidden" role="status">
       {news && wordsOf(news)}
     </p>
   );

@@ -2,18 +2,20 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Figure } from "./figure.ts";
 import { onRecoloured } from "./palette.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./usage.module.css";
 
 /** A chart, with a table for users who do not see it. */
 export function ChartCard({ figure }: { readonly figure: Figure }) {
   const id = useId();
   return (
-    <section class="chart-card" aria-labelledby={id}>
+    <section class={styles["card"]} aria-labelledby={id}>
       <h3 id={id}>{figure.title}</h3>
       {figure.series.length > 1 && <Key figure={figure} />}
       <Picture figure={figure} />
       <details>
         <summary>
-          As a table<span class="unseen">: {figure.title}</span>
+          As a table<span class="visually-hidden">: {figure.title}</span>
         </summary>
         <SeriesTable figure={figure} />
       </details>
@@ -23,10 +25,10 @@ export function ChartCard({ figure }: { readonly figure: Figure }) {
 
 function Key({ figure }: { readonly figure: Figure }) {
   return (
-    <ul class="chart-key">
+    <ul class={styles["key"]}>
       {figure.series.map(({ fill, name }) => (
         <li key={fill}>
-          <i class={`swatch fill-${String(fill)}`} aria-hidden="true" />
+          <i class={classNames(styles, "swatch", `fill-${String(fill)}`)} aria-hidden="true" />
           <bdi>{name}</bdi>
         </li>
       ))}
@@ -62,7 +64,7 @@ function Picture({ figure }: { readonly figure: Figure }) {
   if (isMissing) return <p class="soft">The chart could not be loaded. The table has its values.</p>;
   const height = figure.lying === true ? { height: `${String(figure.labels.length * LINE + AXIS)}px` } : {};
   return (
-    <div class="chart" style={height}>
+    <div class={styles["chart"]} style={height}>
       <canvas ref={canvas} role="img" aria-label={`${figure.title}. ${figure.summary}`} />
     </div>
   );

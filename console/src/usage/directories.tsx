@@ -3,6 +3,7 @@ import type { Usage } from "../../../src/console/wire.ts";
 import { count, duration, usd } from "../parts/format.ts";
 import { displayLine } from "../parts/text.ts";
 import { Cell, Head, Row, Table } from "./table.tsx";
+import styles from "./usage.module.css";
 
 type Directory = Usage["directories"][number];
 
@@ -28,8 +29,8 @@ export function Directories({ directories }: { readonly directories: readonly Di
   const sorted = directories.toSorted((a, b) => of(b) - of(a));
   const shown = isWhole ? sorted : sorted.slice(0, FIRST);
   return (
-    <section class="directories" aria-labelledby={id}>
-      <div class="directories-head">
+    <section class={styles["directories"]} aria-labelledby={id}>
+      <div class={styles["list-head"]}>
         <h2 id={id}>Directories</h2>
         <label>
           Sort by{" "}
@@ -70,7 +71,7 @@ function Line({ directory: { costUsd, cwd, durationMs, failed, sessions, turns }
       <Cell of="Cost">{usd(costUsd)}</Cell>
       <Cell of="Turns">
         {turns.toLocaleString("en-US")}
-        {failed > 0 && <span class="failed"> ({failed.toLocaleString("en-US")} failed)</span>}
+        {failed > 0 && <span class={styles["failed"]}> ({failed.toLocaleString("en-US")} failed)</span>}
       </Cell>
       <Cell of="Time">{duration(durationMs)}</Cell>
       <Cell of="Sessions">{sessions.toLocaleString("en-US")}</Cell>

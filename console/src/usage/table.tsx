@@ -1,4 +1,6 @@
 import type { ComponentChildren } from "preact";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./usage.module.css";
 
 /** A table of numbers; one of many columns becomes a list of cards where there is no room for it. */
 
@@ -14,7 +16,7 @@ const FEW = 4;
 
 export function Table({ children, heads, name }: Shown) {
   return (
-    <table class={heads.length > FEW ? "usage-table wide" : "usage-table"} aria-label={name}>
+    <table class={classNames(styles, "table", heads.length > FEW ? "wide" : undefined)} aria-label={name}>
       <thead>
         <tr>
           {heads.map((head, n) => (
@@ -42,7 +44,7 @@ interface Named {
 /** What a row is of. */
 export function Head({ children, isShort = false }: Named) {
   return (
-    <th scope="row" class={isShort ? "short" : undefined}>
+    <th scope="row" class={isShort ? styles["short"] : undefined}>
       <bdi>{children}</bdi>
     </th>
   );

@@ -3,6 +3,7 @@ import { count, duration, usd } from "../parts/format.ts";
 import { requests } from "../state/live.ts";
 import { short } from "./figure.ts";
 import { workedMs } from "./range.ts";
+import styles from "./usage.module.css";
 
 /** The totals, in six tiles. */
 export function Tiles({ totals }: { readonly totals: Amounts }) {
@@ -10,7 +11,7 @@ export function Tiles({ totals }: { readonly totals: Amounts }) {
   const all = tokens.input + tokens.output + tokens.cacheRead + tokens.cacheCreation;
   const each = turns > 0 ? `${usd(costUsd / turns)} a turn` : "";
   return (
-    <dl class="tiles">
+    <dl class={styles["tiles"]}>
       <Tile name="Cost" value={usd(costUsd)} more={each} />
       <Tile name="Turns" value={turns.toLocaleString("en-US")} more="" />
       <Tile
@@ -36,9 +37,9 @@ function openWords(): string {
 
 function Tile({ more, name, value }: { readonly name: string; readonly value: string; readonly more: string }) {
   return (
-    <div class="tile">
+    <div class={styles["tile"]}>
       <dt>{name}</dt>
-      <dd class="tile-value">{value}</dd>
+      <dd class={styles["value"]}>{value}</dd>
       {more !== "" && <dd class="soft">{more}</dd>}
     </div>
   );

@@ -1,4 +1,3 @@
-import "../style/requests.css";
 import { useEffect } from "preact/hooks";
 import { Problem } from "../parts/problem.tsx";
 import { SessionName } from "../parts/session-name.tsx";
@@ -14,6 +13,9 @@ import { connection, requests } from "../state/live.ts";
 import { me } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
 import { notices, switchOff, switchOn } from "../requests/notify.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "../requests/requests.module.css";
+import view from "./view.module.css";
 
 /** All open requests, and the latest decisions. */
 export function ApprovalsView() {
@@ -23,8 +25,8 @@ export function ApprovalsView() {
   useEffect(() => bindKeys({ j: () => focusCard(1), k: () => focusCard(-1) }), []);
   const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
   return (
-    <div class="view rq-page">
-      <header class="view-head">
+    <div class={classNames(view, "view", styles["page"])}>
+      <header class={styles["head"]}>
         <h1>Approvals</h1>
         <p class="soft" role="status">
           {open.length > 0 ? countWords(open.length) : ""}
@@ -51,14 +53,14 @@ function countWords(count: number): string {
 function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly group: Group }) {
   const id = `session-${sessionId}`;
   return (
-    <section class="rq-group" aria-labelledby={id}>
-      <header class="rq-group-head">
+    <section aria-labelledby={id}>
+      <header class={styles["group-head"]}>
         <h2 id={id}>
           <a href={hrefOf({ view: "session", id: sessionId })}>
             <SessionName title={title} />
           </a>
         </h2>
-        <p class="rq-folder">
+        <p class={styles["folder"]}>
           <EscapedText text={cwd} />
         </p>
       </header>
@@ -72,7 +74,7 @@ function SessionGroup({ group: { cwd, sessionId, shown, title } }: { readonly gr
 function Nothing() {
   const only = me.value && whyOnlyLook(me.value);
   return (
-    <div class="rq-nothing">
+    <div class={styles["nothing"]}>
       <p>
         <b>No open requests.</b>
       </p>

@@ -1,4 +1,3 @@
-import "../style/session.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { ActionBodies, PendingRequest, SessionDetail } from "../../../src/console/wire.ts";
 import { sessionName } from "../parts/session-name.tsx";
@@ -16,6 +15,8 @@ import { count } from "../parts/format.ts";
 import { may } from "../state/me.ts";
 import { act, useAttempt } from "../session/act.ts";
 import { isOver } from "../session/status.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "../session/session.module.css";
 
 /** One session as a timeline. */
 export function SessionView({ id }: { readonly id: string }) {
@@ -30,7 +31,7 @@ export function SessionView({ id }: { readonly id: string }) {
   useTitle(detail && sessionName(detail.title));
   if (eventWindow.isGone.value || problem?.isMissing === true) return <Gone />;
   return (
-    <div class="session-view">
+    <div class={styles["view"]}>
       {detail ? <SessionHeader detail={detail} /> : <Waiting />}
       {problem && (
         <p role="alert" class="problem">
@@ -58,8 +59,8 @@ function Foot({ detail }: { readonly detail: SessionDetail }) {
 
 function Waiting() {
   return (
-    <header class="session-head">
-      <h1 class="title">Session</h1>
+    <header class={styles["head"]}>
+      <h1 class={styles["title"]}>Session</h1>
       <p role="status">Loading…</p>
     </header>
   );
@@ -67,7 +68,7 @@ function Waiting() {
 
 function Gone() {
   return (
-    <div class="session-view">
+    <div class={styles["view"]}>
       <h1>Session not found</h1>
       <p>It was deleted, or it belongs to another user.</p>
       <p>
@@ -135,14 +136,18 @@ function HeldPrompts({ detail: session }: { readonly detail: SessionDetail }) {
   const { held, id, queued } = session;
   if (isOver(session) || queued === 0) return null;
   if (held === 0)
-    return <p class="strip soft">{count(queued, "prompt is queued", "prompts are queued")} until this turn ends.</p>;
+    return (
+      <p class={classNames(styles, "strip", "soft")}>
+        {count(queued, "prompt is queued", "prompts are queued")} until this turn ends.
+      </p>
+    );
   const run = (action: keyof Pick<ActionBodies, "release-queue" | "drop-queue">) =>
     void attempt.run(() => act(id, action, {}));
   return (
-    <div class="strip warn">
+    <div class={classNames(styles, "strip", "warn")}>
       <span>{count(held, "prompt is held", "prompts are held")}: the previous turn did not succeed.</span>
       {may("run") && (
-        <span class="buttons">
+        <span class={styles["buttons"]}>
           <button type="button" class="small" disabled={attempt.isBusy} onClick={() => run("release-queue")}>
             Run {held === 1 ? "it" : "them"}
           </button>

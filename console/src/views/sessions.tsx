@@ -1,4 +1,3 @@
-import "../style/sessions.css";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { SessionRow } from "../../../src/console/wire.ts";
 import { ActionButton } from "../parts/action-button.tsx";
@@ -12,6 +11,8 @@ import { hrefOf, query, replaceQuery } from "../state/route.ts";
 import { may } from "../state/me.ts";
 import type { RefObject } from "preact";
 import { bindKeys } from "../state/keys.ts";
+import styles from "../sessions/sessions.module.css";
+import view from "./view.module.css";
 
 /** All sessions, now and before. */
 export function SessionsView() {
@@ -22,8 +23,8 @@ export function SessionsView() {
   useReturn();
   const isEmpty = listing.value?.rows.length === 0 && areNone(listing.value.filters) && areNone(filters);
   return (
-    <div class="view sessions">
-      <div class="view-head">
+    <div class={view["view"]}>
+      <div class={view["head"]}>
         <h1>Sessions</h1>
         <Tally />
       </div>
@@ -73,7 +74,7 @@ function List({ clear }: { readonly clear: () => void }) {
     <>
       <Rows rows={now.rows} />
       {now.next !== undefined && (
-        <p class="more">
+        <p class={styles["more"]}>
           <ActionButton act={loadMore}>Load more</ActionButton>
         </p>
       )}
@@ -88,7 +89,7 @@ function Rows({ rows }: { readonly rows: readonly SessionRow[] }) {
   return (
     <ul
       ref={list}
-      class="session-list"
+      class={styles["list"]}
       aria-label="Sessions, the newest first"
       aria-busy={isLoading.value}
       onPointerEnter={({ pointerType }) => hold(pointerType === "mouse")}
@@ -110,15 +111,15 @@ function Tally() {
   return (
     <p class="soft number" role="status">
       {words}
-      <span class="unseen">{now && " shown"}</span>
+      <span class="visually-hidden">{now && " shown"}</span>
     </p>
   );
 }
 
 function Skeleton() {
   return (
-    <div class="skeleton" role="status">
-      <span class="unseen">Loading…</span>
+    <div class={styles["skeleton"]} role="status">
+      <span class="visually-hidden">Loading…</span>
       {[1, 2, 3, 4, 5].map((n) => (
         <div key={n} />
       ))}
@@ -129,7 +130,7 @@ function Skeleton() {
 /** What to do where there are no sessions yet. */
 function NoneAtAll() {
   return (
-    <div class="none">
+    <div class={styles["none"]}>
       <h2>No sessions yet</h2>
       <p>
         A session is a task that Claude Code works on in the background. It continues when you leave; this page shows
@@ -150,7 +151,7 @@ function NoneAtAll() {
 
 function NoneFits({ clear }: { readonly clear: () => void }) {
   return (
-    <div class="none">
+    <div class={styles["none"]}>
       <h2>No matching sessions</h2>
       <p>No session matches the search and the filters above.</p>
       <p>
@@ -165,7 +166,7 @@ function NoneFits({ clear }: { readonly clear: () => void }) {
 /** j and k go through the list; Enter is the link's own. */
 function bindRowKeys(list: RefObject<HTMLElement | null>): () => void {
   const step = (by: 1 | -1) => {
-    const links = [...(list.current?.querySelectorAll<HTMLElement>("a.listed-title") ?? [])];
+    const links = [...(list.current?.querySelectorAll<HTMLElement>("a[data-row]") ?? [])];
     const at = links.findIndex((link) => link === document.activeElement);
     const to = at === -1 ? 0 : Math.min(Math.max(at + by, 0), links.length - 1);
     links[to]?.focus({ preventScroll: true });

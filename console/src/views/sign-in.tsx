@@ -1,10 +1,11 @@
-import "../style/sign-in.css";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Mark } from "../parts/mark.tsx";
 import { ApiProblem } from "../net/api.ts";
 import { Problem } from "../parts/problem.tsx";
 import { arrivalProblem } from "../state/arrive.ts";
 import { signIn, hasExpired } from "../state/me.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "./sign-in.module.css";
 
 /** The sign-in form. */
 export function SignInView() {
@@ -26,7 +27,7 @@ export function SignInView() {
     }
   };
   return (
-    <main class="sign-in">
+    <main class={styles["page"]}>
       <Mark />
       <h1>Sign in to claude-agents-mcp</h1>
       <p class="soft">Watch, steer and answer the Claude Code sessions of this server.</p>
@@ -54,7 +55,7 @@ export function SignInView() {
           Sign in
         </button>
       </form>
-      <div id="token-where" class="sign-in-where soft">
+      <div id="token-where" class={classNames(styles, "where", "soft")}>
         <p>The server printed its token when it first started. If it is not your server, ask its operator.</p>
         <p>
           On the machine where the server runs, <code>claude-agents-mcp console</code> prints an address that signs you

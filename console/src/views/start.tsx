@@ -1,4 +1,3 @@
-import "../style/start.css";
 import { may } from "../state/me.ts";
 import { go, hrefOf } from "../state/route.ts";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -7,11 +6,14 @@ import { Problem } from "../parts/problem.tsx";
 import { keepNotices } from "../state/notices.ts";
 import { bodyOf, clearDraft, draft, renewKey, write } from "../start/draft.ts";
 import { Choices } from "../start/choices.tsx";
+import { classNames } from "../parts/class-names.ts";
+import styles from "../start/start.module.css";
+import view from "./view.module.css";
 
 /** A new session. */
 export function StartView() {
   return (
-    <div class="view start">
+    <div class={classNames(view, "view", styles["start"])}>
       <h1>New session</h1>
       {may("run") ? <StartForm /> : <MayNot />}
     </div>
@@ -63,13 +65,13 @@ function StartForm() {
   return (
     <form
       ref={form}
-      class="start-form"
+      class={styles["form"]}
       onSubmit={(event) => {
         event.preventDefault();
         void send();
       }}
     >
-      <div class="field">
+      <div class={styles["field"]}>
         <label htmlFor="start-prompt">What is to be done?</label>
         <textarea
           id="start-prompt"
@@ -83,11 +85,11 @@ function StartForm() {
       </div>
       <Choices />
       <Problem of={problem} what="The session was not started" />
-      <div class="start-end">
+      <div class={styles["end"]}>
         <button type="submit" class="primary" aria-busy={isPending} aria-disabled={isPending}>
           Start session
         </button>
-        <span class="soft start-keys">
+        <span class={classNames(styles, "soft", "keys")}>
           <kbd>Ctrl</kbd> or <kbd>⌘</kbd> and <kbd>Enter</kbd>
         </span>
       </div>

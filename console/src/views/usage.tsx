@@ -1,4 +1,3 @@
-import "../style/usage.css";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { ChartCard } from "../usage/chart.tsx";
 import { Directories } from "../usage/directories.tsx";
@@ -10,6 +9,9 @@ import type { Usage } from "../../../src/console/wire.ts";
 import { Problem } from "../parts/problem.tsx";
 import { may } from "../state/me.ts";
 import { hrefOf } from "../state/route.ts";
+import { classNames } from "../parts/class-names.ts";
+import styles from "../usage/usage.module.css";
+import view from "./view.module.css";
 
 /** What sessions have cost, and how long they took. */
 export function UsageView() {
@@ -22,8 +24,8 @@ export function UsageView() {
   const shown = usage.value;
   const isOther = shown?.of !== range.value;
   return (
-    <div class="view usage">
-      <div class="usage-head">
+    <div class={classNames(view, "view", styles["usage"])}>
+      <div class={styles["head"]}>
         <h1 ref={heading} tabIndex={-1}>
           Usage
         </h1>
@@ -33,7 +35,7 @@ export function UsageView() {
         </button>
       </div>
       {/* Announced when the range changes, not at each reload. */}
-      <p class="unseen" role="status">
+      <p class="visually-hidden" role="status">
         {problem.value !== undefined ? "" : isOther ? "Loading…" : `The last ${String(shown.of)} days.`}
       </p>
       <Problem of={problem.value} what="Usage could not be loaded">
@@ -53,8 +55,8 @@ function reload(): void {
 
 function Ranges() {
   return (
-    <fieldset class="ranges">
-      <legend class="unseen">Time range</legend>
+    <fieldset class={styles["ranges"]}>
+      <legend class="visually-hidden">Time range</legend>
       {RANGES.map((each) => (
         <label key={each}>
           <input type="radio" name="range" checked={range.value === each} onChange={() => choose(each)} />
@@ -72,14 +74,14 @@ function Shown({ at, data, of }: { readonly of: Range; readonly at: number; read
   return (
     <>
       <Tiles totals={data.totals} />
-      <h2 class="unseen">Charts</h2>
-      <div class="charts">
+      <h2 class="visually-hidden">Charts</h2>
+      <div class={styles["charts"]}>
         {figures.map((figure) => (
           <ChartCard key={figure.title} figure={figure} />
         ))}
       </div>
       <Directories directories={data.directories} />
-      <p class="soft usage-note">
+      <p class={classNames(styles, "soft", "note")}>
         As of {new Date(at).toLocaleTimeString(undefined, { timeStyle: "short" })}. Days are in the time zone {ZONE}. A
         turn counts on the day it ended. Deleted sessions are not included.
       </p>
@@ -89,7 +91,7 @@ function Shown({ at, data, of }: { readonly of: Range; readonly at: number; read
 
 function Nothing({ of }: { readonly of: Range }) {
   return (
-    <div class="nothing">
+    <div class={styles["nothing"]}>
       <p>
         <strong>No activity in the last {of} days.</strong>
       </p>
@@ -102,9 +104,9 @@ function Nothing({ of }: { readonly of: Range }) {
 function Skeleton() {
   return (
     <div aria-hidden="true">
-      <div class="tiles">
+      <div class={styles["tiles"]}>
         {Array.from({ length: 6 }, (_, n) => (
-          <div key={n} class="tile waiting" />
+          <div key={n} class={classNames(styles, "tile", "waiting")} />
         ))}
       </div>
       <p class="soft">Loading…</p>

@@ -4,6 +4,7 @@ import { Buttons, Cancel, Field, Press, send, type FormProps } from "./form.tsx"
 import { Code } from "../escaped-text.tsx";
 import { allowedWith, editableOf, editedInput } from "../words/answer.ts";
 import { isOdd } from "../words/invisible.ts";
+import styles from "../requests.module.css";
 
 interface Props {
   readonly form: FormProps;
@@ -41,7 +42,7 @@ export function EditInput({ button, form }: Props) {
     >
       {isOdd(draft.edited.value) && (
         <>
-          <p class="rq-hint">The text contains invisible characters. With them written out:</p>
+          <p class={styles["hint"]}>The text contains invisible characters. With them written out:</p>
           <Code label="With hidden characters written out" text={draft.edited.value} />
         </>
       )}
@@ -53,7 +54,7 @@ export function EditInput({ button, form }: Props) {
           Reset
         </button>
         <Cancel draft={draft} />
-        <span class="rq-hint">Ctrl+Enter sends</span>
+        <span class={styles["hint"]}>Ctrl+Enter sends</span>
       </Buttons>
     </Field>
   );

@@ -6,6 +6,7 @@ import { isDeliberate } from "../card-focus.ts";
 import { EscapedText } from "../escaped-text.tsx";
 import { sendAnswer } from "../sending.ts";
 import { denied } from "../words/answer.ts";
+import styles from "../requests.module.css";
 
 /** What the forms for permissions, plans and questions are made of. */
 
@@ -57,13 +58,13 @@ export function Press({ act, children, decides = true, describedBy, form, keyNam
 export function Buttons({ children, draft }: { readonly draft: Draft; readonly children: ComponentChildren }) {
   const problem = draft.problem.value;
   return (
-    <div class="rq-actions">
+    <div class={styles["actions"]}>
       {problem !== "" && (
-        <p class={problem === JUST_CAME ? "rq-note" : "rq-problem"} role="alert">
+        <p class={styles[problem === JUST_CAME ? "note" : "problem"]} role="alert">
           <EscapedText text={problem} />
         </p>
       )}
-      <div class="rq-buttons">{children}</div>
+      <div class={styles["buttons"]}>{children}</div>
     </div>
   );
 }
@@ -96,7 +97,7 @@ export function MessageField({ button, form, label }: MessageProps) {
           {button}
         </Press>
         <Cancel draft={draft} />
-        <span class="rq-hint">Ctrl+Enter sends</span>
+        <span class={styles["hint"]}>Ctrl+Enter sends</span>
       </Buttons>
     </Field>
   );
@@ -152,12 +153,12 @@ export function Field({ children, form, isCode = false, label, onSend, onText, r
     else complain(form.draft, JUST_CAME);
   };
   return (
-    <div class="rq-field">
+    <div class={styles["field"]}>
       <label for={id}>{label}</label>
       <textarea
         id={id}
         ref={area}
-        class={isCode ? "rq-typed-code" : undefined}
+        class={isCode ? styles["typed-code"] : undefined}
         rows={rows}
         spellcheck={!isCode}
         value={value}

@@ -3,6 +3,8 @@ import { keysAreOn } from "../../state/keys.ts";
 import { open } from "../draft.ts";
 import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { EscapedText } from "../escaped-text.tsx";
+import { classNames } from "../../parts/class-names.ts";
+import styles from "../requests.module.css";
 
 /** May Claude Code use a tool in this way? */
 export function PermissionForm(form: FormProps) {
@@ -39,7 +41,7 @@ export function PermissionForm(form: FormProps) {
         )}
       </Buttons>
       {remember.length > 0 && (
-        <p class="rq-rules" id={rulesId}>
+        <p class={styles["rules"]} id={rulesId}>
           Allow for session also allows, until it ends:{" "}
           {remember.map((rule, place) => (
             <span key={rule}>
@@ -63,7 +65,7 @@ interface HintProps {
 export function KeyHint({ keys }: HintProps) {
   if (!keysAreOn.value) return undefined;
   return (
-    <span class="rq-hint rq-keys">
+    <span class={classNames(styles, "hint", "keys")}>
       {keys.map(([key, does]) => (
         <span key={key}>
           <kbd>{key}</kbd> {does}

@@ -5,6 +5,7 @@ import { open } from "../draft.ts";
 import { Buttons, MessageField, Press, send, type FormProps } from "./form.tsx";
 import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
+import styles from "../requests.module.css";
 
 /** Is the plan good? */
 export function PlanForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
@@ -15,7 +16,7 @@ export function PlanForm({ about, ...form }: FormProps & { readonly about: Compo
   return (
     <>
       {what !== "edit" && (
-        <div class="rq-plan">{text === "" ? <p>The plan is empty.</p> : <Markdown text={text} />}</div>
+        <div class={styles["plan"]}>{text === "" ? <p>The plan is empty.</p> : <Markdown text={text} />}</div>
       )}
       {what === "edit" && <EditInput form={form} button="Approve with changes" />}
       {what !== "edit" && <Fields input={rest} />}

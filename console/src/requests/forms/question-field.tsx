@@ -1,6 +1,7 @@
 import type { FormProps } from "./form.tsx";
 import { EscapedText } from "../escaped-text.tsx";
 import { withOther, withPick, type Choice, type Question } from "../words/questions.ts";
+import styles from "../requests.module.css";
 
 interface Props {
   readonly form: FormProps;
@@ -18,18 +19,18 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
   const isDisabled = !form.mayAnswer || form.draft.isSending.value;
   const kind = question.multiSelect ? "checkbox" : "radio";
   return (
-    <fieldset class="rq-question" disabled={isDisabled} aria-describedby={isMissing ? errorId : undefined}>
+    <fieldset class={styles["question"]} disabled={isDisabled} aria-describedby={isMissing ? errorId : undefined}>
       <legend>
         {question.header !== "" && (
-          <span class="rq-tag">
+          <span class={styles["tag"]}>
             <EscapedText text={question.header} />
           </span>
         )}
         <EscapedText text={question.question} />
       </legend>
-      {question.multiSelect && <p class="rq-hint">Choose one or more.</p>}
+      {question.multiSelect && <p class={styles["hint"]}>Choose one or more.</p>}
       {question.options.map(({ description, label }, place) => (
-        <label key={place} class="rq-option">
+        <label key={place} class={styles["option"]}>
           <input
             type={kind}
             name={name}
@@ -50,7 +51,7 @@ export function QuestionField({ choice, form, isMissing, name, onChange, questio
       ))}
       <Other {...{ choice, kind, name, onChange, question }} />
       {isMissing && (
-        <p class="rq-problem" id={errorId} role="alert">
+        <p class={styles["problem"]} id={errorId} role="alert">
           {choice.isOther ? "Write your answer, or choose an option." : "This question has no answer yet."}
         </p>
       )}
@@ -65,9 +66,9 @@ function Other({ choice, kind, name, onChange, question }: OtherProps) {
   const hasOptions = question.options.length > 0;
   const write = (other: string) => onChange({ ...withOther(question, choice, choice.isOther || other !== ""), other });
   return (
-    <div class="rq-other">
+    <div class={styles["other"]}>
       {hasOptions && (
-        <label class="rq-option">
+        <label class={styles["option"]}>
           <input
             type={kind}
             name={name}

@@ -6,6 +6,7 @@ import { Fields } from "../input.tsx";
 import { KeyHint } from "./permission-form.tsx";
 import { QuestionField } from "./question-field.tsx";
 import { answersOf, NO_CHOICE, questionsIn, type Choice } from "../words/questions.ts";
+import styles from "../requests.module.css";
 
 /** What Claude Code wants to know: a choice for each question, and room for words of one's own. */
 export function QuestionForm({ about, ...form }: FormProps & { readonly about: ComponentChildren }) {
@@ -26,7 +27,7 @@ export function QuestionForm({ about, ...form }: FormProps & { readonly about: C
   };
   return (
     <>
-      <div class="rq-questions" ref={list}>
+      <div class={styles["questions"]} ref={list}>
         {questions.length === 0 && <Fields input={request.input} />}
         {questions.map((question, place) => (
           <QuestionField

@@ -9,6 +9,7 @@ import type { CallItem } from "../reducer/item.ts";
 import { Output } from "../output.tsx";
 import { Fields } from "./fields.tsx";
 import { fromFolder } from "./title.ts";
+import styles from "../timeline.module.css";
 
 interface Props {
   readonly item: CallItem;
@@ -25,7 +26,7 @@ export function CallBody({ cwd, item }: Props) {
       <CallInput item={item} cwd={cwd} />
       {output !== undefined && !isSaid && (
         <>
-          <p class="label">{state === "failed" || state === "denied" ? "Error" : "Output"}</p>
+          <p class={styles["label"]}>{state === "failed" || state === "denied" ? "Error" : "Output"}</p>
           {name === "Agent" || name === "Task" ? <Markdown text={output} /> : <Output text={output} label="Output" />}
         </>
       )}
@@ -102,14 +103,14 @@ const MARKS: ReadonlyMap<string, readonly [mark: string, words: string]> = new M
 /** What Claude Code means to do, and how far it is. */
 function Todos({ input }: { readonly input: JsonObject }) {
   return (
-    <ul class="todos">
+    <ul class={styles["todos"]}>
       {objectsAt(input, "todos").map((todo, at) => {
         const status = textAt(todo, "status") ?? "pending";
         const [mark, words] = MARKS.get(status) ?? ["○", status];
         return (
-          <li key={at} class={status === "completed" || status === "in_progress" ? status : "pending"}>
+          <li key={at} class={status === "completed" || status === "in_progress" ? styles[status] : undefined}>
             <span aria-hidden="true">{mark}</span>
-            <span class="unseen">{displayText(words)}: </span>
+            <span class="visually-hidden">{displayText(words)}: </span>
             {displayText(textAt(todo, "content") ?? "")}
           </li>
         );

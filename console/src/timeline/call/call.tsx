@@ -9,6 +9,8 @@ import { ShowWhole } from "../show-whole.tsx";
 import { TargetContext } from "../target.ts";
 import { CallBody } from "./body.tsx";
 import { callTitle } from "./title.ts";
+import { classNames } from "../../parts/class-names.ts";
+import styles from "../timeline.module.css";
 
 interface Props {
   readonly item: CallItem;
@@ -34,10 +36,14 @@ export function Call({ children: draw, item }: Props) {
           </>
         )}
       </Disclosure>
-      {summary !== undefined && <p class="soft summary">{truncateLine(summary, 300)}</p>}
+      {summary !== undefined && <p class={classNames(styles, "soft", "summary")}>{truncateLine(summary, 300)}</p>}
       {children.length > 0 && (
-        <Disclosure class="nested" summary={<span class="words">{wordsOfChildren(children)}</span>} isWanted={isWanted}>
-          {() => <ol class="items">{draw(children)}</ol>}
+        <Disclosure
+          class="nested"
+          summary={<span class={styles["words"]}>{wordsOfChildren(children)}</span>}
+          isWanted={isWanted}
+        >
+          {() => <ol class={styles["items"]}>{draw(children)}</ol>}
         </Disclosure>
       )}
     </>
@@ -48,11 +54,16 @@ function Head({ cwd, item }: { readonly item: CallItem; readonly cwd: string }) 
   const { at, endedAt, input, name, state } = item;
   const { isCode, subject, verb } = callTitle(name, input, cwd);
   return (
-    <span class="words">
+    <span class={styles["words"]}>
       <State state={state} />
       <b>{verb}</b>{" "}
-      {subject !== "" && (isCode ? <code class="truncated">{subject}</code> : <span class="truncated">{subject}</span>)}
-      {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft took"> {duration(endedAt - at)}</span>}
+      {subject !== "" &&
+        (isCode ? (
+          <code class={styles["truncated"]}>{subject}</code>
+        ) : (
+          <span class={styles["truncated"]}>{subject}</span>
+        ))}
+      {endedAt !== undefined && endedAt - at >= 1_000 && <span class="soft"> {duration(endedAt - at)}</span>}
     </span>
   );
 }
@@ -73,11 +84,11 @@ const IN_WORDS: ReadonlySet<CallState> = new Set(["background", "failed", "denie
 function State({ state }: { readonly state: CallState }) {
   const [mark, words] = STATES[state];
   return (
-    <span class={`state ${state}`}>
-      <span class="glyph" aria-hidden="true">
+    <span class={classNames(styles, "state", state)}>
+      <span class={styles["glyph"]} aria-hidden="true">
         {mark}
       </span>
-      <span class={IN_WORDS.has(state) ? "badge" : "unseen"}>{words}</span>{" "}
+      <span class={IN_WORDS.has(state) ? styles["badge"] : "visually-hidden"}>{words}</span>{" "}
     </span>
   );
 }

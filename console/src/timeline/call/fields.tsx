@@ -1,6 +1,7 @@
 import type { JsonObject } from "../../../../src/domain/json.ts";
 import { truncateLine, displayText } from "../../parts/text.ts";
 import { Json } from "../output.tsx";
+import facts from "../../parts/facts.module.css";
 
 /** Characters of a field that has its line. */
 const SHORT = 300;
@@ -11,7 +12,7 @@ export function Fields({ input }: { readonly input: JsonObject }) {
   if (fields.length === 0) return null;
   if (!fields.every(([, value]) => isShort(value))) return <Json value={input} label="Input, as JSON" />;
   return (
-    <dl class="facts">
+    <dl class={facts["facts"]}>
       {fields.map(([name, value]) => (
         <div key={name}>
           <dt>{truncateLine(name.replaceAll("_", " "), 60)}</dt>

@@ -4,6 +4,9 @@ import { displayText } from "../../parts/text.ts";
 import { EventWindowContext } from "../event-window.ts";
 import type { PromptItem } from "../reducer/item.ts";
 import { RewindButton } from "../rewind.tsx";
+import { classNames } from "../../parts/class-names.ts";
+import styles from "../timeline.module.css";
+import markdown from "../../parts/markdown.module.css";
 
 /** Of a long one, characters that are shown at first. */
 const SHOWN = 1_500;
@@ -14,11 +17,11 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
   const [isWhole, setWhole] = useState(false);
   const isLong = text.length > SHOWN && !isWhole;
   return (
-    <div class={`bubble ${state}`}>
-      <p class="label">
+    <div class={classNames(styles, "bubble", state)}>
+      <p class={styles["label"]}>
         Prompt <PromptState item={item} />
       </p>
-      <p class="as-written">
+      <p class={markdown["as-written"]}>
         {displayText(isLong ? text.slice(0, SHOWN) : text)}
         {isLong && "…"}
       </p>
@@ -27,7 +30,7 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
           Show all {count(text.length, "character")}
         </button>
       )}
-      {images > 0 && <p class="label">With {count(images, "image")}</p>}
+      {images > 0 && <p class={styles["label"]}>With {count(images, "image")}</p>}
       {state === "begun" && <RewindButton promptId={promptId} eventId={eventId} />}
     </div>
   );
@@ -36,9 +39,13 @@ export function Prompt({ item }: { readonly item: PromptItem }) {
 function PromptState({ item: { promptId, state, why } }: { readonly item: PromptItem }) {
   const detail = useContext(EventWindowContext)?.detail.value;
   if (state === "begun") return null;
-  if (state === "steered") return <span class="badge">joined the running turn</span>;
-  if (state === "dropped") return <span class="badge">never ran: {why ?? "dropped"}</span>;
+  if (state === "steered") return <span class={styles["badge"]}>joined the running turn</span>;
+  if (state === "dropped") return <span class={styles["badge"]}>never ran: {why ?? "dropped"}</span>;
   const queued = detail?.queue.find((each) => each.promptId === promptId);
   if (!queued) return null;
-  return queued.held ? <span class="badge warn">held</span> : <span class="badge">queued</span>;
+  return queued.held ? (
+    <span class={classNames(styles, "badge", "warn")}>held</span>
+  ) : (
+    <span class={styles["badge"]}>queued</span>
+  );
 }

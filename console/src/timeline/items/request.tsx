@@ -7,6 +7,8 @@ import { callTitle } from "../call/title.ts";
 import { EventWindowContext } from "../event-window.ts";
 import { Disclosure } from "../disclosure.tsx";
 import type { RequestItem } from "../reducer/item.ts";
+import styles from "../timeline.module.css";
+import facts from "../../parts/facts.module.css";
 
 /** What Claude Code asked, who has decided it, and how long that took. */
 export function Request({ item }: { readonly item: RequestItem }) {
@@ -14,8 +16,8 @@ export function Request({ item }: { readonly item: RequestItem }) {
   const cwd = useContext(EventWindowContext)?.detail.value?.cwd ?? "";
   const { subject, verb } = callTitle(request.toolName, request.input, cwd);
   const summary = (
-    <span class="words">
-      <Verdict item={item} /> {verb} {subject !== "" && <code class="truncated">{subject}</code>}
+    <span class={styles["words"]}>
+      <Verdict item={item} /> {verb} {subject !== "" && <code class={styles["truncated"]}>{subject}</code>}
       {answer && <span class="soft"> after {duration(answer.at - at)}</span>}
     </span>
   );
@@ -23,7 +25,7 @@ export function Request({ item }: { readonly item: RequestItem }) {
     <Disclosure summary={summary}>
       {() => (
         <>
-          <dl class="facts">
+          <dl class={facts["facts"]}>
             {request.decisionReason !== undefined && <Fact name="Reason" text={request.decisionReason} />}
             {request.risk && <Fact name="Risk" text={[RISKS[request.risk.level], ...request.risk.why].join(", ")} />}
             {passed.map((pass) => (
@@ -52,12 +54,12 @@ const WHY: Readonly<Record<string, string>> = {
 };
 
 function Verdict({ item: { answer, request } }: { readonly item: RequestItem }) {
-  if (!answer) return <b class="warn">Waiting for approval:</b>;
+  if (!answer) return <b class={styles["warn"]}>Waiting for approval:</b>;
   const { behavior, by } = answer;
   const isAnswer = request.kind === "question" && behavior === "allow";
   const word = isAnswer ? "Answered" : behavior === "allow" ? "Allowed" : "Denied";
   return (
-    <b class={behavior === "allow" ? "good" : "bad"}>
+    <b class={styles[behavior === "allow" ? "good" : "bad"]}>
       {word} {byWords(by)}:
     </b>
   );

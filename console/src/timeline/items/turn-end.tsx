@@ -3,6 +3,9 @@ import { displayText } from "../../parts/text.ts";
 import { Disclosure } from "../disclosure.tsx";
 import type { TurnItem } from "../reducer/item.ts";
 import { Json } from "../output.tsx";
+import { classNames } from "../../parts/class-names.ts";
+import styles from "../timeline.module.css";
+import markdown from "../../parts/markdown.module.css";
 
 const WORDS = {
   done: "Turn done",
@@ -21,8 +24,8 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
   const by = /^The turn was interrupted (by .{1,200}?)\.?$/.exec(message ?? "")?.[1];
   const why = errorSubtype === undefined || errorSubtype === outcome ? "" : ` (${errorSubtype.replaceAll("_", " ")})`;
   const summary = (
-    <span class="words">
-      <b class={TONES[outcome]}>
+    <span class={styles["words"]}>
+      <b class={styles[TONES[outcome]]}>
         {WORDS[outcome]}
         {by === undefined ? why : ` ${displayText(by)}`}
       </b>{" "}
@@ -41,7 +44,9 @@ export function TurnEnd({ item: { ended, result } }: { readonly item: TurnItem }
           </>
         )}
       </Disclosure>
-      {message !== undefined && by === undefined && <p class="as-written problem">{displayText(message)}</p>}
+      {message !== undefined && by === undefined && (
+        <p class={classNames(markdown, "as-written", "problem")}>{displayText(message)}</p>
+      )}
     </>
   );
 }

@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+/** The CSS modules of the page and the components that use them name the same classes; what is global stands in console/src/style. */
+
+const root = join(import.meta.dirname, "..", "..", "console", "src");
+const files = readdirSync(root, { recursive: true, encoding: "utf8" }).map((name) => join(root, name));
+const read = (file: string) => readFileSync(file, "utf8");
+const withoutComments = (css: string) => css.replaceAll(/\/\*.*?\*\//gs, "");
+
+const modules = files.filter((file) => file.endsWith(".module.css"));
+const styles = files.filter((file) => file.endsWith(".css"));
+const base = join(root, "style", "base.css");
+
+function classesOf(css: string): Set<string> {
+  const selectors = withoutComments(css).replaceAll(/:global\([^)]*\)/g, "");
+  const found = [...selectors.matchAll(/([^{};]+)\{/g)].filter(([, selector = ""]) => !selector.trim().startsWith("@"));
+  return new Set(
+    found.flatMap(([, selector = ""]) => [...selector.matchAll(/\.([a-z_][\w-]*)/gi)].map(([, name = ""]) => name)),
+  );
+}
+
+/** Of each component: the modules that it imports, by the name that it gives them. */
+const components = files
+  .filter((file) => file.endsWith(".tsx"))
+  .map((file) => {
+    const text = read(file);
+    const imports = [...text.matchAll(/import (\w+) from "(\.[^"]+\.module\.css)";/g)];
+    const used = new Map(imports.map(([, name = "", path = ""]) => [name, resolve(dirname(file), path)]));
+    return { file, text, used };
+  });
+
+it.each(
+  components.filter(({ used }) => used.size > 0).map((each) => [each.file.slice(root.length + 1), each] as const),
+)("%s names only classes that its CSS modules have", (_, { text, used }) => {
+  for (const [name, module] of used) {
+    const named = [...text.matchAll(new RegExp(`\\b${name}\\["([^"]+)"\\]`, "g"))].map(([, each = ""]) => each);
+    const classes = classesOf(read(module));
+    expect(named.filter((each) => !classes.has(each))).toEqual([]);
+  }
+});
+
+it.each(modules.map((file) => [file.slice(root.length + 1), file] as const))(
+  "%s has no class without a use",
+  (_, file) => {
+    const text = components
+      .filter(({ used }) => [...used.values()].includes(file))
+      .map((each) => each.text)
+      .join("\n");
+    // A class may be put together of a word and a value: `fill-${n}`, or be a value of the data (`running`).
+    const computed = [...text.matchAll(/`([a-z]+-)\$\{/g)].map(([, prefix = ""]) => prefix);
+    const words = new Set(
+      files
+        .filter((each) => /\.tsx?$/.test(each))
+        .flatMap((each) => read(each).match(/["'][\w-]+["']|\b[a-z_]+:/g) ?? []),
+    );
+    const isUsed = (name: string) =>
+      words.has(`"${name}"`) || words.has(`${name}:`) || computed.some((prefix) => name.startsWith(prefix));
+    expect([...classesOf(read(file))].filter((name) => !isUsed(name))).toEqual([]);
+  },
+);
+
+describe("style/base.css is the only place", () => {
+  it("for colours", () => {
+    const colours = styles.filter(
+      (file) => file !== base && /#[\da-f]{3,8}\b|\b(?:rgb|hsl|oklch)a?\(/i.test(withoutComments(read(file))),
+    );
+    expect(colours).toEqual([]);
+  });
+
+  it("for breakpoints, which its head comment lists", () => {
+    const listed = new Set(read(base).match(/\b\d+rem\b/g));
+    const used = styles.flatMap((file) =>
+      [...withoutComments(read(file)).matchAll(/@(?:media|container)[^{]*width[^{]*?(\d+rem)/g)].map(
+        ([, size = ""]) => size,
+      ),
+    );
+    expect(used.filter((size) => !listed.has(size))).toEqual([]);
+    expect(new Set(used)).toEqual(new Set(["27rem", "34rem", "40rem", "46rem"]));
+  });
+});
