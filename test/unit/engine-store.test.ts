@@ -70,6 +70,16 @@ describe("an owner whose store fails", () => {
     expect(prompts).toEqual(["begin", "again"]);
   });
 
+  it("ends a drain during the pause, without waiting for the next try", async () => {
+    const disk = { full: false, tries: 0 };
+    const { a } = start({ a: filling(disk) });
+    const id = await a.asked();
+    disk.full = true;
+    await expect(a.engine.interrupt("local", id, "ann")).rejects.toMatchObject({ code: "INTERNAL" });
+    await a.engine.drain();
+    expect(a.runtime.of(id).calls.at(-1)).toBe("kill");
+  });
+
   it("retries after a pause, and not before", async () => {
     const disk = { full: false, tries: 0 };
     const { a, clock } = start({ a: filling(disk) });

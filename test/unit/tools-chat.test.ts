@@ -27,6 +27,18 @@ describe("the answer of claude_session_create", () => {
   });
 });
 
+it.each(["cwd", "model", "permissionMode", "systemPrompt"])(
+  "claude_session_create refuses %s together with the id of a known session",
+  async (name) => {
+    const value = { cwd: "/x", model: "opus", permissionMode: "plan" }[name] ?? "x";
+    const engine = new FakeEngine();
+    engine.add("s1");
+    const args = { sessionId: "s1", [name]: value };
+    const { text } = await runTool(tools.get("claude_session_create")!, args, callOf(), depsOf(engine));
+    expect(text).toContain(`[INVALID_ARGUMENT]: ${name}: is only for a new session`);
+  },
+);
+
 describe("an error message", () => {
   const nowhere = "There is no session s9. List the sessions with claude_code_session (action: list), or start one.";
   const busy = "The session is busy. Wait for its end with claude_code_check (until: end), or send it later.";
