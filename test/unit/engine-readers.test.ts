@@ -69,5 +69,5 @@ it("remembers no answer to a question, even if it is given for the session", asy
   await a.engine.answer(LOCAL_CALLER, id, { requestId: "q1", decision: "allow_for_session", by: "caller" });
   expect((await a.engine.get("local", id)).state.remembered ?? []).toEqual([]);
   const answered = await a.seen(id, "question.answered");
-  expect(answered?.data).toMatchObject({ behavior: "allow" });
+  expect(answered.data).toMatchObject({ behavior: "allow" });
 });
