@@ -2,6 +2,11 @@
 // the fault.
 const REASONS = [
   {
+    file: "src/store/sqlite/connect/open-file.ts",
+    around: "throw new StoreError(",
+    reason: "the compiler refuses another word, and no test machine has a network mount",
+  },
+  {
     file: "src/store/former-folder.ts",
     around: "await moveHeld",
     reason: "the lock would be released before the move ends: only a server that starts at that moment would notice",

@@ -24,6 +24,26 @@ describe("an owner whose store fails", () => {
     expect(a.runtime.of(await opened).calls).toEqual(["push begin"]);
   });
 
+  it("gives Claude Code a prompt that is stored after other events of the same transaction", async () => {
+    const gate = new Gate();
+    const { a } = start({ a: gatedAppend(gate) });
+    const id = await a.open();
+    const session = a.runtime.of(id);
+    session.finish();
+    await a.seen(id, "turn.ended");
+    const message = { type: "message", message: { type: "assistant" } } as const;
+    gate.closed = true;
+    session.say(message);
+    await gate.arrived;
+    // All this is stored in one transaction, when the first one is done.
+    session.say(message, message, message);
+    const prompted = a.engine.prompt("local", id, { text: "after them" });
+    await new Promise(setImmediate);
+    gate.open();
+    await prompted;
+    await session.called("push after them");
+  });
+
   const filling = (disk: { full: boolean; tries: number }): Between => {
     return (backend) => ({
       log: {
