@@ -42,6 +42,7 @@ describe("an owner whose store fails", () => {
     gate.open();
     await prompted;
     await session.called("push after them");
+    expect(session.calls.at(-1)).toBe("push after them");
   });
 
   const filling = (disk: { full: boolean; tries: number }): Between => {
