@@ -18,7 +18,7 @@ export function Choices() {
           name="cwd"
           label="Directory"
           hint="Working directory: an absolute path on the server’s machine."
-          input={{ ...NAME, list: "start-directories", placeholder: me.value?.cwd, class: "start-path" }}
+          input={{ ...NAME, list: "start-directories", placeholder: me.value?.cwd, class: styles["path"] }}
         />
         <Directories />
       </div>

@@ -26,7 +26,7 @@ export function ApprovalsView() {
   const isKnown = connection.value === "live" && (decided !== undefined || problem !== undefined);
   return (
     <div class={classNames(view, "view", styles["page"])}>
-      <header class={styles["head"]}>
+      <header class={view["head"]}>
         <h1>Approvals</h1>
         <p class="soft" role="status">
           {open.length > 0 ? countWords(open.length) : ""}
