@@ -4,7 +4,7 @@ import type { SessionEvent } from "../domain/event.ts";
 import { JsonObject } from "../domain/json.ts";
 import type { SessionOptions } from "../domain/options.ts";
 import type { SessionState } from "../domain/session.ts";
-import { inStandardNames } from "./standard-names.ts";
+import { inStandardNames, inSuspendNames } from "./standard-names.ts";
 
 /**
  * The JSON in which every store keeps sessions. Each text carries the version of its shape, and what an older server has
@@ -43,6 +43,8 @@ export const VERSIONS: readonly Version[] = [
   {},
   // Standard names (docs/glossary.md). No server that was released has written the former ones.
   { policy: inStandardNames, state: inStandardNames, breaks: true },
+  // A server of version 2 would drop `suspendReason`, and continue a session whose mode the operator has forbidden.
+  { state: inSuspendNames, breaks: true },
 ];
 
 /** Thrown for what a server has written that this one cannot work with. */

@@ -8,16 +8,11 @@ const NAMES: Readonly<Record<string, string>> = {
   asks: "requests",
   askUnseenMs: "requestUnseenMs",
   ladder: "approvalChain",
-  resting: "suspending",
-  restingFor: "suspendReason",
   rung: "approver",
   rungEndsAt: "approverDeadline",
   rungLeftMs: "approverLeftMs",
   rungSince: "approverSince",
 };
-
-/** The values of `restingFor` by their names before version 2. */
-const REASONS: Readonly<Record<string, string>> = { barred: "forbidden", room: "slot" };
 
 /** Keys whose value was filled in by a person. */
 const FOREIGN = new Set(["filled"]);
@@ -31,18 +26,24 @@ export function inStandardNames(old: JsonObject): JsonObject {
 
 function renamed(value: JsonObject, names: Readonly<Record<string, string>>): JsonObject {
   return Object.fromEntries(
-    Object.entries(value).map(([key, field]) => [names[key] ?? key, valueOf(key, field, names)]),
+    Object.entries(value).map(([key, field]) => [names[key] ?? key, FOREIGN.has(key) ? field : inside(field, names)]),
   );
-}
-
-function valueOf(key: string, field: unknown, names: Readonly<Record<string, string>>): unknown {
-  if (FOREIGN.has(key)) return field;
-  if (key === "restingFor" && typeof field === "string") return REASONS[field] ?? field;
-  return inside(field, names);
 }
 
 function inside(value: unknown, names: Readonly<Record<string, string>>): unknown {
   if (Array.isArray(value)) return value.map((item) => inside(item, names));
   const { data, success } = JsonObject.safeParse(value);
   return success ? renamed(data, names) : value;
+}
+
+/** The values of `restingFor` by their names before version 3. */
+const REASONS: Readonly<Record<string, string>> = { barred: "forbidden", room: "slot" };
+
+/** Version 3: a process is suspended, where a state of version 2 has it rest. */
+export function inSuspendNames({ resting, restingFor, ...rest }: JsonObject): JsonObject {
+  return {
+    ...(resting !== undefined && { suspending: resting }),
+    ...(typeof restingFor === "string" && { suspendReason: REASONS[restingFor] ?? restingFor }),
+    ...rest,
+  };
 }
