@@ -21,6 +21,10 @@ const ROUND = 2_000;
 /** Time limit of the search for the smallest call that fails in the same way, ms. */
 const SHRINK_MS = 30_000;
 const MAX_KINDS = 5;
+/** Share of the calls whose answers have to be about the caller's own sessions. */
+const MIN_TOLD = 1 / 1_000;
+/** At most this many times as many calls are made to get there. */
+const MAX_LONGER = 10;
 
 export const callsOr = (usual: number) => Number(process.env["RANDOM_CALLS"] ?? usual);
 
@@ -32,16 +36,18 @@ export async function expectNoFaults(world: World, count: number): Promise<void>
   const call = anyCall(await cast.tools<ListedTool[]>());
   const found: Found[] = [];
   let warm = 0;
-  for (let done = 0; done < count && found.length === 0; done += round) {
+  // About one answer in a hundred is about a caller's own sessions: a few calls can have none by chance, so more are made.
+  const isDone = (done: number) => done >= count && (trial.told > count * MIN_TOLD || done >= MAX_LONGER * count);
+  for (let done = 0; !isDone(done) && found.length === 0; done += round) {
     await cast.gather();
     const seed = SEED + done;
-    const calls = fc.sample(call, { seed, numRuns: Math.min(round, count - done) });
+    const calls = fc.sample(call, { seed, numRuns: round });
     found.push(...(await trial.all(calls, seed)));
     warm ||= residentBytes(cast.server.pid);
   }
   expect(await reported(found, call, trial)).toEqual([]);
   // Without answers about a caller's own sessions, the absence of others' would prove nothing.
-  expect(trial.told).toBeGreaterThan(count / 1_000);
+  expect(trial.told).toBeGreaterThan(count * MIN_TOLD);
   expect((await cast.server.fetch("/healthz")).status).toBe(200);
   expect(residentBytes(cast.server.pid)).toBeLessThan(2 * warm);
 
