@@ -12,14 +12,13 @@ import {
   createSession,
   forkOf,
   planned,
-  promptCommand,
   type Beginning,
   type PlannedSession,
   deleteClosed,
   rename,
 } from "./session/records.ts";
 import { ProcessLimiter, type ProcessLimits, type Suspend } from "./process-limiter.ts";
-import { answerCommand, controlCommand } from "./session/build-command.ts";
+import { answerCommand, controlCommand, promptCommand } from "./session/build-command.ts";
 import { boundOf } from "./policy/bound.ts";
 import { withinBound } from "./policy/bounded-options.ts";
 import { checkGiven, checkOptions, isForbidden, isNested, startsWork, type Gate } from "./policy/gate.ts";

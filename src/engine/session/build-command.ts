@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { CALLER } from "../../domain/approvals/approver-name.ts";
 import { rulesToRemember, type Remember } from "../../domain/approvals/remembered.ts";
-import type { CommandOf } from "../../domain/command.ts";
+import type { Command, CommandOf } from "../../domain/command.ts";
+import type { ControlRequest } from "../../domain/control.ts";
 import { requestOf } from "../../domain/event.ts";
 import {
   type PermissionRequest,
@@ -9,17 +10,34 @@ import {
   type Decision,
   type PermissionUpdate,
 } from "../../domain/permission.ts";
-import type { Caller } from "../../domain/principal.ts";
-import type { AnswerRequest } from "../api.ts";
+import type { Caller, Principal } from "../../domain/principal.ts";
+import { checkLocalCommand } from "../../security/local-commands.ts";
+import type { AnswerRequest, PromptRequest } from "../api.ts";
 import { boundOf, decisionWithin, checkModeWithin } from "../policy/bound.ts";
-import { checkAnswers, checkDecision, checkMode } from "../policy/gate.ts";
+import { checkAnswers, checkDecision, checkMode, type Gate } from "../policy/gate.ts";
 import { gateUnder, type Operator } from "../policy/operator.ts";
 import type { AgentRuntime, SessionBackend, SessionRecord } from "../ports.ts";
-import type { ControlRequest } from "../../domain/control.ts";
+
+/** Commands for the owner of a session, built from the requests of callers and checked before they are sent. */
 
 interface Dependencies extends Operator {
   readonly backend: SessionBackend;
   readonly runtime: AgentRuntime;
+}
+
+/** A prompt as the command that gives it. */
+export async function promptCommand(
+  { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
+  principal: Principal,
+  { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
+  { attachments: sources = [], ...request }: PromptRequest,
+): Promise<Command> {
+  checkLocalCommand("prompt", request.text);
+  const attachments = await runtime.attach(principal, sources, { cwd: spec.cwd, policy });
+  const images = attachments.length === 0 ? {} : { attachments };
+  const limits = gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
+  const data = { promptId: randomUUID(), ...request, ...limits, ...images };
+  return { id: randomUUID(), principal, kind: "prompt", data };
 }
 
 /** An answer as it goes to the session's owner, and what of it was left out, because its caller may not decide so much. */

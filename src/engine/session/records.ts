@@ -1,13 +1,10 @@
 import { randomUUID } from "node:crypto";
-import type { Command } from "../../domain/command.ts";
 import { AppError, invalidArgument, sessionNotFound } from "../../domain/error.ts";
 import type { SessionOptions } from "../../domain/options.ts";
 import type { Principal } from "../../domain/principal.ts";
 import type { SessionPolicy } from "../../domain/approvals/session-policy.ts";
 import { initialState, optionsOf, type Identity, type SessionState, SessionStatus } from "../../domain/session.ts";
-import { checkLocalCommand } from "../../security/local-commands.ts";
 import type { AdoptRequest, PromptRequest } from "../api.ts";
-import type { Gate } from "../policy/gate.ts";
 import { policyFor, type Operator } from "../policy/operator.ts";
 import {
   type AgentRuntime,
@@ -18,7 +15,7 @@ import {
   ConflictError,
 } from "../ports.ts";
 
-/** How a session comes to be: new, as a copy of another, or found among those that Claude Code has on disk. */
+/** The rows of sessions: creation (new, as a copy of another, or of a transcript on disk), renaming and deletion. */
 
 export interface Beginning {
   /** Undefined for a session that has an id of its own. */
@@ -119,23 +116,7 @@ export async function createSession(
   return backend.rows.create({ id, principal, spec, policy, state, at, ...key });
 }
 
-/** A prompt as the command that gives it. */
-export async function promptCommand(
-  { gate, runtime }: { readonly gate: Pick<Gate, "callersAnswer">; readonly runtime: AgentRuntime },
-  principal: Principal,
-  { policy, spec }: Pick<SessionRecord, "policy" | "spec">,
-  { attachments: sources = [], ...request }: PromptRequest,
-): Promise<Command> {
-  checkLocalCommand("prompt", request.text);
-  const attachments = await runtime.attach(principal, sources, { cwd: spec.cwd, policy });
-  const images = attachments.length === 0 ? {} : { attachments };
-  const limits = gate.callersAnswer ? {} : { limits: { ...request.limits, noCaller: true } };
-  const data = { promptId: randomUUID(), ...request, ...limits, ...images };
-  return { id: randomUUID(), principal, kind: "prompt", data };
-}
-
-/** Changes of a session's row that do not need its owner. */
-
+/** Attempts to change a row that its owner writes at the same time. */
 const TRIES = 5;
 /** How long the process of a closed session may take to end, and the interval of checks, ms. */
 const END_MS = 10_000;
