@@ -18,7 +18,7 @@ async function keyWith(state: unknown): Promise<string | undefined> {
 
 it("a spare is not taken after the user's MCP servers have changed, but after any other change of Claude Code's state", async () => {
   const key = await keyWith({ numStartups: 1 });
-  expect(key).toBeDefined();
+  expect(key).toMatch(/^[\da-f]{64}$/);
   expect(await keyWith({ numStartups: 2 })).toBe(key);
   const withServer = await keyWith({ mcpServers: { one: { command: "one" } } });
   expect(withServer).not.toBe(key);

@@ -21,6 +21,9 @@ function classesOf(css: string): Set<string> {
   );
 }
 
+/** Properties of components, which look them up in a module of their own. */
+const PASSED_ON = new Set(["nested"]);
+
 /** Of each component: the modules that it imports, by the name that it gives them. */
 const components = files
   .filter((file) => file.endsWith(".tsx"))
@@ -40,6 +43,21 @@ it.each(
     expect(named.filter((each) => !classes.has(each))).toEqual([]);
   }
 });
+
+const globals = new Set(styles.filter((file) => !modules.includes(file)).flatMap((file) => [...classesOf(read(file))]));
+
+it.each(components.map((each) => [each.file.slice(root.length + 1), each] as const))(
+  "%s names as global only classes of console/src/style",
+  (_, { text, used }) => {
+    const plain = [...text.matchAll(/\bclass(?:=|: )"([^"]+)"/g)].flatMap(([, names = ""]) => names.split(" "));
+    expect(plain.filter((name) => !globals.has(name) && !PASSED_ON.has(name))).toEqual([]);
+    for (const [, module = "", rest = ""] of text.matchAll(/classNames\((\w+), ([^()]*)/g)) {
+      const local = classesOf(read(used.get(module) ?? ""));
+      const named = [...rest.matchAll(/(?<!\[)"([\w-]+)"/g)].map(([, name = ""]) => name);
+      expect(named.filter((name) => !local.has(name) && !globals.has(name))).toEqual([]);
+    }
+  },
+);
 
 it.each(modules.map((file) => [file.slice(root.length + 1), file] as const))(
   "%s has no class without a use",

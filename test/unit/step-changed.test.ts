@@ -71,7 +71,7 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
     ["meets a rule that cannot be read", { judgement: { denying: ["bash(touch *)"] } }, "denies it: bash(touch *)"],
     [
       "mentions a file that a rule denies",
-      { judgement: { denying: ["Read(secret/**)"], mentions: ["/work/secret/a"] } },
+      { judgement: { denying: ["Read(secret/**)"], mentions: ["/project/secret/a"] } },
       "may touch what a rule denies: Read(secret/**)",
     ],
     ["hides what it mentions", { judgement: { denying: ["Edit(secret/**)"] } }, "may touch what a rule denies"],
@@ -81,10 +81,10 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
   });
 
   it.each([
-    ["Read(./secret/**)", "/work/secret/a", "/work/secret/a"],
-    ["Read(./secret/**)", "/work/SECRET/A", "/work/SECRET/A"],
-    ["Read(./secret/**)", "/work/x", "/work/secret/a"],
-    ["Write(src/**)", "/work/other", "/work/other"],
+    ["Read(./secret/**)", "/project/secret/a", "/project/secret/a"],
+    ["Read(./secret/**)", "/project/SECRET/A", "/project/SECRET/A"],
+    ["Read(./secret/**)", "/project/x", "/project/secret/a"],
+    ["Write(src/**)", "/project/other", "/project/other"],
   ])("is refused if a path meets %s: %s, really %s", (rule, named, real) => {
     const paths = [named, real];
     const toolName = rule.startsWith("Read") ? "Read" : "Write";
@@ -96,7 +96,7 @@ describe.each(ANSWERERS)("an answer with changed input, of the %s", (by) => {
 it("passes rules for another tool, another command and another file", () => {
   const judgement = {
     denying: ["Bash(rm *)", "WebFetch", "Read(secret/**)", "mcp__git"],
-    mentions: ["/work/touch", "/work/sneaked"],
+    mentions: ["/project/touch", "/project/sneaked"],
   };
   expect(answered({ input: touch, judgement })).toBeUndefined();
 });

@@ -33,7 +33,7 @@ export const POLICY: Policy = {
   rules: { allow: [], ask: [], deny: [], home: "/home/ann" },
   callerApproves: "all",
   sessionApproves: "all",
-  cwd: "/work",
+  cwd: "/project",
 };
 
 export const RESULT: AgentResult = {
