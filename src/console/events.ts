@@ -2,8 +2,8 @@ import type { StoredEvent } from "../domain/event.ts";
 import type { ShownEvent } from "./wire.ts";
 
 /**
- * Events as the page gets them. Texts of megabytes are cut to their beginning, and deeply nested inputs of tools are flattened,
- * because they could break the browser's JSON functions.
+ * Events as the page gets them. Texts of megabytes are cut to their beginning, and what is nested deeper than `MAX_DEPTH` is
+ * replaced by "…": tool inputs can be nested so deep that code which reads them recursively would fail.
  */
 
 /** Characters of one text, and levels of what stands in one event. */

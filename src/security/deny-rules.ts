@@ -51,7 +51,7 @@ function allBut(names: readonly string[], beginning = ""): string[] {
 /** They mean something in a set. */
 const SPECIAL = ["!", "-", "/", "[", "\\", "]", "^"];
 
-/** The members of a set that has every character but these: Claude Code does not treat a `!` in a set as a negation. */
+/** The members of a set that has every character but these: Claude Code reads a `!` in a set in a way of its own. */
 function rangesWithout(left: readonly string[]): string {
   const codes = [...SPECIAL, ...left, ...left.map((each) => each.toUpperCase())].map((each) => each.charCodeAt(0));
   const sorted = [...new Set(codes)].toSorted((one, other) => one - other);

@@ -79,7 +79,7 @@ const BUDGETED = /claude-(?:\d|(?:opus|sonnet|haiku)-4(?:-[015](?!\d)|(?!-\d(?!\
 /** Names that Claude Code resolves to the newest model of a kind. */
 const ALIAS = /^(?:best|default|fable|haiku|opus|opusplan|sonnet)(?:\[1m\])?$/;
 
-/** Why a thinking budget would have no effect with this model, in words. Unknown model names are accepted. */
+/** Why a thinking budget would have no effect with this model, in words. An unknown model name gives no warning. */
 export function thinkingWarnings({ model, thinking }: Pick<Partial<SessionOptions>, "model" | "thinking">): string[] {
   if (thinking?.type !== "enabled") return [];
   const isKnown = model === undefined || ALIAS.test(model) || model.includes("claude-");
