@@ -145,8 +145,10 @@ describe("no recursion by accident", () => {
       mcpServers: { renamed: { command: process.execPath, args: [main, "serve", "--log-level", "silent"] } },
     });
     const cwd = world.folder();
+    // Without the short MCP_TIMEOUT of the others: on a busy machine a server needs longer to start.
+    const outer = await world.server({ env: { ENABLE_TOOL_SEARCH: "false" } });
     const inner = { name: "mcp__renamed__claude_code", input: { prompt: "nested", cwd } };
-    const done = await play(closed, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
+    const done = await play(outer, [{ tools: [inner] }, { text: "refused" }], { cwd, allowedTools: [inner.name] });
     expect(done.result?.result).toBe("refused");
     expect(JSON.stringify(done.events)).toContain("PERMISSION_DENIED");
     expect(JSON.stringify(done.events)).toContain("--max-depth");
