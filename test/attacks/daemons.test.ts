@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ALL_KINDS, leaveDaemons, type Kind } from "../support/left-behind.ts";
+import { ALL_KINDS, leaveDaemons, type Kind } from "../support/background-commands.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it } from "vitest";
 import { scriptTag } from "../../src/demo/model/script.ts";
-import { leaveDaemons, type Kind } from "../support/left-behind.ts";
+import { leaveDaemons, type Kind } from "../support/background-commands.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 
 import { scriptTag } from "../../src/demo/model/script.ts";
 import { HOSTILE_CLAUDE } from "../support/attacks/hostile-claude.ts";
-import { ALL_KINDS, leaveDaemons } from "../support/left-behind.ts";
+import { ALL_KINDS, leaveDaemons } from "../support/background-commands.ts";
 import { expectNothingLeft, type KillingName, type MeansName, withRunningShell } from "../support/server-ends.ts";
 import type { Server } from "../support/stdio-server.ts";
 import { useWorld } from "../support/world.ts";

@@ -42,7 +42,7 @@ const closing = async (socket: Socket): Promise<void> =>
     socket.on("error", () => undefined).once("close", () => resolve());
   });
 
-describe("at the door", () => {
+describe("at the HTTP endpoint", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--max-body-bytes", "65536", "--allow-host", "10.42.0.8"] });
@@ -109,7 +109,7 @@ describe("at the door", () => {
   });
 });
 
-describe("at a door that asks for no token", () => {
+describe("at an endpoint without tokens", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--no-auth", "--allow-origin", "https://inspector.example"] });
@@ -166,7 +166,7 @@ describe("at a door that asks for no token", () => {
   });
 });
 
-describe("at a door with short time limits", () => {
+describe("at an endpoint with short time limits", () => {
   let server: HttpServer;
   beforeAll(async () => {
     server = await world.http({ args: ["--receive-ms", "800", "--send-ms", "500"] });
@@ -225,7 +225,7 @@ describe("at a door with short time limits", () => {
   });
 });
 
-describe("at a door of its own", () => {
+describe("at an address of its own", () => {
   let server: HttpServer;
   afterEach(async () => world.closeServers());
 

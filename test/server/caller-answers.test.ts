@@ -69,14 +69,14 @@ describe("a command, which is more than a caller may approve", () => {
   });
 
   it("is allowed by a program with the scope decide, at each of them", async () => {
-    const doors = [
+    const routes = [
       async (path: string) =>
         (await send(http, `api/sessions/${path.replace("/", "/requests/")}`, bearer(users.tokens.dee))).status,
       async (path: string) => (await http.fetch(`/requests/${path}`, bearer(users.tokens.dee))).status,
     ];
-    for (const door of doors) {
+    for (const route of routes) {
       const { end, hasRun, requestId, sessionId } = await asking("dee");
-      expect(await door(`${sessionId}/${requestId}`)).toBe(200);
+      expect(await route(`${sessionId}/${requestId}`)).toBe(200);
       await end();
       expect(hasRun()).toBe(true);
     }
